@@ -1,0 +1,1 @@
+"""The vocabulary that Antiphon's services share. It knows no service and imports none."""

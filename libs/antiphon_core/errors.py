@@ -1,0 +1,291 @@
+"""Everything that can go wrong, drawn once, and what each fault is called on every surface.
+
+    AntiphonError
+    ├── InvalidRequest                 the caller's mistake; `field` names the culprit, `code` what was wrong
+    │   ├── PreviousResponseNotFound
+    │   └── ContextLengthExceeded
+    ├── NotFound
+    │   ├── ResponseNotFound
+    │   ├── ItemNotFound
+    │   └── ModelNotFound
+    ├── Conflict                       the state is not what the write expected; nothing was written
+    │   ├── AlreadyExists
+    │   ├── VersionMismatch
+    │   ├── StatusMismatch
+    │   ├── StaleFence
+    │   └── SessionLocked
+    ├── LimitExceeded
+    │   ├── ChainTooLong
+    │   └── TooLarge
+    ├── Unavailable                    try again later, possibly elsewhere
+    │   ├── StoreUnavailable
+    │   ├── TranslatorUnavailable
+    │   └── EngineUnavailable
+    ├── Timeout
+    │   └── EngineTimeout
+    ├── EngineFault                    the engine answered, with an error of its own
+    ├── Unimplemented
+    └── InternalError                  a bug of ours; the cause is logged, never sent
+
+Each class knows its *facts* (short strings: ids, counts, the field), so that nobody parses messages. `TABLE` maps a
+class to its gRPC status, its HTTP status and OpenAI's `type` and `code`. Exceptions of libraries stop at the module
+that called the library.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import grpc
+
+ERROR_DOMAIN = "antiphon"
+
+
+class AntiphonError(Exception):
+    """The root. Raised itself never: pick the class that says what happened."""
+
+    def __init__(self, message: str, *, field: str | None = None, **facts: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.facts = {name: str(value) for name, value in facts.items()}
+
+    reason: ClassVar[str]  # set from TABLE: the name of the error in google.rpc.ErrorInfo
+
+    @property
+    def code(self) -> str | None:
+        """OpenAI's `code`: the fact of that name, else the class's own."""
+        return self.facts.get("code") or row_of(self).openai_code
+
+
+class InvalidRequest(AntiphonError):
+    pass
+
+
+class PreviousResponseNotFound(InvalidRequest):
+    @classmethod
+    def of(cls, response_id: str) -> Self:
+        message = f"Previous response with id '{response_id}' not found."
+        return cls(message, field="previous_response_id", id=response_id)
+
+
+class ContextLengthExceeded(InvalidRequest):
+    @classmethod
+    def of(cls, *, input_tokens: int, context_length: int) -> Self:
+        return cls(
+            f"The input is {input_tokens} tokens long, and this model's context holds {context_length}. "
+            "Shorten the input or start a new chain.",
+            field="input",
+            input_tokens=input_tokens,
+            context_length=context_length,
+        )
+
+
+class NotFound(AntiphonError):
+    pass
+
+
+class ResponseNotFound(NotFound):
+    @classmethod
+    def of(cls, response_id: str) -> Self:
+        return cls(f"Response with id '{response_id}' not found.", id=response_id)
+
+
+class ItemNotFound(NotFound):
+    @classmethod
+    def of(cls, item_id: str) -> Self:
+        return cls(f"Item with id '{item_id}' not found.", id=item_id)
+
+
+class ModelNotFound(NotFound):
+    @classmethod
+    def of(cls, model: str) -> Self:
+        return cls(f"The model '{model}' does not exist or is not served here.", field="model", model=model)
+
+
+class Conflict(AntiphonError):
+    pass
+
+
+class AlreadyExists(Conflict):
+    @classmethod
+    def of(cls, record_id: str) -> Self:
+        return cls(f"'{record_id}' exists already, with other content.", id=record_id)
+
+
+class VersionMismatch(Conflict):
+    @classmethod
+    def of(cls, record_id: str, *, expected: int, actual: int) -> Self:
+        message = f"'{record_id}' is at version {actual}, not {expected}."
+        return cls(message, id=record_id, expected=expected, actual=actual)
+
+
+class StatusMismatch(Conflict):
+    @classmethod
+    def of(cls, record_id: str, *, actual: str) -> Self:
+        return cls(f"'{record_id}' has status {actual}, which excludes this change.", id=record_id, actual=actual)
+
+
+class StaleFence(Conflict):
+    @classmethod
+    def of(cls, session_id: str, *, token: int) -> Self:
+        message = f"Fence {token} of session '{session_id}' is stale: its lease ran out or another was granted."
+        return cls(message, session_id=session_id, token=token)
+
+
+class SessionLocked(Conflict):
+    @classmethod
+    def of(cls, session_id: str) -> Self:
+        return cls(
+            "Another process is currently operating on this conversation. Please retry in a few seconds.",
+            field="conversation",
+            session_id=session_id,
+        )
+
+
+class LimitExceeded(AntiphonError):
+    pass
+
+
+class ChainTooLong(LimitExceeded):
+    @classmethod
+    def of(cls, response_id: str, *, limit: str) -> Self:
+        return cls(
+            f"The history behind '{response_id}' is over the limit of {limit}. Start a new chain.",
+            field="previous_response_id",
+            id=response_id,
+            limit=limit,
+        )
+
+
+class TooLarge(LimitExceeded):
+    pass
+
+
+class Unavailable(AntiphonError):
+    pass
+
+
+class StoreUnavailable(Unavailable):
+    pass
+
+
+class TranslatorUnavailable(Unavailable):
+    pass
+
+
+class EngineUnavailable(Unavailable):
+    pass
+
+
+class Timeout(AntiphonError):
+    pass
+
+
+class EngineTimeout(Timeout):
+    pass
+
+
+class EngineFault(AntiphonError):
+    pass
+
+
+class Unimplemented(AntiphonError):
+    @classmethod
+    def of(cls, what: str) -> Self:
+        return cls(f"{what} is not implemented.", what=what)
+
+
+class InternalError(AntiphonError):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one error class is called on each surface."""
+
+    error: type[AntiphonError]
+    reason: str
+    grpc_status: grpc.StatusCode
+    http_status: int
+    openai_type: str
+    openai_code: str | None
+
+
+_REQUEST, _SERVER = "invalid_request_error", "server_error"
+_Code = grpc.StatusCode
+
+TABLE: tuple[Row, ...] = (
+    Row(InvalidRequest, "INVALID_REQUEST", _Code.INVALID_ARGUMENT, 400, _REQUEST, None),
+    Row(
+        PreviousResponseNotFound,
+        "PREVIOUS_RESPONSE_NOT_FOUND",
+        _Code.INVALID_ARGUMENT,
+        400,
+        _REQUEST,
+        "previous_response_not_found",
+    ),
+    Row(
+        ContextLengthExceeded,
+        "CONTEXT_LENGTH_EXCEEDED",
+        _Code.INVALID_ARGUMENT,
+        400,
+        _REQUEST,
+        "context_length_exceeded",
+    ),
+    Row(NotFound, "NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(ResponseNotFound, "RESPONSE_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(ItemNotFound, "ITEM_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(ModelNotFound, "MODEL_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, "model_not_found"),
+    Row(Conflict, "CONFLICT", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conflict"),
+    Row(AlreadyExists, "ALREADY_EXISTS", _Code.ALREADY_EXISTS, 409, _REQUEST, "already_exists"),
+    Row(VersionMismatch, "VERSION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "version_mismatch"),
+    Row(StatusMismatch, "STATUS_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "status_mismatch"),
+    Row(StaleFence, "STALE_FENCE", _Code.FAILED_PRECONDITION, 409, _REQUEST, "stale_fence"),
+    Row(SessionLocked, "SESSION_LOCKED", _Code.FAILED_PRECONDITION, 400, _REQUEST, "conversation_locked"),
+    Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
+    Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
+    Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),
+    Row(Unavailable, "UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "unavailable"),
+    Row(StoreUnavailable, "STORE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "store_unavailable"),
+    Row(
+        TranslatorUnavailable, "TRANSLATOR_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "translator_unavailable"
+    ),
+    Row(EngineUnavailable, "ENGINE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "engine_unavailable"),
+    Row(Timeout, "TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "timeout"),
+    Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),
+    Row(EngineFault, "ENGINE_FAULT", _Code.ABORTED, 502, _SERVER, "engine_fault"),
+    Row(Unimplemented, "UNIMPLEMENTED", _Code.UNIMPLEMENTED, 501, _SERVER, "unimplemented"),
+    Row(InternalError, "INTERNAL", _Code.INTERNAL, 500, _SERVER, "server_error"),
+)
+
+_ROW_BY_CLASS = {row.error: row for row in TABLE}
+_ROW_BY_REASON = {row.reason: row for row in TABLE}
+for _row in TABLE:
+    _row.error.reason = _row.reason
+
+
+def row_of(error: AntiphonError) -> Row:
+    """The table row of an error."""
+    return _ROW_BY_CLASS[type(error)]
+
+
+def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
+    """The error that `reason`, `message` and `facts` describe, as the other end of a wire raised it."""
+    row = _ROW_BY_REASON.get(reason)
+    cls = row.error if row else InternalError
+    rest = dict(facts)
+    return cls(message, field=rest.pop("field", None), **rest)
+
+
+def envelope(error: AntiphonError) -> dict[str, dict[str, str | None]]:
+    """The body of an HTTP error answer: OpenAI's envelope with all four keys."""
+    return {
+        "error": {
+            "message": error.message,
+            "type": row_of(error).openai_type,
+            "param": error.field,
+            "code": error.code,
+        }
+    }

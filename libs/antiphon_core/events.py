@@ -1,0 +1,62 @@
+"""The events of a response: their names, and how they are framed for a stream.
+
+A frame is `event: <type>`, one line `data: <JSON>`, a blank line; its `data` carries `type` and `sequence_number` too.
+Frames are made once, by whoever makes the event, and travel as bytes from there on (docs/adr/0002).
+"""
+
+from __future__ import annotations
+
+from antiphon_core.jsons import Object, dumps, loads
+
+CREATED = "response.created"
+IN_PROGRESS = "response.in_progress"
+OUTPUT_ITEM_ADDED = "response.output_item.added"
+OUTPUT_ITEM_DONE = "response.output_item.done"
+CONTENT_PART_ADDED = "response.content_part.added"
+CONTENT_PART_DONE = "response.content_part.done"
+OUTPUT_TEXT_DELTA = "response.output_text.delta"
+OUTPUT_TEXT_DONE = "response.output_text.done"
+COMPLETED = "response.completed"
+INCOMPLETE = "response.incomplete"
+FAILED = "response.failed"
+ERROR = "error"
+
+TERMINAL = frozenset({COMPLETED, INCOMPLETE, FAILED})
+
+# Open Responses wants it after the terminal event, OpenAI does not send it, every measured client accepts it.
+DONE_FRAME = b"data: [DONE]\n\n"
+KEEP_ALIVE_FRAME = b": keep-alive\n\n"
+
+
+def frame(event_type: str, data: bytes) -> bytes:
+    """One server-sent event from its JSON bytes."""
+    return b"event: " + event_type.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def encode(event: Object) -> bytes:
+    """One server-sent event from its JSON object."""
+    return frame(event["type"], dumps(event))
+
+
+def decode(frames: bytes) -> list[Object]:
+    """The events in a run of frames; comments and [DONE] are passed over."""
+    marker = b"data: {"
+    return [
+        loads(line[len(marker) - 1 :]) for line in frames.split(b"\n") if line.startswith(marker)
+    ]
+
+
+def error_event(sequence_number: int, *, code: str, message: str, param: str | None = None) -> Object:
+    """The `error` event in both shapes at once: flat as OpenAI's schema has it, nested as Open Responses has it.
+
+    Every client that was measured reads its message from one of the two; Codex reads neither, which is why
+    `response.failed` always follows.
+    """
+    return {
+        "type": ERROR,
+        "sequence_number": sequence_number,
+        "code": code,
+        "message": message,
+        "param": param,
+        "error": {"type": "server_error", "code": code, "message": message, "param": param},
+    }

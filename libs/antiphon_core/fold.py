@@ -1,0 +1,113 @@
+"""What a log of events means: `fold(events)` IS the response.
+
+The snapshot, the terminal event and the stored record must all equal it. One table says what each event does to the
+response so far; an event that is not in the table carries nothing that a later one does not carry again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
+from itertools import groupby
+
+from antiphon_core import events
+from antiphon_core.jsons import Object
+from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
+
+
+def _replace(response: Object, event: Object) -> Object:
+    replacement: Object = deepcopy(event["response"])
+    return replacement
+
+
+def _put_item(response: Object, event: Object) -> Object:
+    index = event["output_index"]
+    response["output"][index : index + 1] = [deepcopy(event["item"])]
+    return response
+
+
+def _put_part(response: Object, event: Object) -> Object:
+    index = event["content_index"]
+    response["output"][event["output_index"]]["content"][index : index + 1] = [deepcopy(event["part"])]
+    return response
+
+
+def _append_text(response: Object, event: Object) -> Object:
+    part = response["output"][event["output_index"]]["content"][event["content_index"]]
+    part["text"] += event["delta"]
+    return response
+
+
+_EFFECT: dict[str, Callable[[Object, Object], Object]] = {
+    events.CREATED: _replace,
+    events.IN_PROGRESS: _replace,
+    events.OUTPUT_ITEM_ADDED: _put_item,
+    events.OUTPUT_ITEM_DONE: _put_item,
+    events.CONTENT_PART_ADDED: _put_part,
+    events.CONTENT_PART_DONE: _put_part,
+    events.OUTPUT_TEXT_DELTA: _append_text,
+    events.COMPLETED: _replace,
+    events.INCOMPLETE: _replace,
+    events.FAILED: _replace,
+}
+
+
+def fold(log: Iterable[Object]) -> Object:
+    """The response that a log of events describes. The log must begin with response.created; it is left unchanged."""
+    return _apply({}, log)
+
+
+class Fold:
+    """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
+
+    Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up. Relaying a
+    delta therefore costs one list append.
+    """
+
+    def __init__(self) -> None:
+        self.next_sequence = 0
+        self._response: Object = {}
+        self._pending: list[bytes] = []
+        self._pending_bytes = 0
+
+    def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
+        """Takes the frames of the next `count` events."""
+        self.next_sequence = first_sequence + count
+        self._pending.append(frames)
+        self._pending_bytes += len(frames)
+        if self._pending_bytes > FOLD_PENDING_BYTES_MAX:
+            self._collapse()
+
+    def response(self) -> Object:
+        """The response as of now; empty before response.created."""
+        self._collapse()
+        return self._response
+
+    def _collapse(self) -> None:
+        self._response = _apply(self._response, events.decode(b"".join(self._pending)))
+        self._pending.clear()
+        self._pending_bytes = 0
+
+
+def _apply(response: Object, log: Iterable[Object]) -> Object:
+    for event in _joined_deltas(log):
+        effect = _EFFECT.get(event["type"])
+        if effect is not None:
+            response = effect(response, event)
+    return response
+
+
+def _joined_deltas(log: Iterable[Object]) -> Iterator[Object]:
+    """The log with each run of deltas to one part made one, so that folding a long text is not quadratic."""
+    for target, run in groupby(log, key=_delta_target):
+        if target is None:
+            yield from run
+        else:
+            deltas = list(run)
+            yield deltas[0] | {"delta": "".join(event["delta"] for event in deltas)}
+
+
+def _delta_target(event: Object) -> tuple[object, ...] | None:
+    if "delta" not in event:
+        return None
+    return (event["type"], event.get("output_index"), event.get("content_index"))

@@ -1,0 +1,74 @@
+"""Identifiers: how they look and where their randomness comes from.
+
+A response id is `resp_` + 48 hex digits. The first 16 are its *tree tag*: all responses that continue one another, and
+the conversation they were made in, share it. A clustered store routes by the tag, so a whole tree lives in one place
+(docs/adr/0004-tree-tag-in-ids.md). The other 32 digits (128 bits) are random.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from itertools import count
+from typing import Protocol
+
+TREE_TAG_DIGITS = 16
+UNIQUE_DIGITS = 32
+
+_RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
+_SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_TAGGED_ID = re.compile(rf"(?:resp|conv)_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
+
+
+class Ids(Protocol):
+    """A source of hexadecimal digits."""
+
+    def hex(self, digits: int) -> str:
+        """So many lower-case hexadecimal digits that no earlier call returned."""
+
+
+class RandomIds:
+    """Unguessable identifiers from the operating system's randomness."""
+
+    def hex(self, digits: int) -> str:
+        return secrets.token_hex((digits + 1) // 2)[:digits]
+
+
+class SequentialIds:
+    """Identifiers that count up, so that a test can name them beforehand."""
+
+    def __init__(self) -> None:
+        self._next = count(1)
+
+    def hex(self, digits: int) -> str:
+        return f"{next(self._next):0{digits}x}"[-digits:]
+
+
+def new_response_id(ids: Ids, *, relative: str | None = None) -> str:
+    """A response id in the tree of `relative` (a response or conversation id), or in a tree of its own."""
+    tag = tree_tag(relative) if relative else None
+    return f"resp_{tag or ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
+
+
+def new_item_id(ids: Ids, prefix: str) -> str:
+    """An item id such as `msg_` + 48 hex digits."""
+    return f"{prefix}_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"
+
+
+def new_request_id(ids: Ids) -> str:
+    """What `x-request-id` carries: `req_` + 32 hex digits."""
+    return f"req_{ids.hex(UNIQUE_DIGITS)}"
+
+
+def tree_tag(tagged_id: str) -> str | None:
+    """The tree tag of a response or conversation id; None when it is not shaped like one."""
+    match = _TAGGED_ID.fullmatch(tagged_id)
+    return match.group(1) if match else None
+
+
+def is_response_id(text: str) -> bool:
+    return _RESPONSE_ID.fullmatch(text) is not None
+
+
+def is_session_id(text: str) -> bool:
+    return _SESSION_ID.fullmatch(text) is not None

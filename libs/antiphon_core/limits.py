@@ -1,0 +1,36 @@
+"""Every bound that Antiphon puts on what it is given, with its unit in its name and its reason beside it."""
+
+from __future__ import annotations
+
+# ---- HTTP requests ----
+BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
+JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
+INPUT_ITEMS_MAX = 4_096
+METADATA_PAIRS_MAX = 16  # these three are OpenAI's
+METADATA_KEY_CHARS_MAX = 64
+METADATA_VALUE_CHARS_MAX = 512
+SAFETY_IDENTIFIER_CHARS_MAX = 128
+MODEL_NAME_CHARS_MAX = 256
+TOP_LOGPROBS_MAX = 20
+
+# ---- Store ----
+RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response
+CHAIN_DEPTH_MAX = 1_000  # responses behind one turn: a model's context is full long before
+CHAIN_BYTES_MAX = 20 * 2**20
+PAGE_ITEMS_DEFAULT = 20  # OpenAI's
+PAGE_ITEMS_MAX = 100
+HOLDER_BYTES_MAX = 255
+LEASE_TTL_MS_DEFAULT = 30_000
+LEASE_TTL_MS_MIN = 100
+LEASE_TTL_MS_MAX = 3_600_000
+LEASE_WAIT_MS_MAX = 60_000
+
+# ---- gRPC ----
+# A commit carries one record, a turn a whole chain; both with room for the envelope.
+RPC_MESSAGE_BYTES_MAX = 48 * 2**20
+
+# ---- Streams ----
+BATCH_EVENTS_MAX = 64  # events in one Generate message: past that a larger batch saves nothing measurable
+BATCH_BYTES_MAX = 64 * 2**10
+ENGINE_QUEUE_MESSAGES_MAX = 256  # engine messages read ahead of a slow consumer, then flow control stops the engine
+FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames an edge keeps unfolded, in case it must end a stream itself

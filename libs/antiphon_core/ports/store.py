@@ -1,0 +1,209 @@
+"""The store as its callers see it. Meaning, limits and errors of each operation: protos/antiphon/store/v1/store.proto."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from antiphon_core import limits
+
+
+class Status(StrEnum):
+    """The life of a response, as the Responses API names it."""
+
+    QUEUED = "queued"
+    IN_PROGRESS = "in_progress"
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Order(StrEnum):
+    ASCENDING = "asc"
+    DESCENDING = "desc"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One stored response. `version` and what follows is the store's to set; writers leave it alone.
+
+    `body` is the response as a JSON object without `output`; `input_items` and `output_items` are JSON arrays of
+    items, each with an `id`.
+    """
+
+    id: str
+    status: Status
+    body: bytes
+    input_items: bytes = b"[]"
+    output_items: bytes = b"[]"
+    parent_id: str | None = None
+    session_id: str | None = None
+    version: int = 0
+    depth: int = 0
+    created_at_ms: int = 0
+    updated_at_ms: int = 0
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What the store decided about a record while writing it. `depth` is its number of ancestors."""
+
+    version: int
+    depth: int
+    created_at_ms: int
+    updated_at_ms: int
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Proof of a lease. Tokens of one session strictly increase, starting at 1."""
+
+    session_id: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """What must hold in the same atom as a write. `version` 0 means that the record must not exist yet."""
+
+    version: int | None = None
+    statuses: frozenset[Status] = frozenset()
+    unless_statuses: frozenset[Status] = frozenset()
+    fence: Fence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    fence: Fence
+    holder: str
+    expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """`head_id` is the last response committed in it; `last_fence` the last token granted (0: none)."""
+
+    id: str
+    head_id: str | None
+    last_fence: int
+    lease: Lease | None
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    """`items` is a JSON array."""
+
+    items: bytes
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Everything before a turn: the items of `depth` responses, root first, as one JSON array."""
+
+    items: bytes = b"[]"
+    depth: int = 0
+    head_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRequest:
+    """How a turn begins: after a response, in a session, or from nothing."""
+
+    previous_response_id: str | None = None
+    session_id: str | None = None
+    holder: str = ""
+    lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
+    wait_ms: int = 0
+    max_depth: int = limits.CHAIN_DEPTH_MAX
+    max_bytes: int = limits.CHAIN_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStart:
+    history: History
+    lease: Lease | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCommit:
+    """How a turn ends. `ttl_ms` is the record's lifetime from now; None means the store's default."""
+
+    record: Record
+    fence: Fence | None = None
+    ttl_ms: int | None = None
+
+
+NO_PRECONDITION = Precondition()
+
+
+class ResponseStore(Protocol):
+    """The ResponseStore. Every call belongs to one tenant; another tenant's ids do not exist for it."""
+
+    async def put(
+        self,
+        tenant: str,
+        record: Record,
+        *,
+        precondition: Precondition = NO_PRECONDITION,
+        ttl_ms: int | None = None,
+    ) -> Stamp: ...
+
+    async def get(self, tenant: str, response_id: str) -> Record: ...
+
+    async def delete(
+        self, tenant: str, response_id: str, *, precondition: Precondition = NO_PRECONDITION
+    ) -> None: ...
+
+    async def list_items(
+        self,
+        tenant: str,
+        response_id: str,
+        *,
+        after: str | None = None,
+        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        order: Order = Order.DESCENDING,
+    ) -> ItemPage: ...
+
+    async def chain(
+        self,
+        tenant: str,
+        response_id: str,
+        *,
+        max_depth: int = limits.CHAIN_DEPTH_MAX,
+        max_bytes: int = limits.CHAIN_BYTES_MAX,
+    ) -> Sequence[Record]: ...
+
+    async def acquire_session(
+        self,
+        tenant: str,
+        session_id: str,
+        *,
+        holder: str,
+        ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
+        wait_ms: int = 0,
+    ) -> Lease: ...
+
+    async def renew_session(
+        self, tenant: str, fence: Fence, *, ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
+    ) -> Lease: ...
+
+    async def release_session(self, tenant: str, fence: Fence) -> bool: ...
+
+    async def describe_session(self, tenant: str, session_id: str) -> Session: ...
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart: ...
+
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp: ...
+
+    async def abort_turn(self, tenant: str, fence: Fence | None) -> None: ...
+
+    async def ready(self) -> None:
+        """Returns when the store can serve; raises StoreUnavailable with the reason when it cannot."""

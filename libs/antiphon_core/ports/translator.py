@@ -1,0 +1,74 @@
+"""The translator as its callers see it. Meaning and errors: protos/antiphon/translator/v1/translator.proto."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from antiphon_core.ports.store import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One turn with everything before it. `request` is the create request without `input`; `history` and `input` are
+    JSON arrays of items; `created_at` is in Unix seconds."""
+
+    response_id: str
+    created_at: int
+    request: bytes
+    history: bytes = b"[]"
+    input: bytes = b"[]"
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`.
+
+    `error_reason` names the failure (antiphon_core.errors.TABLE) when `status` is failed.
+    """
+
+    status: Status
+    body: bytes
+    output_items: bytes
+    error_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events that were ready together, framed for the wire. Only the last batch has a `final`: its one frame is the
+    terminal event, to be sent after the record was committed."""
+
+    first_sequence: int
+    count: int
+    frames: bytes
+    final: Final | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """`context_length` is prompt and output together, in tokens; `reason` says why a model is not ready."""
+
+    id: str
+    root: str
+    context_length: int
+    ready: bool
+    created_at: int
+    reason: str = ""
+
+
+class Translator(Protocol):
+    def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
+        """Runs one turn. Closing the generator stops the model within one token.
+
+        Raises before the first batch for what is wrong with the turn; afterwards only TranslatorUnavailable, when
+        the translator itself was lost: failures of the engine arrive as a final batch.
+        """
+
+    async def count_tokens(self, turn: Turn) -> int:
+        """The exact number of prompt tokens that `generate` would send."""
+
+    async def models(self) -> Sequence[Model]: ...
+
+    async def ready(self) -> None:
+        """Returns when at least one model can be served; raises TranslatorUnavailable with the reason otherwise."""

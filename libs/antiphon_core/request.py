@@ -1,0 +1,248 @@
+"""The body of POST /v1/responses: what it may say.
+
+`Parameters` declares everything but the input, `CreateRequest` adds the input; both refuse what they do not know. How
+a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's business; what is
+well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic_core import PydanticCustomError
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request_errors import JSON_KIND_TAGS, TAG, from_validation
+
+Metadata = Annotated[
+    dict[
+        Annotated[str, Field(max_length=limits.METADATA_KEY_CHARS_MAX)],
+        Annotated[str, Field(max_length=limits.METADATA_VALUE_CHARS_MAX)],
+    ],
+    Field(max_length=limits.METADATA_PAIRS_MAX),
+]
+
+
+def _json_kind(value: object) -> str | None:
+    return JSON_KIND_TAGS.get(type(value))
+
+
+def _type_tag(value: object) -> str | None:
+    """Which model an item or a content part is checked by: the one named after its `type`."""
+    if not isinstance(value, dict):
+        return None
+    given = value.get("type") or "message"
+    return TAG + {"output_text": "text", "input_text": "text"}.get(given, str(given))
+
+
+class _Open(BaseModel):
+    """Members that are not declared are kept and ignored."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class TextPart(_Open):
+    type: Literal["input_text", "output_text", "text"]
+    text: str
+
+
+class RefusalPart(_Open):
+    type: Literal["refusal"]
+    refusal: str
+
+
+Part = Annotated[
+    Annotated[TextPart, Tag(TAG + "text")] | Annotated[RefusalPart, Tag(TAG + "refusal")],
+    Discriminator(_type_tag),
+]
+
+
+class Message(_Open):
+    """An input message, in full or in the short form without `type`."""
+
+    type: Literal["message"] | None = None
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Annotated[
+        Annotated[str, Tag(TAG + "string")] | Annotated[list[Part], Tag(TAG + "array")],
+        Discriminator(_json_kind),
+    ]
+    id: str | None = None
+    status: Literal["in_progress", "completed", "incomplete"] | None = None
+    phase: Literal["commentary", "final_answer"] | None = None
+
+
+def _is_message(value: object) -> object:
+    """Reports an item of another type as such, and not as a bad message."""
+    tag = _type_tag(value)
+    if tag is not None and tag != TAG + "message":
+        raise PydanticCustomError("union_tag_invalid", "not a message", {"tag": tag})
+    return value
+
+
+Item = Annotated[Message, BeforeValidator(_is_message)]
+
+
+class TextFormat(_Open):
+    type: Literal["text", "json_object", "json_schema"]
+
+
+class Text(_Open):
+    format: TextFormat | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+class Reasoning(_Open):
+    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
+StringOrObject = Annotated[
+    Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(_json_kind)
+]
+
+
+class Parameters(BaseModel):
+    """Everything that a create request can say besides its input."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    conversation: StringOrObject | None = None
+    store: bool | None = None
+    stream: bool | None = None
+    background: bool | None = None
+    stream_options: Object | None = None
+    include: list[str] | None = None
+    metadata: Metadata | None = None
+
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOGPROBS_MAX)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tool_calls: Annotated[int, Field(ge=1)] | None = None
+    truncation: Literal["auto", "disabled"] | None = None
+
+    tools: list[Object] | None = None
+    tool_choice: StringOrObject | None = None
+    parallel_tool_calls: bool | None = None
+    text: Text | None = None
+    reasoning: Reasoning | None = None
+
+    user: str | None = None
+    safety_identifier: Annotated[str, Field(max_length=limits.SAFETY_IDENTIFIER_CHARS_MAX)] | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: Literal["in_memory", "24h"] | None = None
+    prompt_cache_options: Object | None = None
+    service_tier: str | None = None
+    client_metadata: Object | None = None  # Codex sends it: accepted, not used
+    context_management: list[Object] | None = None
+    prompt: Object | None = None
+    moderation: Object | None = None
+    access_programs: Object | None = None
+    image: Object | None = None
+
+    def asked(self) -> Object:
+        """The parameters that were given, as JSON values, without the input."""
+        return self.model_dump(exclude_none=True, exclude={"input"})
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        given = parse_object(body)
+        try:
+            request = cls.model_validate(given)
+        except ValidationError as error:
+            raise from_validation(error) from error
+        refuse_unserved(request)
+        return request
+
+
+class CreateRequest(Parameters):
+    """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
+
+    input: Annotated[
+        Annotated[str, Tag(TAG + "string")]
+        | Annotated[
+            Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
+            Tag(TAG + "array"),
+        ],
+        Discriminator(_json_kind),
+    ]
+
+    @property
+    def input_given(self) -> str | list[Object]:
+        if isinstance(self.input, str):
+            return self.input
+        return [item.model_dump(exclude_unset=True) for item in self.input]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unserved:
+    """A well-formed wish that cannot be granted, and what to say then."""
+
+    field: str
+    asked: Callable[[Any], bool]
+    message: str
+    code: str = "unsupported_parameter"
+
+
+def _given(value: object) -> bool:
+    return bool(value)
+
+
+_UNSERVED: tuple[_Unserved, ...] = (
+    _Unserved("background", _given, "Background responses are not supported by this server yet."),
+    _Unserved("conversation", _given, "Conversations are not supported by this server yet; use previous_response_id."),
+    _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
+    _Unserved("tools", _given, "Tools are not supported by this server yet."),
+    _Unserved(
+        "tool_choice",
+        lambda choice: choice not in ("auto", "none"),
+        "There are no tools to choose from: tool_choice must be 'auto' or 'none'.",
+        "unsupported_value",
+    ),
+    _Unserved(
+        "text",
+        lambda text: text.format is not None and text.format.type != "text",
+        "Structured output is not supported by this server yet.",
+        "unsupported_value",
+    ),
+    _Unserved(
+        "reasoning",
+        lambda reasoning: reasoning.effort not in (None, "none"),
+        "This server's models do not reason: the effort must be 'none' or absent.",
+        "unsupported_value",
+    ),
+    _Unserved("top_logprobs", _given, "Log probabilities are not supported by this server yet."),
+    _Unserved(
+        "truncation",
+        lambda truncation: truncation == "auto",
+        "Truncation is not supported by this server yet: it must be 'disabled' or absent.",
+        "unsupported_value",
+    ),
+    _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
+    _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),
+    _Unserved("access_programs", _given, "Unsupported parameter: 'access_programs'."),
+    _Unserved("image", _given, "Unsupported parameter: 'image'."),
+)
+
+
+def refuse_unserved(request: Parameters) -> None:
+    """Raises InvalidRequest for the first thing asked for that is not served."""
+    for wish in _UNSERVED:
+        value = getattr(request, wish.field)
+        if value is not None and wish.asked(value):
+            raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
+    if request.previous_response_id is not None and request.conversation is not None:
+        raise InvalidRequest(
+            "'previous_response_id' and 'conversation' exclude each other.", code="mutually_exclusive_parameters"
+        )

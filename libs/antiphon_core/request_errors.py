@@ -1,0 +1,110 @@
+"""From pydantic's findings to OpenAI's error codes: one table, one message per code, the path of the culprit.
+
+Where a value may have several forms, request.py names each form by a tag that starts with TAG; tags appear in
+pydantic's locations and are dropped from the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import kind
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+TAG = "~"
+JSON_KIND_TAGS = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
+
+# Item and content part types that exist in the Responses API; a server may refuse them, but they are not misspelt.
+KNOWN_TYPES = frozenset(
+    """
+    message file_search_call computer_call computer_call_output web_search_call function_call function_call_output
+    tool_search_call tool_search_output additional_tools configuration_update reasoning compaction
+    image_generation_call code_interpreter_call local_shell_call local_shell_call_output shell_call
+    shell_call_output apply_patch_call apply_patch_call_output mcp_list_tools mcp_approval_request
+    mcp_approval_response mcp_call custom_tool_call custom_tool_call_output compaction_trigger item_reference
+    program program_output input_text input_image input_file input_audio output_text refusal reasoning_text
+    summary_text
+    """.split()
+)
+
+
+def from_validation(error: ValidationError) -> InvalidRequest:
+    """The InvalidRequest that says what pydantic found first."""
+    finding = error.errors(include_url=False)[0]
+    steps = [step for step in finding["loc"] if not (isinstance(step, str) and step.startswith((TAG, "[key]")))]
+    path = _path(steps)
+    code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
+    if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
+        return _unknown_type(path, finding)
+    return InvalidRequest(explain(path, finding), field=path, code=code)
+
+
+def _path(steps: Sequence[str | int]) -> str:
+    path = ""
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        else:
+            path += f".{step}" if path else step
+    return path
+
+
+def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
+    given = str(finding["ctx"]["tag"]).removeprefix(TAG)
+    if given in KNOWN_TYPES:
+        return InvalidRequest(
+            f"'{path}' is of type '{given}', which is not supported by this server yet.",
+            field=path,
+            code="unsupported_value",
+        )
+    return InvalidRequest(f"'{path}' has the unknown type '{given}'.", field=f"{path}.type", code="invalid_value")
+
+
+def _wrong_type(path: str, finding: ErrorDetails) -> str:
+    expected = {
+        "string_type": "a string",
+        "int_type": "an integer",
+        "float_type": "a number",
+        "bool_type": "a boolean",
+        "list_type": "an array",
+        "dict_type": "an object",
+        "model_type": "an object",
+        "model_attributes_type": "an object",
+    }.get(finding["type"])
+    wanted = f"expected {expected}" if expected else "this is not one of its possible types"
+    return f"Invalid type for '{path}': {wanted}, but got {kind(finding['input'])} instead."
+
+
+def _limit(name: str, wording: str) -> Callable[[str, ErrorDetails], str]:
+    def explain(path: str, finding: ErrorDetails) -> str:
+        bound: Any = finding["ctx"][name]
+        return f"Invalid value for '{path}': {wording.format(bound)}."
+
+    return explain
+
+
+_Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
+
+_WRONG_TYPE: _Row = ("invalid_type", _wrong_type)
+
+_CODES: dict[str, _Row] = {
+    "missing": ("missing_required_parameter", lambda path, _: f"Missing required parameter: '{path}'."),
+    "extra_forbidden": ("unknown_parameter", lambda path, _: f"Unknown parameter: '{path}'."),
+    "literal_error": (
+        "invalid_value",
+        lambda path, finding: (
+            f"Invalid value: {finding['input']!r}. '{path}' must be one of {finding['ctx']['expected']}."
+        ),
+    ),
+    "greater_than_equal": ("integer_below_min_value", _limit("ge", "it must be at least {}")),
+    "less_than_equal": ("integer_above_max_value", _limit("le", "it must be at most {}")),
+    "finite_number": ("invalid_value", lambda path, _: f"Invalid value for '{path}': it must be a finite number."),
+    "string_too_short": ("string_below_min_length", _limit("min_length", "it must have at least {} characters")),
+    "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
+    "too_long": ("array_above_max_length", _limit("max_length", "it must have at most {} elements")),
+}

@@ -1,0 +1,97 @@
+"""The response object: how it looks at birth, at its end, and between storage and the client.
+
+All 31 members that Open Responses requires are there from the first event on, numbers never null. The store keeps a
+response in two parts, the object without `output` and the output items, because history is made of items alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_core.jsons import Object, dumps, with_member
+from antiphon_core.ports.store import Status
+
+
+def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
+    """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
+    Unix seconds."""
+    asked = {name: value for name, value in parameters.items() if value is not None}
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": created_at,
+        "completed_at": None,
+        "status": Status.IN_PROGRESS.value,
+        "error": None,
+        "incomplete_details": None,
+        "model": asked["model"],
+        "output": [],
+        "usage": None,
+        "previous_response_id": asked.get("previous_response_id"),
+        "instructions": asked.get("instructions"),
+        "background": asked.get("background", False),
+        "store": asked.get("store", True),
+        "max_output_tokens": asked.get("max_output_tokens"),
+        "max_tool_calls": asked.get("max_tool_calls"),
+        "temperature": asked.get("temperature", 1.0),
+        "top_p": asked.get("top_p", 1.0),
+        "presence_penalty": asked.get("presence_penalty", 0.0),
+        "frequency_penalty": asked.get("frequency_penalty", 0.0),
+        "top_logprobs": asked.get("top_logprobs", 0),
+        "truncation": asked.get("truncation", "disabled"),
+        "parallel_tool_calls": asked.get("parallel_tool_calls", True),
+        "tool_choice": asked.get("tool_choice", "auto"),
+        "tools": asked.get("tools", []),
+        "text": {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked.get("text", {})),
+        "reasoning": {"effort": None, "summary": None} | asked.get("reasoning", {}),
+        "metadata": asked.get("metadata", {}),
+        "service_tier": "default",
+        "safety_identifier": asked.get("safety_identifier"),
+        "prompt_cache_key": asked.get("prompt_cache_key"),
+        "prompt_cache_retention": asked.get("prompt_cache_retention"),
+        "user": asked.get("user"),
+    }
+
+
+def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reasoning_tokens: int = 0) -> Object:
+    """The `usage` member, with both detail objects in full."""
+    return {
+        "input_tokens": input_tokens,
+        "input_tokens_details": {"cached_tokens": cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": output_tokens,
+        "output_tokens_details": {"reasoning_tokens": reasoning_tokens},
+        "total_tokens": input_tokens + output_tokens,
+    }
+
+
+def failed(response: Object, *, code: str, message: str) -> Object:
+    """The response as it ends when something broke: what it had so far, its open item marked incomplete."""
+    return _ended(response, Status.FAILED) | {"error": {"code": code, "message": message}}
+
+
+def cancelled(response: Object) -> Object:
+    """The response as it ends when its caller gave it up."""
+    return _ended(response, Status.CANCELLED)
+
+
+def split(response: Object) -> tuple[bytes, bytes]:
+    """A response as the store keeps it: (body without `output`, output items)."""
+    body = {name: value for name, value in response.items() if name != "output"}
+    return dumps(body), dumps(response["output"])
+
+
+def join(body: bytes, output_items: bytes) -> bytes:
+    """A stored response as the client gets it. Bytes in, bytes out."""
+    return with_member(body, "output", output_items)
+
+
+def _ended(response: Object, status: Status) -> Object:
+    output = [
+        item | {"status": "incomplete"} if item.get("status") == "in_progress" else item
+        for item in response["output"]
+    ]
+    return response | {"status": status.value, "output": output}
+
+
+def _without_null(member: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in member.items() if value is not None}
