@@ -249,9 +249,7 @@ TABLE: tuple[Row, ...] = (
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),
     Row(Unavailable, "UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "unavailable"),
     Row(StoreUnavailable, "STORE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "store_unavailable"),
-    Row(
-        TranslatorUnavailable, "TRANSLATOR_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "translator_unavailable"
-    ),
+    Row(TranslatorUnavailable, "TRANSLATOR_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "translator_unavailable"),
     Row(EngineUnavailable, "ENGINE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "engine_unavailable"),
     Row(Timeout, "TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "timeout"),
     Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),

@@ -41,9 +41,7 @@ def encode(event: Object) -> bytes:
 def decode(frames: bytes) -> list[Object]:
     """The events in a run of frames; comments and [DONE] are passed over."""
     marker = b"data: {"
-    return [
-        loads(line[len(marker) - 1 :]) for line in frames.split(b"\n") if line.startswith(marker)
-    ]
+    return [loads(line[len(marker) - 1 :]) for line in frames.split(b"\n") if line.startswith(marker)]
 
 
 def error_event(sequence_number: int, *, code: str, message: str, param: str | None = None) -> Object:

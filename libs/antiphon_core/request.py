@@ -29,7 +29,7 @@ Metadata = Annotated[
 
 
 def _json_kind(value: object) -> str | None:
-    return JSON_KIND_TAGS.get(type(value))
+    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
 
 
 def _type_tag(value: object) -> str | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 TAG = "~"
-JSON_KIND_TAGS = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
+JSON_KIND_TAGS: dict[type, str] = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
 
 # Item and content part types that exist in the Responses API; a server may refuse them, but they are not misspelt.
 KNOWN_TYPES = frozenset(

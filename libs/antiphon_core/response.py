@@ -87,8 +87,7 @@ def join(body: bytes, output_items: bytes) -> bytes:
 
 def _ended(response: Object, status: Status) -> Object:
     output = [
-        item | {"status": "incomplete"} if item.get("status") == "in_progress" else item
-        for item in response["output"]
+        item | {"status": "incomplete"} if item.get("status") == "in_progress" else item for item in response["output"]
     ]
     return response | {"status": status.value, "output": output}
 

@@ -1,4 +1,4 @@
-"""The store as its callers see it. Meaning, limits and errors of each operation: protos/antiphon/store/v1/store.proto."""
+"""The store as its callers see it. Meaning, limits, errors of each operation: protos/antiphon/store/v1/store.proto."""
 
 from __future__ import annotations
 
@@ -158,9 +158,7 @@ class ResponseStore(Protocol):
 
     async def get(self, tenant: str, response_id: str) -> Record: ...
 
-    async def delete(
-        self, tenant: str, response_id: str, *, precondition: Precondition = NO_PRECONDITION
-    ) -> None: ...
+    async def delete(self, tenant: str, response_id: str, *, precondition: Precondition = NO_PRECONDITION) -> None: ...
 
     async def list_items(
         self,
@@ -191,9 +189,7 @@ class ResponseStore(Protocol):
         wait_ms: int = 0,
     ) -> Lease: ...
 
-    async def renew_session(
-        self, tenant: str, fence: Fence, *, ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
-    ) -> Lease: ...
+    async def renew_session(self, tenant: str, fence: Fence, *, ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT) -> Lease: ...
 
     async def release_session(self, tenant: str, fence: Fence) -> bool: ...
 

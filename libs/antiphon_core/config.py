@@ -1,0 +1,167 @@
+"""Settings: declared once, as frozen dataclasses, and loaded from everywhere.
+
+Each service declares one dataclass of settings, a *section*. A field's name carries its unit, its metadata a `doc` line
+and, where NVIDIA's NIM has a variable for the same thing, that variable as `alias`. From the declaration follow:
+
+    file                  [edge]            in a TOML file named by --config or ANTIPHON_CONFIG
+                          port = 8080
+    environment variable  ANTIPHON_EDGE_PORT=8080      (or its alias, which counts less)
+    flag                  --edge-port 8080
+
+Later ones win: default < file < alias < ANTIPHON_* < flag. What is not declared is refused by name. A section may have
+a method `warnings()`; it gives (message, explanation) for settings that are legal and unwise.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+ENV_PREFIX = "ANTIPHON_"
+CONFIG_VARIABLE = ENV_PREFIX + "CONFIG"
+
+Sections = Mapping[str, type]
+
+
+class SettingsError(Exception):
+    """A setting that is unknown or has no valid value. The message says which, from where, and what would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One declared setting."""
+
+    section: str
+    field: Field[Any]
+    type: Any
+
+    @property
+    def variable(self) -> str:
+        return f"{ENV_PREFIX}{self.section}_{self.field.name}".upper()
+
+    @property
+    def alias(self) -> str | None:
+        return self.field.metadata.get("alias")
+
+    @property
+    def flag(self) -> str:
+        return f"--{self.section}-{self.field.name}".replace("_", "-")
+
+    @property
+    def doc(self) -> str:
+        return str(self.field.metadata.get("doc", ""))
+
+    @property
+    def default(self) -> Any:
+        factory = self.field.default_factory
+        return factory() if factory is not MISSING else self.field.default
+
+
+def declared(sections: Sections) -> Iterator[Setting]:
+    """Every setting of the sections, in the order of declaration."""
+    for name, section in sections.items():
+        hints = get_type_hints(section)
+        for field in fields(section):
+            yield Setting(section=name, field=field, type=hints[field.name])
+
+
+def load(
+    sections: Sections,
+    *,
+    environ: Mapping[str, str],
+    flags: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> dict[str, Any]:
+    """One instance per section. `flags` maps flag names (with dashes) to their text.
+
+    SettingsError: an unknown name, or a value that does not fit its type.
+    """
+    config = environ.get(CONFIG_VARIABLE)
+    path = file or (Path(config) if config else None)
+    from_file = _read_file(path, sections) if path else {}
+    _refuse_unknown_variables(sections, environ)
+    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    for setting in declared(sections):
+        found = _find(setting, from_file, environ, flags or {})
+        if found is not None:
+            source, given = found
+            values[setting.section][setting.field.name] = _convert(setting.type, given, source)
+    return {name: section(**values[name]) for name, section in sections.items()}
+
+
+def _find(
+    setting: Setting, from_file: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, str]
+) -> tuple[str, Any] | None:
+    """The value of a setting and where it came from, the source that counts most first."""
+    if setting.flag in flags:
+        return setting.flag, flags[setting.flag]
+    for variable in (setting.variable, setting.alias):
+        if variable and variable in environ:
+            return variable, environ[variable]
+    section = from_file.get(setting.section, {})
+    if setting.field.name in section:
+        return f"[{setting.section}] {setting.field.name}", section[setting.field.name]
+    return None
+
+
+def _read_file(path: Path, sections: Sections) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"Cannot read the settings file {path}: {error}") from error
+    known = {name: [field.name for field in fields(section)] for name, section in sections.items()}
+    for name, members in content.items():
+        if name not in known or not isinstance(members, dict):
+            raise SettingsError(f"{path}: there is no section [{name}]{_hint(name, known)}")
+        for member in members:
+            if member not in known[name]:
+                raise SettingsError(f"{path}: [{name}] has no setting '{member}'{_hint(member, known[name])}")
+    return content
+
+
+def _refuse_unknown_variables(sections: Sections, environ: Mapping[str, str]) -> None:
+    known = {setting.variable for setting in declared(sections)} | {CONFIG_VARIABLE}
+    for variable in environ:
+        if variable.startswith(ENV_PREFIX) and variable not in known:
+            raise SettingsError(f"{variable} is not a setting{_hint(variable, known)}")
+
+
+def _hint(name: str, known: Any) -> str:
+    close = get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{close[0]}'?" if close else "."
+
+
+def _convert(kind: Any, given: Any, source: str) -> Any:
+    """`given` (text, or a value from TOML) as the declared type."""
+    options = get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        if given in (None, ""):
+            return None
+        kind = next(option for option in options if option is not type(None))
+        return _convert(kind, given, source)
+    if get_origin(kind) is Literal:
+        if given not in options:
+            raise SettingsError(f"{source}={given!r}: must be one of {', '.join(map(str, options))}.")
+        return given
+    if get_origin(kind) is tuple:
+        parts = [part.strip() for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        return tuple(_convert(options[0], part, source) for part in parts)
+    return _scalar(kind, given, source)
+
+
+def _scalar(kind: Any, given: Any, source: str) -> Any:
+    try:
+        if kind is bool:
+            return given if isinstance(given, bool) else _BOOLEANS[str(given).lower()]
+        return kind(given)
+    except (ValueError, TypeError, KeyError) as error:
+        raise SettingsError(f"{source}={given!r}: must be {_KIND_NAMES.get(kind, kind.__name__)}.") from error
+
+
+_BOOLEANS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+_KIND_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Path: "a path"}

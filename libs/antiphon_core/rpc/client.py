@@ -1,0 +1,136 @@
+"""The client side of gRPC: one channel to a service, calls by method name, errors as the other side raised them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, Self
+
+import grpc
+import orjson
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from antiphon_core.errors import Unavailable
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.codec import decode
+from antiphon_core.rpc.methods import Method, Service
+from antiphon_core.rpc.server import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
+from antiphon_core.rpc.status import from_rpc_error
+
+READY_DEADLINE_S = 1.0
+
+
+class RpcClient:
+    """Calls one service. Must be made and used inside a running event loop, and closed.
+
+    `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over everything the name resolves
+    to. `unavailable` is raised when the service cannot be reached.
+    """
+
+    def __init__(self, endpoint: str, service: Service, *, unavailable: type[Unavailable]) -> None:
+        self._service = service
+        self._unavailable = unavailable
+        self._channel = grpc.aio.insecure_channel(endpoint, options=_options(service))
+        self._health: Any = health_pb2_grpc.HealthStub(self._channel)
+        self._callables: dict[str, Any] = {
+            name: (self._channel.unary_stream if method.streams else self._channel.unary_unary)(method.path)
+            for name, method in service.methods.items()
+        }
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+    async def call(
+        self,
+        name: str,
+        request: Any,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        request_id: str = "",
+        timeout_s: float | None = None,
+    ) -> Any:
+        """The answer of a unary RPC. AntiphonError: what the service raised, or why it could not be asked."""
+        method = self._service.methods[name]
+        try:
+            data = await self._start(method, request, tenant, request_id, timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error, self._unavailable) from error
+        return decode(method.response, data)
+
+    async def stream(
+        self,
+        name: str,
+        request: Any,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        request_id: str = "",
+        timeout_s: float | None = None,
+    ) -> AsyncGenerator[Any, None]:
+        """The answers of a streaming RPC. Closing the generator cancels the RPC."""
+        method = self._service.methods[name]
+        rpc = self._start(method, request, tenant, request_id, timeout_s)
+        try:
+            while (data := await rpc.read()) is not grpc.aio.EOF:
+                yield decode(method.response, data)
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error, self._unavailable) from error
+        except asyncio.CancelledError:
+            # grpc.aio raises this for a call that was cancelled locally too, which is not our task's cancellation.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise self._unavailable("The call was cancelled because its channel was closed.") from None
+        finally:
+            rpc.cancel()
+
+    async def ready(self) -> None:
+        """Returns when the service reports SERVING; raises `unavailable` with the reason otherwise."""
+        request = health_pb2.HealthCheckRequest(service=self._service.full_name)
+        try:
+            answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
+        except grpc.aio.AioRpcError as error:
+            raise self._unavailable(f"{self._service.full_name}: {error.details()}") from error
+        if answer.status != health_pb2.HealthCheckResponse.SERVING:
+            raise self._unavailable(f"{self._service.full_name} reports that it is not ready.")
+
+    def _start(self, method: Method, request: Any, tenant: str, request_id: str, timeout_s: float | None) -> Any:
+        metadata = [(TENANT_KEY, tenant)]
+        if request_id:
+            metadata.append((REQUEST_ID_KEY, request_id))
+        timeout = timeout_s if timeout_s is not None else method.deadline_s
+        return self._callables[method.name](bytes(request), timeout=timeout, metadata=metadata)
+
+
+def _options(service: Service) -> list[tuple[str, Any]]:
+    # Every write can be repeated (store.proto, "Repetition"), so a lost connection is tried again.
+    service_config = {
+        "loadBalancingConfig": [{"round_robin": {}}],
+        "methodConfig": [
+            {
+                "name": [{"service": service.full_name}],
+                "retryPolicy": {
+                    "maxAttempts": 3,
+                    "initialBackoff": "0.05s",
+                    "maxBackoff": "0.2s",
+                    "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["UNAVAILABLE"],
+                },
+            }
+        ],
+        "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+    }
+    return [
+        ("grpc.service_config", orjson.dumps(service_config).decode()),
+        ("grpc.enable_retries", 1),
+        ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
+        ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.dns_min_time_between_resolutions_ms", 10_000),
+    ]

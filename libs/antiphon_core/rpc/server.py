@@ -1,0 +1,180 @@
+"""The server side of gRPC: handlers from the table of methods, health, reflection, drain.
+
+A handler takes (request message, Call) and gives a response message, or yields them for a streaming method. It raises
+AntiphonError for what went wrong; anything else is a bug and becomes INTERNAL, its cause logged and not sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from antiphon_core.errors import AntiphonError, InternalError, Unavailable, Unimplemented
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.codec import decode
+from antiphon_core.rpc.methods import Method, Service
+from antiphon_core.rpc.status import to_status
+from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool
+
+log = logging.getLogger(__name__)
+
+TENANT_KEY = "antiphon-tenant"
+REQUEST_ID_KEY = "x-request-id"
+DEFAULT_TENANT = "default"
+READY_POLL_S = 1.0
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    # Clients look their endpoints up again after this long; the grace outlives the longest stream.
+    ("grpc.max_connection_age_ms", 600_000),
+    ("grpc.max_connection_age_grace_ms", 3_600_000),
+    ("grpc.so_reuseport", 0),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler may know of the RPC besides its request."""
+
+    tenant: str
+    request_id: str
+    time_remaining_s: float | None
+
+
+Handler = Callable[[Any, Call], "Awaitable[Any] | AsyncGenerator[Any, None]"]
+Ready = Callable[[], Awaitable[None]]
+
+
+class RpcServer:
+    """A gRPC server for one or more services."""
+
+    def __init__(self) -> None:
+        self._server = grpc.aio.server(options=_OPTIONS)
+        self._health = health.aio.HealthServicer()
+        self._ready: dict[str, Ready] = {}
+        self._watcher: asyncio.Task[None] | None = None
+
+    def add(self, service: Service, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
+        """Serves `service`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when the
+        service cannot serve; its health follows within READY_POLL_S."""
+        rpc_handlers = {
+            name: _rpc_handler(method, handlers.get(name, _unimplemented(service, method)))
+            for name, method in service.methods.items()
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, rpc_handlers),))
+        self._ready[service.full_name] = ready
+
+    async def start(self, host: str, port: int) -> int:
+        """Binds and serves; the port that it got. Port 0 lets the system choose."""
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = [*self._ready, health.SERVICE_NAME, reflection.SERVICE_NAME]
+        reflection.enable_server_reflection(names, self._server, pool=default_google_proto_descriptor_pool)
+        bound = self._server.add_insecure_port(f"{host}:{port}")
+        await self._server.start()
+        await self._report_health()
+        self._watcher = asyncio.create_task(self._watch_health(), name="grpc health")
+        return bound
+
+    async def drain(self, grace_s: float) -> None:
+        """Reports NOT_SERVING, refuses new RPCs and lets running ones end, for at most `grace_s`."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watcher
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(grace_s)
+
+    async def _watch_health(self) -> None:
+        while True:
+            await asyncio.sleep(READY_POLL_S)
+            await self._report_health()
+
+    async def _report_health(self) -> None:
+        for name, ready in self._ready.items():
+            serving = await _is_ready(name, ready)
+            answer = health_pb2.HealthCheckResponse
+            await self._health.set(name, answer.SERVING if serving else answer.NOT_SERVING)
+
+
+async def _is_ready(name: str, ready: Ready) -> bool:
+    try:
+        await ready()
+    except Unavailable:
+        return False
+    except Exception:
+        log.exception("the readiness check of %s broke", name)
+        return False
+    return True
+
+
+def _rpc_handler(method: Method, handler: Handler) -> grpc.RpcMethodHandler[Any, Any]:
+    if method.streams:
+        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler))
+    return grpc.unary_unary_rpc_method_handler(_unary(method, handler))
+
+
+def _unary(method: Method, handler: Handler) -> Callable[..., Awaitable[bytes]]:
+    async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+        try:
+            answer: Any = await handler(decode(method.request, data), _call(context))  # type: ignore[misc]
+            return bytes(answer)
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
+            await _abort(context, method, error)
+
+    return serve
+
+
+def _streaming(method: Method, handler: Handler) -> Callable[..., AsyncIterator[bytes]]:
+    async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
+        try:
+            answers: Any = handler(decode(method.request, data), _call(context))
+            async with aclosing(answers):
+                async for answer in answers:
+                    yield bytes(answer)
+        except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
+            await _abort(context, method, error)
+
+    return serve
+
+
+def _call(context: grpc.aio.ServicerContext[Any, Any]) -> Call:
+    metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+    return Call(
+        tenant=metadata.get(TENANT_KEY) or DEFAULT_TENANT,
+        request_id=metadata.get(REQUEST_ID_KEY, ""),
+        time_remaining_s=context.time_remaining(),
+    )
+
+
+async def _abort(context: grpc.aio.ServicerContext[Any, Any], method: Method, error: Exception) -> NoReturn:
+    if isinstance(error, grpc.aio.AbortError):
+        raise error
+    if not isinstance(error, AntiphonError):
+        log.error("%s failed", method.path, exc_info=error)
+        error = InternalError("The server failed to handle this call. Its log says why.")
+    await context.abort_with_status(to_status(error))
+
+
+def _unimplemented(service: Service, method: Method) -> Handler:
+    name = f"{service.full_name}.{method.name}"
+
+    async def refuse(_request: Any, _call: Call) -> Any:
+        raise Unimplemented.of(name)
+
+    async def refuse_stream(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        raise Unimplemented.of(name)
+        yield
+
+    return refuse_stream if method.streams else refuse
