@@ -76,8 +76,10 @@ def load(
     environ: Mapping[str, str],
     flags: Mapping[str, str] | None = None,
     file: Path | None = None,
+    preset: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """One instance per section. `flags` maps flag names (with dashes) to their text.
+    """One instance per section. `flags` maps flag names (with dashes) to their text; `preset` holds, by section and
+    field, what the caller prefers to the declared defaults.
 
     SettingsError: an unknown name, or a value that does not fit its type.
     """
@@ -85,7 +87,7 @@ def load(
     path = file or (Path(config) if config else None)
     from_file = _read_file(path, sections) if path else {}
     _refuse_unknown_variables(sections, environ)
-    values: dict[str, dict[str, Any]] = {name: {} for name in sections}
+    values: dict[str, dict[str, Any]] = {name: dict((preset or {}).get(name, {})) for name in sections}
     for setting in declared(sections):
         found = _find(setting, from_file, environ, flags or {})
         if found is not None:

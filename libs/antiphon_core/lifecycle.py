@@ -9,7 +9,8 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from contextlib import suppress
+from typing import Any, Protocol
 
 log = logging.getLogger(__name__)
 
@@ -23,22 +24,18 @@ class Part(Protocol):
     async def start(self) -> None:
         """Returns when the part can be used."""
 
-    async def stop(self, grace_s: float) -> None:
-        """Refuses new work, lets running work end for at most `grace_s`, then lets go of everything."""
+    async def stop(self) -> None:
+        """Refuses new work, lets running work end for as long as the part's own settings say, then lets go."""
 
 
-async def run(parts: Sequence[Part], *, grace_s: float, on_started: Callable[[], None]) -> None:
+async def run(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
     """Runs the parts until a signal arrives. `on_started` is called once, when all of them are up."""
     stopping = _on_signals()
     started: list[Part] = []
     try:
         for part in parts:
-            starting = asyncio.ensure_future(part.start())
-            await _either(starting, stopping)
-            if not starting.done():
-                starting.cancel()
+            if not await _start_unless(stopping, part):
                 break
-            starting.result()
             started.append(part)
         else:
             on_started()
@@ -46,14 +43,23 @@ async def run(parts: Sequence[Part], *, grace_s: float, on_started: Callable[[],
     finally:
         for part in reversed(started):
             log.info("stopping %s", part.name)
-            await part.stop(grace_s)
+            await part.stop()
 
 
-async def _either(work: asyncio.Future[None], stopping: asyncio.Event) -> None:
-    """Waits for the work or the signal, whichever comes first."""
-    signalled = asyncio.ensure_future(stopping.wait())
-    await asyncio.wait({work, signalled}, return_when=asyncio.FIRST_COMPLETED)
+async def _start_unless(stopping: asyncio.Event, part: Part) -> bool:
+    """Starts a part; False when a signal came first."""
+    starting = asyncio.create_task(part.start())
+    signalled = asyncio.create_task(stopping.wait())
+    both: set[asyncio.Task[Any]] = {starting, signalled}
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
     signalled.cancel()
+    if starting.done():
+        starting.result()
+        return True
+    starting.cancel()
+    with suppress(asyncio.CancelledError):
+        await starting
+    return False
 
 
 def _on_signals() -> asyncio.Event:

@@ -41,7 +41,7 @@ def from_validation(error: ValidationError) -> InvalidRequest:
     code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
     if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
         return _unknown_type(path, finding)
-    return InvalidRequest(explain(path, finding), field=path, code=code)
+    return InvalidRequest(explain(path, finding), field=path, code=_code(code, finding))
 
 
 def _path(steps: Sequence[str | int]) -> str:
@@ -62,7 +62,8 @@ def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
             field=path,
             code="unsupported_value",
         )
-    return InvalidRequest(f"'{path}' has the unknown type '{given}'.", field=f"{path}.type", code="invalid_value")
+    path += ".type"
+    return InvalidRequest(f"Invalid value: '{given}'. '{path}' names no known type.", field=path, code="invalid_value")
 
 
 def _wrong_type(path: str, finding: ErrorDetails) -> str:
@@ -92,6 +93,7 @@ _Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
 
 _WRONG_TYPE: _Row = ("invalid_type", _wrong_type)
 
+# In a code, {number} stands for integer or decimal, {container} for array or object.
 _CODES: dict[str, _Row] = {
     "missing": ("missing_required_parameter", lambda path, _: f"Missing required parameter: '{path}'."),
     "extra_forbidden": ("unknown_parameter", lambda path, _: f"Unknown parameter: '{path}'."),
@@ -101,10 +103,19 @@ _CODES: dict[str, _Row] = {
             f"Invalid value: {finding['input']!r}. '{path}' must be one of {finding['ctx']['expected']}."
         ),
     ),
-    "greater_than_equal": ("integer_below_min_value", _limit("ge", "it must be at least {}")),
-    "less_than_equal": ("integer_above_max_value", _limit("le", "it must be at most {}")),
+    "greater_than_equal": ("{number}_below_min_value", _limit("ge", "it must be at least {}")),
+    "less_than_equal": ("{number}_above_max_value", _limit("le", "it must be at most {}")),
     "finite_number": ("invalid_value", lambda path, _: f"Invalid value for '{path}': it must be a finite number."),
     "string_too_short": ("string_below_min_length", _limit("min_length", "it must have at least {} characters")),
     "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
-    "too_long": ("array_above_max_length", _limit("max_length", "it must have at most {} elements")),
+    "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
 }
+
+
+def _code(template: str, finding: ErrorDetails) -> str:
+    bounds = finding.get("ctx", {})
+    decimal = any(isinstance(bounds.get(name), float) for name in ("ge", "le"))
+    return template.format(
+        number="decimal" if decimal else "integer",
+        container="object" if isinstance(finding["input"], dict) else "array",
+    )

@@ -321,9 +321,7 @@ class AddConversationItemsRequest(betterproto2.Message):
     idempotency_key: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "AddConversationItemsRequest", AddConversationItemsRequest
-)
+default_message_pool.register_message("antiphon.store.v1", "AddConversationItemsRequest", AddConversationItemsRequest)
 
 
 @dataclass(eq=False, repr=False)
@@ -339,9 +337,7 @@ class AddConversationItemsResponse(betterproto2.Message):
     """
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "AddConversationItemsResponse", AddConversationItemsResponse
-)
+default_message_pool.register_message("antiphon.store.v1", "AddConversationItemsResponse", AddConversationItemsResponse)
 
 
 @dataclass(eq=False, repr=False)
@@ -768,9 +764,7 @@ class CreateConversationRequest(betterproto2.Message):
     ttl_ms: "int" = betterproto2.field(4, betterproto2.TYPE_INT64)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "CreateConversationRequest", CreateConversationRequest
-)
+default_message_pool.register_message("antiphon.store.v1", "CreateConversationRequest", CreateConversationRequest)
 
 
 @dataclass(eq=False, repr=False)
@@ -783,9 +777,7 @@ class CreateConversationResponse(betterproto2.Message):
     conversation: "Conversation | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "CreateConversationResponse", CreateConversationResponse
-)
+default_message_pool.register_message("antiphon.store.v1", "CreateConversationResponse", CreateConversationResponse)
 
 
 @dataclass(eq=False, repr=False)
@@ -810,9 +802,7 @@ class DeleteConversationItemResponse(betterproto2.Message):
     @betterproto2.staticproperty
     @staticmethod
     def DESCRIPTOR() -> Descriptor:
-        return ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR.message_types_by_name[
-            "DeleteConversationItemResponse"
-        ]
+        return ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR.message_types_by_name["DeleteConversationItemResponse"]
 
     conversation: "Conversation | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
 
@@ -832,9 +822,7 @@ class DeleteConversationRequest(betterproto2.Message):
     id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "DeleteConversationRequest", DeleteConversationRequest
-)
+default_message_pool.register_message("antiphon.store.v1", "DeleteConversationRequest", DeleteConversationRequest)
 
 
 @dataclass(eq=False, repr=False)
@@ -847,9 +835,7 @@ class DeleteConversationResponse(betterproto2.Message):
     pass
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "DeleteConversationResponse", DeleteConversationResponse
-)
+default_message_pool.register_message("antiphon.store.v1", "DeleteConversationResponse", DeleteConversationResponse)
 
 
 @dataclass(eq=False, repr=False)
@@ -1036,9 +1022,7 @@ class GetConversationItemRequest(betterproto2.Message):
     item_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "GetConversationItemRequest", GetConversationItemRequest
-)
+default_message_pool.register_message("antiphon.store.v1", "GetConversationItemRequest", GetConversationItemRequest)
 
 
 @dataclass(eq=False, repr=False)
@@ -1051,9 +1035,7 @@ class GetConversationItemResponse(betterproto2.Message):
     item: "bytes" = betterproto2.field(1, betterproto2.TYPE_BYTES)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "GetConversationItemResponse", GetConversationItemResponse
-)
+default_message_pool.register_message("antiphon.store.v1", "GetConversationItemResponse", GetConversationItemResponse)
 
 
 @dataclass(eq=False, repr=False)
@@ -1281,9 +1263,7 @@ class ListConversationItemsRequest(betterproto2.Message):
     order: "Order" = betterproto2.field(4, betterproto2.TYPE_ENUM, default_factory=lambda: Order(0))
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "ListConversationItemsRequest", ListConversationItemsRequest
-)
+default_message_pool.register_message("antiphon.store.v1", "ListConversationItemsRequest", ListConversationItemsRequest)
 
 
 @dataclass(eq=False, repr=False)
@@ -1562,9 +1542,7 @@ class Record(betterproto2.Message):
     The session (conversation) it was made in; empty for none.
     """
 
-    status: "ResponseStatus" = betterproto2.field(
-        4, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0)
-    )
+    status: "ResponseStatus" = betterproto2.field(4, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
 
     body: "bytes" = betterproto2.field(5, betterproto2.TYPE_BYTES)
     """
@@ -1735,9 +1713,7 @@ class SettleJobRequest(betterproto2.Message):
 
     fence: "Fence | None" = betterproto2.field(2, betterproto2.TYPE_MESSAGE, optional=True)
 
-    outcome: "JobOutcome" = betterproto2.field(
-        3, betterproto2.TYPE_ENUM, default_factory=lambda: JobOutcome(0)
-    )
+    outcome: "JobOutcome" = betterproto2.field(3, betterproto2.TYPE_ENUM, default_factory=lambda: JobOutcome(0))
 
     reason: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
 
@@ -1870,9 +1846,7 @@ class TreeNode(betterproto2.Message):
 
     parent_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
-    status: "ResponseStatus" = betterproto2.field(
-        3, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0)
-    )
+    status: "ResponseStatus" = betterproto2.field(3, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
 
     depth: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
 
@@ -1938,9 +1912,7 @@ class UpdateConversationRequest(betterproto2.Message):
     expected_version: "int | None" = betterproto2.field(3, betterproto2.TYPE_UINT64, optional=True)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "UpdateConversationRequest", UpdateConversationRequest
-)
+default_message_pool.register_message("antiphon.store.v1", "UpdateConversationRequest", UpdateConversationRequest)
 
 
 @dataclass(eq=False, repr=False)
@@ -1953,9 +1925,7 @@ class UpdateConversationResponse(betterproto2.Message):
     conversation: "Conversation | None" = betterproto2.field(1, betterproto2.TYPE_MESSAGE, optional=True)
 
 
-default_message_pool.register_message(
-    "antiphon.store.v1", "UpdateConversationResponse", UpdateConversationResponse
-)
+default_message_pool.register_message("antiphon.store.v1", "UpdateConversationResponse", UpdateConversationResponse)
 
 
 @dataclass(eq=False, repr=False)
@@ -1967,9 +1937,7 @@ class UpdateStatusRequest(betterproto2.Message):
 
     id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
 
-    status: "ResponseStatus" = betterproto2.field(
-        2, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0)
-    )
+    status: "ResponseStatus" = betterproto2.field(2, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
 
     precondition: "Precondition | None" = betterproto2.field(3, betterproto2.TYPE_MESSAGE, optional=True)
 

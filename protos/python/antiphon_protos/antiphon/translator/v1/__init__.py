@@ -99,9 +99,7 @@ class Final(betterproto2.Message):
     def DESCRIPTOR() -> Descriptor:
         return ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR.message_types_by_name["Final"]
 
-    status: "FinalStatus" = betterproto2.field(
-        1, betterproto2.TYPE_ENUM, default_factory=lambda: FinalStatus(0)
-    )
+    status: "FinalStatus" = betterproto2.field(1, betterproto2.TYPE_ENUM, default_factory=lambda: FinalStatus(0))
 
     body: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
     """

@@ -1,0 +1,54 @@
+"""Errors on HTTP: whatever a handler raises leaves as OpenAI's envelope, with the status of the table of errors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from antiphon_core.errors import AntiphonError, InternalError, TooLarge, Unavailable, envelope, row_of
+from antiphon_core.jsons import dumps
+from antiphon_core.limits import BODY_BYTES_MAX
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+RETRY_AFTER_S = 1
+
+
+@web.middleware
+async def errors_as_envelopes(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except AntiphonError as error:
+        return _answer(error)
+    except web.HTTPRequestEntityTooLarge:
+        return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
+    except web.HTTPException as refusal:
+        return _refusal(request, refusal)
+    except ConnectionError:
+        raise  # the client is gone: there is nobody to answer
+    except Exception:
+        log.exception("%s %s failed", request.method, request.path)
+        return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+
+
+def _answer(error: AntiphonError) -> web.Response:
+    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Unavailable) else None
+    return web.Response(
+        status=row_of(error).http_status, body=dumps(envelope(error)), content_type="application/json", headers=headers
+    )
+
+
+def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
+    """aiohttp's own refusals (no such route, wrong method) in the same envelope."""
+    wording = {
+        404: ("unknown_url", f"Unknown request URL: {request.method} {request.path}."),
+        405: ("method_not_allowed", f"{request.method} is not allowed on {request.path}."),
+    }
+    code, message = wording.get(refusal.status, (None, refusal.reason))
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+    allow = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else None
+    return web.Response(status=refusal.status, body=dumps(body), content_type="application/json", headers=allow)

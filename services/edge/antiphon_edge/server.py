@@ -1,0 +1,54 @@
+"""The edge as a running part: the application, its socket, and the drain."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from antiphon_core.clock import Clock
+from antiphon_core.ids import Ids
+from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.ports.store import ResponseStore
+from antiphon_core.ports.translator import Translator
+from antiphon_edge import request_ids
+from antiphon_edge.http_errors import errors_as_envelopes
+from antiphon_edge.routes_responses import ResponseRoutes
+from antiphon_edge.routes_service import ServiceRoutes
+from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.turn import Turns
+
+
+class EdgeServer:
+    """Serves HTTP over a store and a translator, wherever they are. `url` is known once it has started."""
+
+    name = "edge"
+
+    def __init__(
+        self, settings: EdgeSettings, store: ResponseStore, translator: Translator, *, clock: Clock, ids: Ids
+    ) -> None:
+        self._settings = settings
+        self._turns = Turns(store, translator, clock=clock, ids=ids)
+        self._service = ServiceRoutes(store, translator)
+        responses = ResponseRoutes(self._turns, store, keep_alive_s=settings.keep_alive_s)
+        self.app = web.Application(
+            middlewares=[request_ids.middleware(ids), errors_as_envelopes],  # type: ignore[list-item]
+            client_max_size=BODY_BYTES_MAX,
+        )
+        self.app.on_response_prepare.append(request_ids.add_headers)
+        self.app.add_routes([*responses.table(), *self._service.table()])
+        self.url = ""
+
+    async def start(self) -> None:
+        # A handler is cancelled as soon as its client is gone: that is what stops the model.
+        self._runner = web.AppRunner(
+            self.app, handler_cancellation=True, access_log=None, shutdown_timeout=self._settings.drain_s
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._settings.host, self._settings.port)
+        await site.start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    async def stop(self) -> None:
+        self._service.draining = True
+        await self._runner.cleanup()
+        await self._turns.settle()

@@ -1,0 +1,45 @@
+"""The translator's port over gRPC."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.ports.translator import Batch, Model, Turn
+from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.methods import TRANSLATOR
+from antiphon_protos.antiphon.translator import v1
+from antiphon_translator import wire
+
+
+class TranslatorClient:
+    """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target."""
+
+    def __init__(self, endpoint: str) -> None:
+        self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable)
+
+    async def close(self) -> None:
+        await self._rpc.close()
+
+    async def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
+        request = v1.GenerateRequest(turn=wire.turn_message(turn))
+        ended = False
+        async with aclosing(self._rpc.stream("Generate", request)) as messages:
+            async for message in messages:
+                batch = wire.batch_value(message)
+                ended = batch.final is not None
+                yield batch
+        if not ended:
+            raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
+
+    async def count_tokens(self, turn: Turn) -> int:
+        answer = await self._rpc.call("CountTokens", v1.CountTokensRequest(turn=wire.turn_message(turn)))
+        return int(answer.input_tokens)
+
+    async def models(self) -> Sequence[Model]:
+        answer = await self._rpc.call("ListModels", v1.ListModelsRequest())
+        return tuple(wire.model_value(message) for message in answer.models)
+
+    async def ready(self) -> None:
+        await self._rpc.ready()

@@ -1,0 +1,98 @@
+"""Between the translator's values and its messages, for the server and the client alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Model, Turn
+from antiphon_protos.antiphon.translator import v1
+
+_STATUS = {
+    Status.COMPLETED: v1.FinalStatus.COMPLETED,
+    Status.INCOMPLETE: v1.FinalStatus.INCOMPLETE,
+    Status.FAILED: v1.FinalStatus.FAILED,
+}
+_FROM_STATUS = {number: status for status, number in _STATUS.items()}
+
+
+def turn_message(turn: Turn) -> Any:
+    return v1.Turn(
+        response_id=turn.response_id,
+        created_at=turn.created_at,
+        request=turn.request,
+        history=turn.history,
+        input=turn.input,
+    )
+
+
+def turn_value(message: Any) -> Turn:
+    """InvalidRequest: a part of the turn is missing."""
+    if message is None:
+        raise InvalidRequest("Missing required parameter: 'turn'.", field="turn", code="missing_required_parameter")
+    return Turn(
+        response_id=message.response_id,
+        created_at=message.created_at,
+        request=message.request,
+        history=message.history or b"[]",
+        input=message.input or b"[]",
+    )
+
+
+def batch_message(batch: Batch) -> Any:
+    return v1.GenerateResponse(
+        first_sequence=batch.first_sequence,
+        count=batch.count,
+        frames=batch.frames,
+        final=_final_message(batch.final) if batch.final is not None else None,
+    )
+
+
+def batch_value(message: Any) -> Batch:
+    return Batch(
+        first_sequence=message.first_sequence,
+        count=message.count,
+        frames=message.frames,
+        final=_final_value(message.final) if message.final is not None else None,
+    )
+
+
+def model_message(model: Model) -> Any:
+    return v1.Model(
+        id=model.id,
+        root=model.root,
+        context_length=model.context_length,
+        ready=model.ready,
+        reason=model.reason,
+        created_at=model.created_at,
+    )
+
+
+def model_value(message: Any) -> Model:
+    return Model(
+        id=message.id,
+        root=message.root,
+        context_length=message.context_length,
+        ready=message.ready,
+        reason=message.reason,
+        created_at=message.created_at,
+    )
+
+
+def _final_message(final: Final) -> Any:
+    return v1.Final(
+        status=_STATUS[final.status],
+        body=final.body,
+        output_items=final.output_items,
+        error_reason=final.error_reason or "",
+    )
+
+
+def _final_value(message: Any) -> Final:
+    return Final(
+        status=_FROM_STATUS[message.status],
+        body=message.body,
+        output_items=message.output_items,
+        error_reason=message.error_reason or None,
+    )

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
+from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import READY_POLL_S, Call, RpcServer
+from antiphon_protos.antiphon.store import v1
+
+
+class Service:
+    """Handlers that the test can steer."""
+
+    def __init__(self) -> None:
+        self.closed = asyncio.Event()
+        self.fault: Unavailable | None = None
+
+    async def ready(self) -> None:
+        if self.fault:
+            raise self.fault
+
+    async def get(self, request: Any, call: Call) -> Any:
+        if request.id == "missing":
+            raise ResponseNotFound.of("missing")
+        if request.id == "slow":
+            await asyncio.sleep(30)
+        return v1.GetResponse(record=v1.Record(id=f"{call.tenant}/{call.request_id}/{request.id}"))
+
+    async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        try:
+            for number in range(3):
+                yield v1.ReadEventsResponse(first_sequence=number)
+            if request.response_id == "breaks":
+                raise StoreUnavailable("the disk is gone")
+            if request.follow:
+                await asyncio.sleep(30)
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[tuple[Service, RpcServer, RpcClient]]:
+    service, server = Service(), RpcServer()
+    server.add(STORE, {"Get": service.get, "ReadEvents": service.read_events}, ready=service.ready)
+    port = await server.start("127.0.0.1", 0)
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable) as client:
+        yield service, server, client
+    await server.drain(0)
+
+
+Served = tuple[Service, RpcServer, RpcClient]
+
+
+async def test_a_call_carries_tenant_and_request_id(served: Served) -> None:
+    answer = await served[2].call("Get", v1.GetRequest(id="r"), tenant="acme", request_id="req_1")
+    assert answer.record.id == "acme/req_1/r"
+
+
+async def test_errors_arrive_as_they_were_raised(served: Served) -> None:
+    with pytest.raises(ResponseNotFound, match="'missing' not found") as caught:
+        await served[2].call("Get", v1.GetRequest(id="missing"))
+    assert caught.value.facts == {"id": "missing"}
+
+
+async def test_an_rpc_that_is_not_served_is_named(served: Served) -> None:
+    with pytest.raises(Unimplemented, match="ResponseStoreService.Tree is not implemented"):
+        await served[2].call("Tree", v1.TreeRequest())
+
+
+async def test_a_deadline_is_a_timeout(served: Served) -> None:
+    with pytest.raises(Timeout):
+        await served[2].call("Get", v1.GetRequest(id="slow"), timeout_s=0.1)
+
+
+async def test_a_stream_is_read_to_its_end(served: Served) -> None:
+    answers = [answer async for answer in served[2].stream("ReadEvents", v1.ReadEventsRequest())]
+    assert [answer.first_sequence for answer in answers] == [0, 1, 2]
+
+
+async def test_a_stream_that_breaks_raises_after_what_it_gave(served: Served) -> None:
+    seen = []
+    with pytest.raises(StoreUnavailable, match="the disk is gone"):
+        async for answer in served[2].stream("ReadEvents", v1.ReadEventsRequest(response_id="breaks")):
+            seen.append(answer.first_sequence)  # noqa: PERF401 - what came before the fault counts
+    assert seen == [0, 1, 2]
+
+
+async def test_leaving_a_stream_cancels_it(served: Served) -> None:
+    async with aclosing(served[2].stream("ReadEvents", v1.ReadEventsRequest(follow=True))) as answers:
+        await anext(answers)
+    await asyncio.wait_for(served[0].closed.wait(), 2)
+
+
+async def test_a_closed_channel_is_unavailability_and_not_our_own_cancellation(served: Served) -> None:
+    client = served[2]
+    with pytest.raises(StoreUnavailable):
+        async with aclosing(client.stream("ReadEvents", v1.ReadEventsRequest(follow=True))) as answers:
+            for _ in range(3):
+                await anext(answers)
+            asyncio.get_running_loop().call_later(0.05, lambda: asyncio.ensure_future(client.close()))
+            await anext(answers)
+
+
+async def test_a_task_that_is_cancelled_stays_cancelled(served: Served) -> None:
+    async def follow() -> None:
+        async for _ in served[2].stream("ReadEvents", v1.ReadEventsRequest(follow=True)):
+            pass
+
+    task = asyncio.create_task(follow())
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_readiness_is_the_services_own(served: Served) -> None:
+    service, _, client = served
+    await client.ready()
+    service.fault = StoreUnavailable("x")
+    await asyncio.sleep(2 * READY_POLL_S)
+    with pytest.raises(StoreUnavailable, match="not ready"):
+        await client.ready()
+
+
+async def test_nobody_there_is_said_at_once() -> None:
+    async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
+        with pytest.raises(StoreUnavailable):
+            await asyncio.wait_for(client.call("Get", v1.GetRequest(id="r")), 2)
+        with pytest.raises(StoreUnavailable, match="ResponseStoreService"):
+            await client.ready()

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from antiphon_core.errors import ResponseNotFound, Unavailable
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import READY_POLL_S, Call, RpcServer
+from antiphon_protos.antiphon.store import v1
+
+PATH = "/antiphon.store.v1.ResponseStoreService/"
+
+
+class Fixture:
+    """A server with handlers that the test can steer, and a raw channel to it."""
+
+    def __init__(self) -> None:
+        self.fault: Unavailable | None = None
+        self.calls: list[Call] = []
+        self.closed = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def ready(self) -> None:
+        if self.fault:
+            raise self.fault
+
+    async def get(self, request: Any, call: Call) -> Any:
+        self.calls.append(call)
+        if request.id == "bug":
+            raise ZeroDivisionError("secret detail")
+        if request.id == "slow":
+            await self.release.wait()
+        if request.id == "missing":
+            raise ResponseNotFound.of("missing")
+        return v1.GetResponse(record=v1.Record(id=request.id))
+
+    async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        try:
+            for number in range(1_000_000):
+                yield v1.ReadEventsResponse(first_sequence=number, frames=b"x")
+                await asyncio.sleep(0.001)
+        finally:
+            self.closed.set()
+
+
+@pytest.fixture
+async def fixture() -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
+    state, server = Fixture(), RpcServer()
+    server.add(STORE, {"Get": state.get, "ReadEvents": state.read_events}, ready=state.ready)
+    port = await server.start("127.0.0.1", 0)
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield state, server, channel
+    await server.drain(0)
+
+
+Setup = tuple[Fixture, RpcServer, grpc.aio.Channel]
+
+
+async def call(channel: grpc.aio.Channel, name: str, data: bytes, **options: Any) -> bytes:
+    rpc: Any = channel.unary_unary(PATH + name)
+    answer: bytes = await rpc(data, **options)
+    return answer
+
+
+async def test_a_handler_sees_request_tenant_request_id_and_deadline(fixture: Setup) -> None:
+    state, _, channel = fixture
+    metadata = (("antiphon-tenant", "acme"), ("x-request-id", "req_1"))
+    answer = await call(channel, "Get", bytes(v1.GetRequest(id="resp_1")), metadata=metadata, timeout=5)
+    assert v1.GetResponse.parse(answer).record == v1.Record(id="resp_1")
+    (seen,) = state.calls
+    assert (seen.tenant, seen.request_id) == ("acme", "req_1")
+    assert seen.time_remaining_s is not None
+    assert 0 < seen.time_remaining_s <= 5
+
+
+async def test_the_tenant_defaults(fixture: Setup) -> None:
+    state, _, channel = fixture
+    await call(channel, "Get", bytes(v1.GetRequest(id="x")))
+    assert state.calls[0].tenant == "default"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "code", "says"),
+    [
+        ("Get", bytes(v1.GetRequest(id="missing")), grpc.StatusCode.NOT_FOUND, "'missing' not found"),
+        ("Get", b"\xff\xff", grpc.StatusCode.INVALID_ARGUMENT, "Not a valid GetRequest"),
+        ("Get", bytes(v1.GetRequest(id="bug")), grpc.StatusCode.INTERNAL, "failed to handle this call"),
+        ("Fork", b"", grpc.StatusCode.UNIMPLEMENTED, "antiphon.store.v1.ResponseStoreService.Fork"),
+    ],
+)
+async def test_faults_become_statuses(
+    fixture: Setup, name: str, data: bytes, code: grpc.StatusCode, says: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(fixture[2], name, data)
+    assert caught.value.code() is code
+    details = caught.value.details() or ""
+    assert says in details
+    assert "secret" not in details
+    assert ("secret detail" in caplog.text) == (code is grpc.StatusCode.INTERNAL)
+
+
+async def test_a_cancelled_stream_closes_its_handler(fixture: Setup) -> None:
+    state, _, channel = fixture
+    rpc: Any = channel.unary_stream(PATH + "ReadEvents")
+    stream = rpc(b"")
+    assert v1.ReadEventsResponse.parse(await stream.read()).frames == b"x"
+    stream.cancel()
+    await asyncio.wait_for(state.closed.wait(), 2)
+
+
+async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) -> None:
+    state, _, channel = fixture
+    health: Any = health_pb2_grpc.HealthStub(channel)
+
+    async def status(service: str) -> int:
+        answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
+        return int(answer.status)
+
+    serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+    assert (await status(STORE.full_name), await status("")) == (serving, serving)
+    state.fault = Unavailable("the disk is gone")
+    async with asyncio.timeout(5 * READY_POLL_S):
+        while await status(STORE.full_name) == serving:
+            await asyncio.sleep(0.05)
+    assert (await status(STORE.full_name), await status("")) == (not_serving, serving)
+
+
+async def test_reflection_lists_the_services_and_gives_their_files(fixture: Setup) -> None:
+    channel: Any = fixture[2]
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+    requests = [
+        reflection_pb2.ServerReflectionRequest(list_services=""),
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=STORE.full_name),
+    ]
+    listed, file = [answer async for answer in stub.ServerReflectionInfo(iter(requests))]
+    names = {service.name for service in listed.list_services_response.service}
+    assert names >= {STORE.full_name, "grpc.health.v1.Health"}
+    assert file.file_descriptor_response.file_descriptor_proto
+
+
+async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setup) -> None:
+    state, server, channel = fixture
+    running = asyncio.ensure_future(call(channel, "Get", bytes(v1.GetRequest(id="slow"))))
+    while not state.calls:
+        await asyncio.sleep(0.01)
+    draining = asyncio.create_task(server.drain(10))
+    await asyncio.sleep(0.1)
+    with pytest.raises(grpc.aio.AioRpcError) as refused:
+        await call(channel, "Get", bytes(v1.GetRequest(id="x")), timeout=1)
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    state.release.set()
+    assert v1.GetResponse.parse(await running).record == v1.Record(id="slow")
+    await asyncio.wait_for(draining, 5)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import grpc
+import pytest
+from grpc.aio import AioRpcError, Metadata
+
+from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, TooLarge, Unimplemented
+from antiphon_core.rpc.status import from_rpc_error, to_status
+
+
+def rpc_error(status: grpc.Status) -> AioRpcError:
+    trailers = Metadata(*(status.trailing_metadata or ()))
+    return AioRpcError(status.code, Metadata(), trailers, status.details)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
+def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
+    error = row.error("what happened", field="record.body", id="resp_1")
+    status = to_status(error)
+    assert status.code is row.grpc_status
+    back = from_rpc_error(rpc_error(status), StoreUnavailable)
+    assert type(back) is row.error
+    assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, StoreUnavailable),
+        (grpc.StatusCode.CANCELLED, StoreUnavailable),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, Timeout),
+        (grpc.StatusCode.UNIMPLEMENTED, Unimplemented),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, TooLarge),
+        (grpc.StatusCode.UNKNOWN, InternalError),
+    ],
+)
+def test_errors_of_the_transport_are_named_by_their_code(code: grpc.StatusCode, expected: type[Exception]) -> None:
+    error = from_rpc_error(AioRpcError(code, Metadata(), Metadata(), "why"), StoreUnavailable)
+    assert type(error) is expected
+    assert error.message == "why"

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from antiphon_core.config import SettingsError, declared, load
+
+
+@dataclass(frozen=True, slots=True)
+class Pump:
+    port: int = field(default=1, metadata={"doc": "The port.", "alias": "NIM_PORT"})
+    rate_s: float = 0.5
+    loud: bool = False
+    name: str = "pump"
+    where: Path | None = None
+    mode: Literal["slow", "fast"] = "slow"
+    tags: tuple[str, ...] = ()
+
+
+SECTIONS: dict[str, type] = {"pump": Pump}
+
+
+def pump(environ: dict[str, str] | None = None, **more: Any) -> Pump:
+    loaded: Pump = load(SECTIONS, environ=environ or {}, **more)["pump"]
+    return loaded
+
+
+def test_defaults() -> None:
+    assert pump() == Pump()
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("[pump]\nport = 2\n")
+    assert pump(preset={"pump": {"port": 9}}).port == 9
+    assert pump(preset={"pump": {"port": 9}}, file=file).port == 2
+    assert pump({"NIM_PORT": "3"}, file=file).port == 3
+    assert pump({"NIM_PORT": "3", "ANTIPHON_PUMP_PORT": "4"}, file=file).port == 4
+    assert pump({"ANTIPHON_PUMP_PORT": "4"}, file=file, flags={"--pump-port": "5"}).port == 5
+
+
+def test_the_file_can_be_named_by_a_variable(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text("[pump]\nname = 'other'\n")
+    assert pump({"ANTIPHON_CONFIG": str(file)}).name == "other"
+
+
+def test_text_becomes_the_declared_type() -> None:
+    environ = {
+        "ANTIPHON_PUMP_RATE_S": "2.5",
+        "ANTIPHON_PUMP_LOUD": "yes",
+        "ANTIPHON_PUMP_WHERE": "/tmp/x",
+        "ANTIPHON_PUMP_MODE": "fast",
+        "ANTIPHON_PUMP_TAGS": "a, b,",
+    }
+    assert pump(environ) == Pump(rate_s=2.5, loud=True, where=Path("/tmp/x"), mode="fast", tags=("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("environ", "says"),
+    [
+        ({"ANTIPHON_PUMP_PORT": "many"}, "ANTIPHON_PUMP_PORT='many': must be a whole number"),
+        ({"ANTIPHON_PUMP_LOUD": "maybe"}, "must be true or false"),
+        ({"ANTIPHON_PUMP_MODE": "medium"}, "must be one of slow, fast"),
+        ({"ANTIPHON_PUMP_PROT": "1"}, "ANTIPHON_PUMP_PROT is not a setting; did you mean 'ANTIPHON_PUMP_PORT'"),
+    ],
+)
+def test_mistakes_are_named(environ: dict[str, str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        pump(environ)
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("[pumps]\n", r"there is no section \[pumps\]; did you mean 'pump'"),
+        ("[pump]\nprot = 1\n", r"\[pump\] has no setting 'prot'; did you mean 'port'"),
+        ("[pump\n", "Cannot read the settings file"),
+        ("[pump]\nport = 'x'\n", r"\[pump\] port='x': must be a whole number"),
+    ],
+)
+def test_mistakes_in_files_are_named(tmp_path: Path, content: str, says: str) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(content)
+    with pytest.raises(SettingsError, match=says):
+        pump(file=file)
+
+
+def test_declarations_name_variable_flag_and_doc() -> None:
+    port = next(declared(SECTIONS))
+    assert (port.variable, port.flag, port.alias, port.doc) == (
+        "ANTIPHON_PUMP_PORT",
+        "--pump-port",
+        "NIM_PORT",
+        "The port.",
+    )
+    assert port.default == 1

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from antiphon_core import errors
+from antiphon_core.errors import TABLE, AntiphonError, InvalidRequest, ResponseNotFound, envelope, revive, row_of
+
+CLASSES = [
+    cls
+    for _, cls in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(cls, AntiphonError) and cls is not AntiphonError
+]
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+def test_every_class_has_one_row_and_stands_in_the_drawing(cls: type[AntiphonError]) -> None:
+    assert [row.error for row in TABLE].count(cls) == 1
+    assert errors.__doc__ is not None
+    assert f"─ {cls.__name__}" in errors.__doc__
+
+
+def test_reasons_are_unique() -> None:
+    reasons = [row.reason for row in TABLE]
+    assert len(set(reasons)) == len(reasons)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
+def test_an_error_is_the_same_after_a_journey(row: errors.Row) -> None:
+    error = row.error("what happened", field="input[3]", id="resp_1", count=7)
+    facts = error.facts | {"field": "input[3]"}
+    back = revive(error.reason, error.message, facts)
+    assert type(back) is type(error)
+    assert (back.message, back.field, back.facts) == ("what happened", "input[3]", {"id": "resp_1", "count": "7"})
+
+
+def test_an_unknown_reason_is_an_internal_error() -> None:
+    assert isinstance(revive("FROM_THE_FUTURE", "?", {}), errors.InternalError)
+
+
+def test_the_code_of_a_request_error_is_the_one_it_was_given() -> None:
+    assert InvalidRequest("no", code="invalid_type").code == "invalid_type"
+    assert InvalidRequest("no").code is None
+
+
+def test_the_envelope_has_all_four_keys() -> None:
+    error = ResponseNotFound.of("resp_1")
+    assert envelope(error) == {
+        "error": {
+            "message": "Response with id 'resp_1' not found.",
+            "type": "invalid_request_error",
+            "param": None,
+            "code": None,
+        }
+    }
+    assert row_of(error).http_status == 404
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (errors.PreviousResponseNotFound.of("r"), "Previous response with id 'r' not found."),
+        (errors.ModelNotFound.of("m"), "The model 'm' does not exist or is not served here."),
+        (errors.VersionMismatch.of("r", expected=1, actual=2), "'r' is at version 2, not 1."),
+        (errors.Unimplemented.of("Fork"), "Fork is not implemented."),
+    ],
+)
+def test_messages_name_the_culprit(error: AntiphonError, message: str) -> None:
+    assert str(error) == message
+
+
+def test_facts_are_fields_not_prose() -> None:
+    error = errors.ContextLengthExceeded.of(input_tokens=9_000, context_length=8_192)
+    assert error.facts == {"input_tokens": "9000", "context_length": "8192"}
+    assert error.field == "input"

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from antiphon_core import events
+
+
+def test_a_frame_has_an_event_line_a_data_line_and_a_blank_line() -> None:
+    frame = events.encode({"type": "response.created", "sequence_number": 0})
+    assert frame == b'event: response.created\ndata: {"type":"response.created","sequence_number":0}\n\n'
+
+
+def test_decoding_undoes_encoding_whatever_the_text() -> None:
+    log = [
+        {"type": events.OUTPUT_TEXT_DELTA, "sequence_number": n, "delta": text}
+        for n, text in enumerate(["plain", "two\nlines", "data: {", "\u2028 \r\n", "é😀"])
+    ]
+    assert events.decode(b"".join(map(events.encode, log))) == log
+
+
+def test_comments_and_the_end_marker_are_passed_over() -> None:
+    assert events.decode(events.KEEP_ALIVE_FRAME + events.DONE_FRAME) == []
+
+
+def test_the_error_event_can_be_read_in_both_shapes() -> None:
+    event = events.error_event(7, code="server_error", message="gone")
+    assert (event["message"], event["code"], event["param"], event["sequence_number"]) == (
+        "gone",
+        "server_error",
+        None,
+        7,
+    )
+    assert event["error"] == {"type": "server_error", "code": "server_error", "message": "gone", "param": None}

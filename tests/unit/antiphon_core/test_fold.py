@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from copy import deepcopy
+
+from antiphon_core import events
+from antiphon_core.fold import Fold, fold
+from antiphon_core.jsons import Object
+
+PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+
+
+def log_of(*deltas: str) -> list[Object]:
+    """The log of a response that says the deltas and is still going on."""
+    bodies: list[Object] = [
+        {"type": events.CREATED, "response": {"id": "resp_1", "status": "in_progress", "output": []}},
+        {"type": events.IN_PROGRESS, "response": {"id": "resp_1", "status": "in_progress", "output": []}},
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": ITEM},
+        {"type": events.CONTENT_PART_ADDED, "output_index": 0, "content_index": 0, "part": PART},
+        *({"type": events.OUTPUT_TEXT_DELTA, "output_index": 0, "content_index": 0, "delta": d} for d in deltas),
+    ]
+    return [body | {"sequence_number": number} for number, body in enumerate(deepcopy(bodies))]
+
+
+def text(response: Object) -> str:
+    return str(response["output"][0]["content"][0]["text"])
+
+
+def test_deltas_add_up() -> None:
+    response = fold(log_of("The ", "capital"))
+    assert text(response) == "The capital"
+    assert response["output"][0]["status"] == "in_progress"
+
+
+def test_the_log_is_left_unchanged() -> None:
+    log = log_of("a", "b")
+    before = deepcopy(log)
+    fold(log)
+    assert log == before
+
+
+def test_deltas_to_different_parts_stay_apart() -> None:
+    log = log_of("first")
+    log.append({"type": events.CONTENT_PART_ADDED, "output_index": 0, "content_index": 1, "part": PART})
+    log.append({"type": events.OUTPUT_TEXT_DELTA, "output_index": 0, "content_index": 1, "delta": "second"})
+    log.append({"type": events.OUTPUT_TEXT_DELTA, "output_index": 0, "content_index": 0, "delta": "!"})
+    assert [part["text"] for part in fold(log)["output"][0]["content"]] == ["first!", "second"]
+
+
+def test_done_events_replace_what_deltas_built() -> None:
+    log = log_of("almost")
+    done = ITEM | {"status": "completed", "content": [PART | {"text": "exactly"}]}
+    log.append({"type": events.OUTPUT_ITEM_DONE, "output_index": 0, "item": done})
+    assert fold(log)["output"] == [done]
+
+
+def test_the_terminal_event_is_the_response() -> None:
+    final = {"id": "resp_1", "status": "completed", "output": [ITEM]}
+    assert fold([*log_of("x"), {"type": events.COMPLETED, "response": final}]) == final
+
+
+def test_unknown_events_change_nothing() -> None:
+    log = log_of("x")
+    assert fold([*log, {"type": "response.something_new"}, events.error_event(9, code="c", message="m")]) == fold(log)
+
+
+def test_a_fold_in_progress_equals_the_fold_of_the_log_at_every_cut() -> None:
+    log = log_of(*"chunk by chunk")
+    for cut in range(1, len(log) + 1):
+        passing = Fold()
+        for event in log[:cut]:
+            passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
+        assert passing.response() == fold(log[:cut])
+        assert passing.next_sequence == cut
+
+
+def test_a_long_stream_is_folded_as_it_passes() -> None:
+    passing = Fold()
+    for event in log_of(*["word "] * 5_000):
+        passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
+    assert passing._pending_bytes < 100_000
+    assert text(passing.response()) == "word " * 5_000

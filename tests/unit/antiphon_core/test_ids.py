@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.ids import (
+    RandomIds,
+    SequentialIds,
+    is_response_id,
+    is_session_id,
+    new_item_id,
+    new_request_id,
+    new_response_id,
+    tree_tag,
+)
+
+
+def test_random_ids_have_the_asked_length_and_do_not_repeat() -> None:
+    ids = RandomIds()
+    drawn = {ids.hex(31) for _ in range(1_000)}
+    assert len(drawn) == 1_000
+    assert all(len(text) == 31 for text in drawn)
+
+
+def test_a_continuation_shares_the_tree_tag_of_its_parent_and_nothing_else() -> None:
+    ids = RandomIds()
+    root = new_response_id(ids)
+    child = new_response_id(ids, relative=root)
+    assert tree_tag(child) == tree_tag(root) is not None
+    assert child != root
+
+
+def test_a_response_in_a_conversation_shares_the_conversations_tag() -> None:
+    conversation = "conv_" + "ab" * 24
+    assert tree_tag(new_response_id(RandomIds(), relative=conversation)) == "ab" * 8
+
+
+def test_a_response_after_a_foreign_id_starts_a_tree() -> None:
+    assert is_response_id(new_response_id(RandomIds(), relative="not-one-of-ours"))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "resp_", "resp_" + "g" * 48, "resp_" + "a" * 47, "RESP_" + "a" * 48, "msg_" + "a" * 48]
+)
+def test_what_is_not_a_response_id(text: str) -> None:
+    assert not is_response_id(text)
+    assert tree_tag(text) is None
+
+
+def test_session_ids_are_short_and_plain() -> None:
+    assert is_session_id("conv_1-A")
+    assert not is_session_id("")
+    assert not is_session_id("a b")
+    assert not is_session_id("a" * 129)
+
+
+def test_sequential_ids_count_up() -> None:
+    ids = SequentialIds()
+    assert new_item_id(ids, "msg") == "msg_" + "1".rjust(48, "0")
+    assert new_request_id(ids) == "req_" + "2".rjust(32, "0")

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import dataclass, field
+
+import pytest
+
+from antiphon_core.lifecycle import run
+
+
+@dataclass
+class Recorder:
+    """A part that writes down what happens to it."""
+
+    name: str
+    diary: list[str]
+    fault: Exception | None = None
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    hangs: bool = False
+
+    async def start(self) -> None:
+        if self.fault:
+            raise self.fault
+        self.started.set()
+        if self.hangs:
+            await asyncio.Event().wait()
+        self.diary.append(f"start {self.name}")
+
+    async def stop(self) -> None:
+        self.diary.append(f"stop {self.name}")
+
+
+def signal_self() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def test_parts_start_in_order_and_stop_in_the_opposite_order() -> None:
+    diary: list[str] = []
+    parts = [Recorder("a", diary), Recorder("b", diary)]
+    await asyncio.wait_for(run(parts, on_started=signal_self), 5)
+    assert diary == ["start a", "start b", "stop b", "stop a"]
+
+
+async def test_a_part_that_fails_to_start_stops_those_before_it() -> None:
+    diary: list[str] = []
+    parts = [Recorder("a", diary), Recorder("b", diary, fault=OSError("port taken"))]
+    with pytest.raises(OSError, match="port taken"):
+        await run(parts, on_started=lambda: diary.append("up"))
+    assert diary == ["start a", "stop a"]
+
+
+async def test_a_signal_during_the_start_ends_it() -> None:
+    diary: list[str] = []
+    slow = Recorder("b", diary, hangs=True)
+    running = asyncio.create_task(run([Recorder("a", diary), slow], on_started=lambda: diary.append("up")))
+    await slow.started.wait()
+    signal_self()
+    await asyncio.wait_for(running, 5)
+    assert diary == ["start a", "stop a"]

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request import CreateRequest, Parameters
+
+
+def parse(**members: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": "x"} | members))
+
+
+def test_only_what_was_given_is_asked() -> None:
+    request = parse(temperature=0, store=False, metadata={"a": "b"}, user=None)
+    assert request.asked() == {"model": "m", "temperature": 0.0, "store": False, "metadata": {"a": "b"}}
+
+
+def test_input_items_are_kept_as_the_client_wrote_them() -> None:
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "x", "prompt_cache_breakpoint": True}], "z": 1}
+    ]
+    assert parse(input=items).input_given == items
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"include": [], "tools": [], "tool_choice": "auto", "client_metadata": {"a": 1}, "stream_options": {}},
+        {"reasoning": {"effort": "none", "summary": "auto"}, "text": {"format": {"type": "text"}, "verbosity": "low"}},
+        {"max_output_tokens": 1, "service_tier": "flex", "prompt_cache_key": "k", "safety_identifier": "s"},
+        {"input": [{"type": "message", "role": "developer", "content": "x", "id": "msg_1", "status": "completed"}]},
+        {"input": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}]},
+        {"input": []},
+    ],
+)
+def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None:
+    parse(**members)
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "code"),
+    [
+        ({"background": True}, "background", "unsupported_parameter"),
+        ({"conversation": "conv_1"}, "conversation", "unsupported_parameter"),
+        ({"tools": [{"type": "function"}]}, "tools", "unsupported_parameter"),
+        ({"tool_choice": "required"}, "tool_choice", "unsupported_value"),
+        ({"text": {"format": {"type": "json_object"}}}, "text", "unsupported_value"),
+        ({"reasoning": {"effort": "high"}}, "reasoning", "unsupported_value"),
+        ({"truncation": "auto"}, "truncation", "unsupported_value"),
+        ({"top_logprobs": 2}, "top_logprobs", "unsupported_parameter"),
+        ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
+    ],
+)
+def test_nothing_asked_for_is_dropped_in_silence(members: dict[str, Any], field: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(**members)
+    assert (caught.value.field, caught.value.code) == (field, code)
+
+
+def test_parameters_travel_without_input() -> None:
+    asked = parse(temperature=0.5).asked()
+    assert Parameters.parse(dumps(asked)).asked() == asked
+    with pytest.raises(InvalidRequest, match="Unknown parameter: 'input'"):
+        Parameters.parse(dumps(asked | {"input": "x"}))

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from openresponses_types.types import ResponseResource
+
+from antiphon_core import response
+from antiphon_core.jsons import loads
+
+PARAMETERS = {"model": "m", "temperature": 0.2, "text": {"verbosity": None}, "reasoning": {"effort": "low"}}
+
+
+def born() -> dict[str, object]:
+    return response.skeleton(PARAMETERS, response_id="resp_1", created_at=1_700_000_000)
+
+
+def test_a_new_response_is_a_valid_resource() -> None:
+    ResponseResource.model_validate(born())
+
+
+def test_it_echoes_what_was_asked_and_fills_in_the_rest() -> None:
+    new = born()
+    assert (new["temperature"], new["top_p"], new["service_tier"]) == (0.2, 1.0, "default")
+    assert new["text"] == {"format": {"type": "text"}, "verbosity": "medium"}
+    assert new["reasoning"] == {"effort": "low", "summary": None}
+
+
+def test_usage_adds_up() -> None:
+    usage = response.usage(input_tokens=3, output_tokens=4, cached_tokens=2)
+    assert usage["total_tokens"] == 7
+    assert usage["input_tokens_details"]["cached_tokens"] == 2
+
+
+def test_a_failed_response_keeps_what_it_had() -> None:
+    item = {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+    done = item | {"id": "msg_0", "status": "completed"}
+    ended = response.failed(born() | {"output": [done, item]}, code="server_error", message="gone")
+    assert ended["status"] == "failed"
+    assert ended["error"] == {"code": "server_error", "message": "gone"}
+    assert [part["status"] for part in ended["output"]] == ["completed", "incomplete"]
+    ResponseResource.model_validate(ended)
+
+
+def test_a_cancelled_response_has_no_error() -> None:
+    ended = response.cancelled(born())
+    assert (ended["status"], ended["error"]) == ("cancelled", None)
+
+
+def test_splitting_and_joining_is_lossless() -> None:
+    whole = born() | {"output": [{"id": "msg_1"}]}
+    body, output_items = response.split(whole)
+    assert b'"output"' not in body
+    assert loads(response.join(body, output_items)) == whole

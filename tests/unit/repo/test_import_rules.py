@@ -1,0 +1,95 @@
+"""The arrows between packages: protos <- core <- services <- antiphon, and no sockets in the middle."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = {
+    "antiphon_protos": ROOT / "protos/python/antiphon_protos",
+    "antiphon_core": ROOT / "libs/antiphon_core",
+    "antiphon_store": ROOT / "services/store/antiphon_store",
+    "antiphon_translator": ROOT / "services/translator/antiphon_translator",
+    "antiphon_edge": ROOT / "services/edge/antiphon_edge",
+    "antiphon": ROOT / "services/allinone/antiphon",
+}
+ALLOWED = {
+    "antiphon_protos": set[str](),
+    "antiphon_core": {"antiphon_protos"},
+    "antiphon_store": {"antiphon_protos", "antiphon_core"},
+    "antiphon_translator": {"antiphon_protos", "antiphon_core"},
+    "antiphon_edge": {"antiphon_core"},
+    "antiphon": set(PACKAGES),
+}
+# Modules that decide things: no sockets, no event loop, no clock of their own.
+SANS_IO = [
+    "antiphon_core/events.py",
+    "antiphon_core/fold.py",
+    "antiphon_core/items.py",
+    "antiphon_core/jsons.py",
+    "antiphon_core/request.py",
+    "antiphon_core/response.py",
+    "antiphon_translator/conversation.py",
+    "antiphon_translator/generation.py",
+    "antiphon_translator/machine.py",
+    "antiphon_translator/pipeline.py",
+    "antiphon_translator/templates/jinja.py",
+    "antiphon_translator/tokens.py",
+]
+IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The full names of all modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+
+
+def modules_of(package: str) -> list[Path]:
+    return [path for path in PACKAGES[package].rglob("*.py") if "model_repository" not in path.parts]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_import_only_what_the_arrows_allow(package: str) -> None:
+    for path in modules_of(package):
+        roots = {name.split(".")[0] for name in imported(path)} & set(PACKAGES)
+        assert roots <= ALLOWED[package] | {package}, f"{path.relative_to(ROOT)} imports {roots}"
+
+
+@pytest.mark.parametrize("module", SANS_IO)
+def test_modules_that_decide_do_no_io(module: str) -> None:
+    package, _, rest = module.partition("/")
+    roots = {name.split(".")[0] for name in imported(PACKAGES[package] / rest)}
+    assert not roots & IO_MODULES
+
+
+def test_generated_messages_never_reach_domain_code() -> None:
+    allowed = {"wire.py", "server.py", "client.py", "methods.py"}
+    for package in ("antiphon_core", "antiphon_store", "antiphon_translator", "antiphon_edge"):
+        for path in modules_of(package):
+            if any(name.startswith("antiphon_protos") for name in imported(path)):
+                assert path.name in allowed, path.relative_to(ROOT)
+
+
+def test_the_store_client_needs_only_the_base_install() -> None:
+    program = (
+        "import sys\n"
+        "class Refuse:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in {'aiohttp', 'pydantic', 'jinja2', 'tokenizers', 'tritonclient', 'gguf',\n"
+        "                                  'antiphon_edge', 'antiphon_translator', 'antiphon'}:\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Refuse())\n"
+        "import antiphon_store.client\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,21 @@
+"""Limits name their unit, so that nobody has to guess it."""
+
+from __future__ import annotations
+
+from antiphon_core import limits
+
+UNITS = {"BYTES", "CHARS", "ITEMS", "PAIRS", "DEPTH", "MS", "EVENTS", "MESSAGES", "LOGPROBS"}
+
+
+def test_every_limit_is_a_positive_whole_number_with_its_unit_in_its_name() -> None:
+    named = {name: value for name, value in vars(limits).items() if name.isupper()}
+    assert named
+    for name, value in named.items():
+        assert isinstance(value, int)
+        assert value > 0, name
+        assert set(name.split("_")) & UNITS, f"{name} does not say its unit"
+
+
+def test_a_stored_record_fits_into_one_rpc_message() -> None:
+    assert limits.RECORD_BYTES_MAX < limits.RPC_MESSAGE_BYTES_MAX
+    assert limits.CHAIN_BYTES_MAX < limits.RPC_MESSAGE_BYTES_MAX
