@@ -5,18 +5,24 @@ BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
 
+EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
+
 .DEFAULT_GOAL := help
 .PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-install: $(VENV)/.installed  ## make .venv with the locked dependencies and this project in it
+install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 
 $(VENV)/.installed: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --require-hashes --requirement requirements.txt
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
+	$(BIN)/pip install --quiet --require-hashes --requirement requirements-dev.txt
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json
@@ -29,39 +35,39 @@ run: install     ## start everything on this machine, with a real Triton and a s
 test: check      ## check, then run every test
 	$(BIN)/pytest $(ARGS)
 
-check: install lint types protos-lint manifests  ## everything that can be said without running the code
+check: lint types protos-lint manifests  ## everything that can be said without running the code
 
-lint: install
+lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
 	$(BIN)/ruff format --quiet --check
 
-types: install
+types: $(VENV)/.installed-dev
 	$(BIN)/mypy
 
 protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null
 
-manifests: install
+manifests: $(VENV)/.installed-dev
 	$(BIN)/python k8s/check.py
 
-format: install  ## rewrite the code in the project's form
+format: $(VENV)/.installed-dev  ## rewrite the code in the project's form
 	$(BIN)/ruff check --quiet --fix
 	$(BIN)/ruff format --quiet
 	cd protos && ../node_modules/.bin/buf format --write
 
-protos: install  ## generate the messages of all .proto files
+protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 	PATH=$(abspath $(BIN)):$$PATH $(BIN)/python protos/generate.py
 
-docs: install    ## write the generated pages of docs/reference
+docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
 
-lock: install    ## resolve the dependencies again and pin them with their hashes
+lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
-	$(BIN)/uv export --quiet --no-header --all-extras --group dev --format requirements-txt --no-emit-project \
-		--output-file requirements.txt
+	$(EXPORT) --no-default-groups --output-file requirements.txt
+	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
 
-bench: install   ## run the benchmarks: ratios against a baseline of the same run
+bench: $(VENV)/.installed-dev   ## run the benchmarks: ratios against a baseline of the same run
 	for script in tests/bench/*_bench.py; do $(BIN)/python $$script || exit 1; done
 
 clean:           ## remove what the other targets made

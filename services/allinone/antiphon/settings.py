@@ -36,6 +36,9 @@ class Settings:
                 yield from warn()
 
 
+_COLUMNS = "| setting | default | variable | flag | meaning |"
+
+
 def load(
     *,
     environ: Mapping[str, str],
@@ -59,8 +62,15 @@ def as_markdown() -> str:
     for setting in config.declared(SECTIONS):
         if setting.section != section:
             section = setting.section
-            lines += ["", f"## [{section}]", "", "| setting | default | variable | flag | meaning |", "|---|---|---|---|---|"]
+            lines += [
+                "",
+                f"## [{section}]",
+                "",
+                "| setting | default | variable | flag | meaning |",
+                "|---|---|---|---|---|",
+            ]
         variable = f"`{setting.variable}`" + (f" (`{setting.alias}`)" if setting.alias else "")
         default = f"`{setting.default!r}`" if setting.default not in ("", None, ()) else ""
-        lines.append(f"| `{setting.field.name}` | {default} | {variable} | `{setting.flag}` | {setting.doc} |")
+        cells = (f"`{setting.field.name}`", default, variable, f"`{setting.flag}`", setting.doc)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

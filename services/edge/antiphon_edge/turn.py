@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 from antiphon_core import events, response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable, revive
+from antiphon_core.errors import AntiphonError, InternalError, PreviousResponseNotFound, Timeout, Unavailable, revive
 from antiphon_core.fold import Fold
-from antiphon_core.ids import Ids, new_response_id
+from antiphon_core.ids import Ids, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import History, Record, ResponseStore, Status, TurnCommit, TurnRequest, TurnStart
@@ -97,6 +97,8 @@ class Turns:
         previous = request.previous_response_id
         start = TurnStart(History())
         if previous is not None:
+            if not is_response_id(previous):
+                raise PreviousResponseNotFound.of(previous)
             start = await self._store.begin_turn(tenant, TurnRequest(previous_response_id=previous))
         turn = Turn(
             response_id=new_response_id(self._ids, relative=previous),

@@ -1,0 +1,5 @@
+"""`python -m antiphon`."""
+
+from antiphon.cli import main
+
+raise SystemExit(main())

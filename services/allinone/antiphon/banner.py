@@ -1,0 +1,52 @@
+"""What a person reads when everything is up."""
+
+from __future__ import annotations
+
+import shlex
+
+from antiphon.targets import Process
+from antiphon_core.jsons import dumps
+
+
+def addresses(process: Process) -> str:
+    """One line per target: where it listens."""
+    lines = []
+    if process.store is not None:
+        lines.append(f"store       {process.store.address} (gRPC)  {store_line(process)}")
+    if process.translator is not None:
+        lines.append(f"translator  {process.translator.address} (gRPC)")
+    if process.edge is not None:
+        lines.append(f"edge        {process.edge.url}/v1")
+    return "\n".join(lines)
+
+
+def welcome(process: Process, *, model: str, engine: str) -> str:
+    """The banner of `antiphon up`: addresses, model, and a line to paste."""
+    assert process.edge is not None  # noqa: S101 - `up` runs all targets
+    return "\n".join(
+        [
+            "",
+            "Antiphon is up.",
+            "",
+            addresses(process),
+            f"model       {model}",
+            f"engine      {engine}",
+            "",
+            "Try it:",
+            "",
+            "  " + curl_line(process.edge.url, model),
+            "",
+        ]
+    )
+
+
+def curl_line(url: str, model: str) -> str:
+    """A request that works when pasted."""
+    body = dumps({"model": model, "input": "What is the capital of France?", "temperature": 0}).decode()
+    return f"curl {url}/v1/responses -H 'Content-Type: application/json' -d {shlex.quote(body)}"
+
+
+def store_line(process: Process) -> str:
+    """Which engine keeps the data, and what its promise is worth."""
+    assert process.store is not None  # noqa: S101 - asked for by who has one
+    return f"{process.settings.store.url}, durability {process.store.backend.durability}"

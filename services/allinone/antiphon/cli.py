@@ -1,0 +1,135 @@
+"""The command line: `antiphon up | serve | config | version`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from antiphon import banner, settings, up
+from antiphon.local.errors import LocalModelError
+from antiphon.settings import SECTIONS, Settings
+from antiphon.targets import GROUPS, TARGETS, Process, build
+from antiphon_core import config, lifecycle, logs
+
+Flags = dict[str, str]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the process's exit status. Mistakes of the user are one line, not a traceback."""
+    options = _parser().parse_args(arguments)
+    flags = {flag: value for flag, value in _settings_flags(options).items() if value is not None}
+    try:
+        return int(options.run(options, flags))
+    except (config.SettingsError, LocalModelError) as error:
+        print(f"antiphon: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"antiphon: {error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="antiphon", description="A stateful Responses API for NVIDIA Triton.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run_up = commands.add_parser("up", help="run everything on this machine, with a real Triton and a small model")
+    run_up.add_argument("--port", help="HTTP port; 0 lets the system choose (default 8000)")
+    run_up.add_argument("--data", type=Path, default=up.default_data_folder(), help="where everything is kept")
+    run_up.add_argument("--gguf", type=Path, help="serve this GGUF file instead of the toy model")
+    run_up.add_argument("--triton", metavar="HOST:PORT", help="use your own Triton (needs --model-dir)")
+    run_up.add_argument("--model-dir", type=Path, help="tokenizer and template of the model that your Triton serves")
+    run_up.add_argument("--model-name", help="what requests call the model")
+    run_up.add_argument("--triton-model", default="tensorrt_llm", help="the model's name in your Triton")
+    _add_settings(run_up)
+    run_up.set_defaults(run=_up)
+
+    serve = commands.add_parser("serve", help="run some targets in this process")
+    serve.add_argument("--target", default="all", help=f"any of {', '.join([*TARGETS, *GROUPS])}, comma-separated")
+    _add_settings(serve)
+    serve.set_defaults(run=_serve)
+
+    show = commands.add_parser("config", help="print all settings as they are now")
+    show.add_argument("--markdown", action="store_true", help="print the reference page instead")
+    _add_settings(show)
+    show.set_defaults(run=_config)
+
+    commands.add_parser("version", help="print the version").set_defaults(run=_version)
+    return parser
+
+
+def _add_settings(command: argparse.ArgumentParser) -> None:
+    """A flag for every declared setting."""
+    command.add_argument("--config", type=Path, help="a TOML file with settings")
+    group = command.add_argument_group("settings")
+    for setting in config.declared(SECTIONS):
+        group.add_argument(setting.flag, metavar="VALUE", help=setting.doc.replace("%", "%%"))
+
+
+def _settings_flags(options: argparse.Namespace) -> dict[str, str | None]:
+    return {
+        setting.flag: getattr(options, setting.flag.removeprefix("--").replace("-", "_"), None)
+        for setting in config.declared(SECTIONS)
+    }
+
+
+def _up(options: argparse.Namespace, flags: Flags) -> int:
+    if options.port is not None:
+        flags.setdefault("--edge-port", options.port)
+    plan = up.Plan(
+        data=options.data.absolute(),
+        gguf=options.gguf,
+        triton=options.triton,
+        model_directory=options.model_dir,
+        model_name=options.model_name,
+        triton_model=options.triton_model,
+    )
+    flags["--translator-profiles"] = str(plan.profiles)
+    loaded = settings.load(environ=os.environ, flags=flags, file=options.config, preset=up.preset(plan))
+    _prepare(loaded)
+    asyncio.run(up.run(plan, loaded))
+    return 0
+
+
+def _serve(options: argparse.Namespace, flags: Flags) -> int:
+    loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
+    _prepare(loaded)
+    asyncio.run(_run_targets(options.target.split(","), loaded))
+    return 0
+
+
+async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
+    process = Process(loaded)
+    parts = build(names, process)
+    await lifecycle.run(parts, on_started=lambda: print(banner.addresses(process), flush=True))
+
+
+def _config(options: argparse.Namespace, flags: Flags) -> int:
+    if options.markdown:
+        print(settings.as_markdown(), end="")
+        return 0
+    loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
+    for setting in config.declared(SECTIONS):
+        value = getattr(getattr(loaded, setting.section), setting.field.name)
+        print(f"{setting.section}.{setting.field.name} = {value!r}")
+    _print_warnings(loaded)
+    return 0
+
+
+def _version(_options: argparse.Namespace, _flags: Flags) -> int:
+    print(f"antiphon {version('antiphon')}")
+    return 0
+
+
+def _prepare(loaded: Settings) -> None:
+    logs.configure(loaded.log)
+    _print_warnings(loaded)
+
+
+def _print_warnings(loaded: Settings) -> None:
+    for message, explanation in loaded.warnings():
+        print(f"warning: {message}\n         {explanation}", file=sys.stderr)

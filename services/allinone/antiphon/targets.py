@@ -1,0 +1,139 @@
+"""What a process can run: a table of targets, and `all` is just a list of them.
+
+A target's part starts its service and its sockets. Targets meet through ports: one that needs the store takes the one
+of this process, or a client when an endpoint is set. Nothing asks whether this is "all in one".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from antiphon_store.client import StoreClient
+from antiphon_translator.service import TranslatorService
+
+from antiphon.settings import Settings
+from antiphon_core.clock import Clock, SystemClock
+from antiphon_core.config import SettingsError
+from antiphon_core.ids import Ids, RandomIds
+from antiphon_core.lifecycle import Part
+from antiphon_core.ports.store import ResponseStore
+from antiphon_core.ports.translator import Translator
+from antiphon_core.rpc.methods import STORE, TRANSLATOR
+from antiphon_core.rpc.server import RpcServer
+from antiphon_edge.server import EdgeServer
+from antiphon_store import server as store_server
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.service import StoreService
+from antiphon_translator import server as translator_server
+from antiphon_translator.client import TranslatorClient
+
+
+class StorePart:
+    """The store: its backend, its rules, its gRPC server."""
+
+    name = "store"
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings.store
+        self.backend = open_backend(self._settings.url, durability=self._settings.durability, clock=clock)
+        self.service = StoreService(self.backend, self._settings)
+        self.address = ""
+
+    async def start(self) -> None:
+        await self.backend.open()
+        self._server = RpcServer()
+        self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)
+        port = await self._server.start(self._settings.host, self._settings.port)
+        self.address = f"{self._settings.host}:{port}"
+
+    async def stop(self) -> None:
+        await self._server.drain(self._settings.drain_s)
+        await self.backend.close()
+
+
+class TranslatorPart:
+    """The translator: its models, their engines, its gRPC server."""
+
+    name = "translator"
+
+    def __init__(self, settings: Settings, clock: Clock, ids: Ids) -> None:
+        self._settings = settings.translator
+        self.service = TranslatorService(self._settings, clock=clock, ids=ids)
+        self.address = ""
+
+    async def start(self) -> None:
+        await self.service.open()
+        self._server = RpcServer()
+        self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)
+        port = await self._server.start(self._settings.host, self._settings.port)
+        self.address = f"{self._settings.host}:{port}"
+
+    async def stop(self) -> None:
+        await self._server.drain(self._settings.drain_s)
+        await self.service.close()
+
+
+@dataclass
+class Process:
+    """The targets that this process runs, and the ports that they share."""
+
+    settings: Settings
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+    store: StorePart | None = None
+    translator: TranslatorPart | None = None
+    edge: EdgeServer | None = None
+
+    def store_port(self) -> ResponseStore:
+        if self.settings.edge.store:
+            return StoreClient(self.settings.edge.store)
+        if self.store is None:
+            raise SettingsError("The edge needs a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE.")
+        return self.store.service
+
+    def translator_port(self) -> Translator:
+        if self.settings.edge.translator:
+            return TranslatorClient(self.settings.edge.translator)
+        if self.translator is None:
+            raise SettingsError(
+                "The edge needs a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."
+            )
+        return self.translator.service
+
+
+def _store(process: Process) -> Part:
+    process.store = StorePart(process.settings, process.clock)
+    return process.store
+
+
+def _translator(process: Process) -> Part:
+    process.translator = TranslatorPart(process.settings, process.clock, process.ids)
+    return process.translator
+
+
+def _edge(process: Process) -> Part:
+    process.edge = EdgeServer(
+        process.settings.edge, process.store_port(), process.translator_port(), clock=process.clock, ids=process.ids
+    )
+    return process.edge
+
+
+# In the order of starting: who is needed comes first.
+TARGETS: dict[str, Callable[[Process], Part]] = {"store": _store, "translator": _translator, "edge": _edge}
+GROUPS: dict[str, tuple[str, ...]] = {"all": tuple(TARGETS)}
+
+
+def expand(names: Iterable[str]) -> list[str]:
+    """Targets by name, groups opened, in the order of starting. SettingsError: there is no such target."""
+    wanted: set[str] = set()
+    for name in names:
+        if name not in TARGETS and name not in GROUPS:
+            raise SettingsError(f"There is no target '{name}'; there are {', '.join([*TARGETS, *GROUPS])}.")
+        wanted.update(GROUPS.get(name, (name,)))
+    return [name for name in TARGETS if name in wanted]
+
+
+def build(names: Iterable[str], process: Process) -> list[Part]:
+    """The parts of the named targets, wired to each other. Call it inside the event loop."""
+    return [TARGETS[name](process) for name in expand(names)]

@@ -1,0 +1,198 @@
+"""`antiphon up`: everything on one machine. Prepares a model and a Triton for it, then runs all targets.
+
+What the targets need to know about the model they read from a profile file in the data folder, as in production.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from antiphon import banner
+from antiphon.local.model_directory import CHATML_TEMPLATE, build_model_directory
+from antiphon.local.repository import MODEL_NAME, write_model_repository
+from antiphon.local.server_venv import ensure_server_venv, read_layout
+from antiphon.local.supervisor import LocalTriton
+from antiphon.settings import Settings
+from antiphon.targets import Process, build
+from antiphon_core import lifecycle
+from antiphon_core.config import SettingsError
+
+log = logging.getLogger(__name__)
+
+TOY_MODEL = "smollm2"
+# Prompt and answer together. A longer context than the laptop's memory can hold helps nobody.
+CONTEXT_TOKENS_MAX = 8_192
+SLOTS = 4
+READY_TIMEOUT_S = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the command line asked for. Without `gguf` and `triton` the toy model is served."""
+
+    data: Path
+    gguf: Path | None = None
+    triton: str | None = None
+    model_directory: Path | None = None
+    model_name: str | None = None
+    triton_model: str = MODEL_NAME
+
+    def check(self) -> None:
+        """SettingsError: options that exclude or need each other."""
+        if self.triton and self.gguf:
+            raise SettingsError("--gguf and --triton exclude each other: your own Triton has its own model.")
+        if bool(self.triton) != bool(self.model_directory):
+            raise SettingsError("--triton HOST:PORT and --model-dir DIR need each other.")
+
+    @property
+    def name(self) -> str:
+        """What requests call the model."""
+        if self.model_name:
+            return self.model_name
+        source = self.gguf.stem if self.gguf else self.model_directory.name if self.model_directory else TOY_MODEL
+        return re.sub(r"[^a-z0-9._-]+", "-", source.lower())
+
+    @property
+    def profiles(self) -> Path:
+        """The folder of the one profile that this command writes. Never a folder of the user's."""
+        return self.data / "profiles"
+
+
+def default_data_folder() -> Path:
+    """Where things are kept unless --data says otherwise, as the XDG base directories have it."""
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "antiphon"
+
+
+def cache_folder() -> Path:
+    """Where the Triton environment is kept: it holds nothing of the user's, and all data folders share it."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "antiphon"
+
+
+def preset(plan: Plan) -> Mapping[str, Mapping[str, Any]]:
+    """The settings that `up` prefers: durable, in the data folder, on whatever gRPC ports are free."""
+    return {
+        "store": {"url": f"sqlite:///{plan.data / 'store.db'}", "port": 0},
+        "translator": {"port": 0},
+        "log": {"level": "WARNING"},
+    }
+
+
+async def run(plan: Plan, settings: Settings) -> None:
+    """Runs until a signal arrives. LocalModelError: this machine cannot run the local model, and what would help."""
+    plan.check()
+    plan.data.mkdir(parents=True, exist_ok=True)
+    model = _RemoteModel(plan) if plan.triton else await asyncio.to_thread(_local_model, plan)
+    process = Process(settings)
+    parts = [model, *build(["all"], process), _Welcome(process, model, plan.name)]
+    await lifecycle.run(parts, on_started=lambda: None)
+
+
+class _RemoteModel:
+    """A model that somebody else's Triton serves: a profile is all there is to it."""
+
+    name = "model"
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.engine = f"Triton at {plan.triton}"
+
+    async def start(self) -> None:
+        assert self._plan.triton is not None and self._plan.model_directory is not None  # noqa: S101, PT018 - checked
+        _write_profile(self._plan, self._plan.triton, self._plan.model_directory.absolute())
+
+    async def wait_ready(self) -> None:
+        """Their server, their readiness: /v1/health/ready tells."""
+
+    async def stop(self) -> None:
+        pass
+
+
+class _LocalModel:
+    """A model that this process's own Triton serves, restarted when it dies."""
+
+    name = "triton"
+
+    def __init__(self, plan: Plan, triton: LocalTriton, directory: Path) -> None:
+        self._plan = plan
+        self._triton = triton
+        self._directory = directory
+
+    @property
+    def engine(self) -> str:
+        return f"Triton at {self._triton.grpc_address}, llama.cpp on CPU; its log: {self._triton.log_path}"
+
+    async def start(self) -> None:
+        await self._triton.start()
+        _write_profile(self._plan, self._triton.grpc_address, self._directory)
+
+    async def wait_ready(self) -> None:
+        await self._triton.wait_ready(READY_TIMEOUT_S)
+
+    async def stop(self) -> None:
+        await self._triton.stop()
+
+
+class _Welcome:
+    """The last part to start: waits for the model, then tells the user."""
+
+    name = "welcome"
+
+    def __init__(self, process: Process, model: _LocalModel | _RemoteModel, model_name: str) -> None:
+        self._process = process
+        self._model = model
+        self._model_name = model_name
+
+    async def start(self) -> None:
+        await self._model.wait_ready()
+        print(banner.welcome(self._process, model=self._model_name, engine=self._model.engine), flush=True)
+
+    async def stop(self) -> None:
+        pass
+
+
+def _local_model(plan: Plan) -> _LocalModel:
+    """Prepares everything that the local Triton needs; blocks, the first time for as long as the download takes."""
+    venv = ensure_server_venv(cache_folder(), _report)
+    gguf, template = plan.gguf, None
+    if gguf is None:
+        gguf, template = read_layout(venv).packaged_gguf, CHATML_TEMPLATE.read_text(encoding="utf-8")
+    directory = build_model_directory(gguf, plan.data / "models" / plan.name, chat_template=template)
+    repository = write_model_repository(
+        plan.data / "triton" / "repository", gguf=gguf, context_length=_context_length(directory), slots=SLOTS
+    )
+    triton = LocalTriton.bundled(venv, repository, data_dir=plan.data / "triton", report=log.warning)
+    return _LocalModel(plan, triton, directory)
+
+
+def _context_length(model_directory: Path) -> int:
+    config = json.loads((model_directory / "config.json").read_text(encoding="utf-8"))
+    return min(config.get("max_position_embeddings") or CONTEXT_TOKENS_MAX, CONTEXT_TOKENS_MAX)
+
+
+def _write_profile(plan: Plan, endpoint: str, directory: Path) -> None:
+    """The one profile of this data folder; those of earlier runs with other models go."""
+    plan.profiles.mkdir(parents=True, exist_ok=True)
+    for old in plan.profiles.glob("*.toml"):
+        old.unlink()
+    members = {
+        "name": plan.name,
+        "directory": str(directory),
+        "engine": "triton_tokens",
+        "endpoint": endpoint,
+        "triton_model": plan.triton_model,
+    }
+    # A JSON string is a TOML string, too.
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
+    (plan.profiles / f"{plan.name}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _report(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from tests.support.edge import RunningEdge
+
+
+@pytest.mark.parametrize("path", ["/v1/health/live", "/v1/nowhere", "/v1/responses/resp_x"])
+async def test_every_answer_names_its_request(edge: RunningEdge, path: str) -> None:
+    headers = (await edge.ask("GET", path)).headers
+    assert re.fullmatch(r"req_[0-9a-f]{32}", headers["x-request-id"])
+    assert int(headers["openai-processing-ms"]) >= 0
+    assert headers["openai-version"] == "2020-10-01"
+
+
+async def test_a_stream_names_its_request_too(edge: RunningEdge) -> None:
+    assert (await edge.create(stream=True)).headers["x-request-id"].startswith("req_")
+
+
+async def test_the_callers_own_id_is_kept(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", "/v1/health/live", headers={"x-request-id": "trace-7.a"})
+    assert answer.headers["x-request-id"] == "trace-7.a"
+
+
+@pytest.mark.parametrize("unusable", ["", "two words", "x" * 129, "é"])
+async def test_an_unusable_id_is_replaced(edge: RunningEdge, unusable: str) -> None:
+    answer = await edge.ask("GET", "/v1/health/live", headers={"x-request-id": unusable})
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+async def test_one_access_line_for_each_request(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="antiphon_edge.access")
+    await edge.ask("GET", "/v1/nowhere")
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "antiphon_edge.access"]
+    assert re.fullmatch(r"GET /v1/nowhere 404 \d+ms", line)

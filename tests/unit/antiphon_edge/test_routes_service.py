@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from antiphon_core.errors import EngineUnavailable
+from tests.support.edge import RunningEdge
+
+
+async def test_liveness_asks_nobody(edge: RunningEdge) -> None:
+    edge.translator.unready = EngineUnavailable("no")
+    answer = await edge.ask("GET", "/v1/health/live")
+    assert (answer.status, answer.json["status"]) == (200, "live")
+
+
+async def test_readiness_in_nims_words(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", "/v1/health/ready")
+    assert answer.status == 200
+    assert answer.json == {"object": "health.response", "message": "Antiphon is ready", "status": "ready"}
+
+
+async def test_what_is_missing_is_said(edge: RunningEdge) -> None:
+    edge.translator.unready = EngineUnavailable("no engine for m")
+    await edge.backend.close()
+    answer = await edge.ask("GET", "/v1/health/ready")
+    assert (answer.status, answer.json["status"]) == (503, "not_ready")
+    assert "no engine for m" in answer.json["message"]
+    assert "store" in answer.json["message"].lower()
+
+
+async def test_models_are_listed_and_found(edge: RunningEdge) -> None:
+    listed = (await edge.ask("GET", "/v1/models")).json
+    (model,) = listed["data"]
+    assert (listed["object"], model["id"], model["object"], model["root"]) == ("list", "m", "model", "m")
+    assert (await edge.ask("GET", "/v1/models/m")).json == model
+
+
+async def test_an_unknown_model_is_not_found(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", "/v1/models/other/with/slashes")
+    assert (answer.status, answer.error["code"]) == (404, "model_not_found")
+
+
+async def test_the_version_is_the_packages(edge: RunningEdge) -> None:
+    assert (await edge.ask("GET", "/v1/version")).json == {"release": version("antiphon"), "api": "v1"}

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from tests.support.edge import running_edge
+
+
+async def test_port_zero_becomes_a_real_one() -> None:
+    async with running_edge() as edge:
+        assert edge.server.url.startswith("http://127.0.0.1:")
+        assert not edge.server.url.endswith(":0")
+
+
+async def test_a_stop_lets_running_requests_end_within_the_drain() -> None:
+    async with running_edge(drain_s=5) as edge:
+        edge.translator.hang = True
+        slow = asyncio.create_task(edge.create())
+        while not edge.translator.turns:
+            await asyncio.sleep(0.01)
+        stopping = asyncio.create_task(edge.server.stop())
+        await asyncio.sleep(0.1)
+        assert not slow.done()
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await edge.ask("GET", "/v1/health/live")
+        slow.cancel()
+        await asyncio.wait_for(stopping, 2)
+
+
+async def test_what_outlasts_the_drain_is_recorded_as_cancelled() -> None:
+    async with running_edge(drain_s=0.1) as edge:
+        edge.translator.hang = True
+        slow = asyncio.create_task(edge.create())
+        while not edge.translator.turns:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        await edge.server.stop()
+        with pytest.raises(aiohttp.ClientError):
+            await slow
+        (key,) = edge.backend._nodes
+        assert edge.backend._nodes[key].record.status == "cancelled"
