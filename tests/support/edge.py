@@ -9,37 +9,15 @@ from typing import Any, BinaryIO
 
 import aiohttp
 
-from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
+from tests.support.http import Answer, Http
 from tests.support.translators import ScriptedTranslator
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An HTTP answer, read to its end."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return loads(self.body)
-
-    @property
-    def error(self) -> Object:
-        error: Object = self.json["error"]
-        return error
-
-    @property
-    def events(self) -> list[Object]:
-        return events.decode(self.body)
 
 
 @dataclass(frozen=True)
@@ -47,18 +25,15 @@ class RunningEdge:
     server: EdgeServer
     translator: ScriptedTranslator
     backend: MemoryBackend
-    http: aiohttp.ClientSession
+    http: Http
 
     async def ask(
         self, method: str, path: str, body: Object | bytes | BinaryIO | None = None, **options: Any
     ) -> Answer:
-        data = dumps(body) if isinstance(body, dict) else body
-        async with self.http.request(method, self.server.url + path, data=data, **options) as answer:
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            return Answer(status=answer.status, headers=headers, body=await answer.read())
+        return await self.http.ask(method, path, body, **options)
 
     async def create(self, **members: Any) -> Answer:
-        return await self.ask("POST", "/v1/responses", {"model": "m", "input": "hi"} | members)
+        return await self.http.create(**({"model": "m", "input": "hi"} | members))
 
 
 @asynccontextmanager
@@ -69,8 +44,8 @@ async def running_edge(*, keep_alive_s: float = 15.0, drain_s: float = 5.0) -> A
     server = EdgeServer(settings, StoreService(backend), translator, clock=SystemClock(), ids=RandomIds())
     await server.start()
     try:
-        async with aiohttp.ClientSession() as http:
-            yield RunningEdge(server=server, translator=translator, backend=backend, http=http)
+        async with aiohttp.ClientSession() as session:
+            yield RunningEdge(server, translator, backend, Http(session, server.url))
     finally:
         await server.stop()
         await backend.close()

@@ -104,8 +104,7 @@ def _serve(options: argparse.Namespace, flags: Flags) -> int:
 
 async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
     process = Process(loaded)
-    parts = build(names, process)
-    await lifecycle.run(parts, on_started=lambda: print(banner.addresses(process), flush=True))
+    await lifecycle.run(build(names, process), on_started=lambda: print(banner.addresses(process), flush=True))
 
 
 def _config(options: argparse.Namespace, flags: Flags) -> int:

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from antiphon_store.client import StoreClient
-from antiphon_translator.service import TranslatorService
-
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
@@ -24,9 +21,11 @@ from antiphon_core.rpc.server import RpcServer
 from antiphon_edge.server import EdgeServer
 from antiphon_store import server as store_server
 from antiphon_store.backends.registry import open_backend
+from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from antiphon_translator import server as translator_server
 from antiphon_translator.client import TranslatorClient
+from antiphon_translator.service import TranslatorService
 
 
 class StorePart:
@@ -135,5 +134,5 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def build(names: Iterable[str], process: Process) -> list[Part]:
-    """The parts of the named targets, wired to each other. Call it inside the event loop."""
+    """The parts of the named targets, each wired to those before it. Call it inside the event loop."""
     return [TARGETS[name](process) for name in expand(names)]

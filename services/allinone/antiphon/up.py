@@ -24,6 +24,7 @@ from antiphon.settings import Settings
 from antiphon.targets import Process, build
 from antiphon_core import lifecycle
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ TOY_MODEL = "smollm2"
 # Prompt and answer together. A longer context than the laptop's memory can hold helps nobody.
 CONTEXT_TOKENS_MAX = 8_192
 SLOTS = 4
-READY_TIMEOUT_S = 180.0
+READY_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class _RemoteModel:
     """A model that somebody else's Triton serves: a profile is all there is to it."""
 
     name = "model"
+    ready_timeout_s = 5.0  # their server, their time to start: the user is told, and served when it is there
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -108,9 +110,6 @@ class _RemoteModel:
         assert self._plan.triton is not None and self._plan.model_directory is not None  # noqa: S101, PT018 - checked
         _write_profile(self._plan, self._plan.triton, self._plan.model_directory.absolute())
 
-    async def wait_ready(self) -> None:
-        """Their server, their readiness: /v1/health/ready tells."""
-
     async def stop(self) -> None:
         pass
 
@@ -119,6 +118,7 @@ class _LocalModel:
     """A model that this process's own Triton serves, restarted when it dies."""
 
     name = "triton"
+    ready_timeout_s = 180.0  # a large file from a slow disk
 
     def __init__(self, plan: Plan, triton: LocalTriton, directory: Path) -> None:
         self._plan = plan
@@ -133,15 +133,12 @@ class _LocalModel:
         await self._triton.start()
         _write_profile(self._plan, self._triton.grpc_address, self._directory)
 
-    async def wait_ready(self) -> None:
-        await self._triton.wait_ready(READY_TIMEOUT_S)
-
     async def stop(self) -> None:
         await self._triton.stop()
 
 
 class _Welcome:
-    """The last part to start: waits for the model, then tells the user."""
+    """The last part to start: waits until a question would be answered, then tells the user."""
 
     name = "welcome"
 
@@ -151,11 +148,27 @@ class _Welcome:
         self._model_name = model_name
 
     async def start(self) -> None:
-        await self._model.wait_ready()
+        missing = await self._wait_ready()
         print(banner.welcome(self._process, model=self._model_name, engine=self._model.engine), flush=True)
+        if missing:
+            print(f"warning: not ready yet: {missing}", flush=True)
 
     async def stop(self) -> None:
         pass
+
+    async def _wait_ready(self) -> str:
+        """Why no answer can be given yet when the time is up; empty when one can."""
+        translator = self._process.translator_port()
+        deadline = self._process.clock.monotonic() + self._model.ready_timeout_s
+        while True:
+            try:
+                await translator.ready()
+            except Unavailable as error:
+                if self._process.clock.monotonic() > deadline:
+                    return error.message
+                await asyncio.sleep(READY_POLL_S)
+            else:
+                return ""
 
 
 def _local_model(plan: Plan) -> _LocalModel:
@@ -185,13 +198,12 @@ def _write_profile(plan: Plan, endpoint: str, directory: Path) -> None:
     members = {
         "name": plan.name,
         "directory": str(directory),
-        "engine": "triton_tokens",
         "endpoint": endpoint,
         "triton_model": plan.triton_model,
     }
     # A JSON string is a TOML string, too.
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
-    (plan.profiles / f"{plan.name}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (plan.profiles / "model.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _report(line: str) -> None:

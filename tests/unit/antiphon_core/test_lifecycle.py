@@ -55,7 +55,7 @@ async def test_a_signal_during_the_start_ends_it() -> None:
     diary: list[str] = []
     slow = Recorder("b", diary, hangs=True)
     running = asyncio.create_task(run([Recorder("a", diary), slow], on_started=lambda: diary.append("up")))
-    await slow.started.wait()
+    await asyncio.wait_for(slow.started.wait(), 5)
     signal_self()
     await asyncio.wait_for(running, 5)
     assert diary == ["start a", "stop a"]

@@ -1,115 +1,55 @@
-"""An in-flight batcher on llama.cpp: several token sequences generated together, one decode per step.
+"""Runs several generations at once on llama.cpp, token by token in turn.
 
-Owns the llama.cpp context and everything that touches it. Knows token ids only: no text, no Triton, no network.
+Owns the llama.cpp context and every call on it. Knows token ids only: no text, no Triton, no network.
 
-How it works. `submit` queues a `Sequence`; one thread runs `step` for ever. A step admits waiting sequences to free
-slots (the slot whose cache shares the longest prefix wins), puts one token of every generating sequence and a bounded
-piece of every prompt into a single batch, decodes it, and samples the sequences whose logits are ready. Each sampled
-id goes to `Sequence.on_token` at once, so ids are exact even in the middle of a UTF-8 character: nothing here ever
-looks at text. (llama.cpp's own HTTP server holds text back until a character is complete and then reports the last
-id only, which is why it is not used.)
+How it works. `submit` queues a sequence; one thread steps for ever. A step admits waiting sequences to free slots (the
+slot whose cache shares the longest prefix wins) and takes every running sequence one token further, or one bounded
+piece of its prompt. A sampled id is handed on at once, so ids are exact even inside a character of several tokens.
+llama.cpp's own server is not used for that reason: it holds text back until a character is complete and then reports
+only the last id of it.
 
-llama.cpp through cyllama; the calls that take time (`decode`, `sample`) release the GIL.
+Sequences are decoded one after the other, not as one batch as on a GPU. On one CPU thread two tokens together cost
+more than twice one token (measured: 86 ms against 22 ms for a 0.5B model with 4-bit weights), and a sequence's logits
+do not depend on who else is there.
+
+cyllama releases the GIL in the calls that take time (`decode`, `sample`).
 """
 
 import queue
-import re
 import secrets
-import subprocess
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence as SequenceOf
 from dataclasses import dataclass, field
+from itertools import takewhile
 from math import exp, inf, log
-from pathlib import Path
 
 from cyllama.llama import llama_cpp
+from sequences import RequestError, Sampling, Sequence
 
-PREFILL_TOKENS_PER_STEP = 256
-"""Prompt tokens decoded in one step: a running stream waits, and a cancelled prompt runs on, at most this long."""
-
-
-class RequestError(Exception):
-    """The request cannot be served; the message says why."""
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How the next token is chosen. Defaults and meaning are TensorRT-LLM's: without top_k and top_p it is greedy."""
-
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 0.0
-    seed: "int | None" = None
-    repetition_penalty: float = 1.0
-    presence_penalty: float = 0.0
-    frequency_penalty: float = 0.0
-    min_tokens: int = 0
-    bias: "tuple[tuple[int, float], ...]" = ()
-    bad_words: "tuple[tuple[int, ...], ...]" = ()
-    grammar: "str | None" = None
-
-    @property
-    def greedy(self) -> bool:
-        return self.temperature <= 0 or self.top_k == 1 or (self.top_k <= 0 and self.top_p <= 0)
-
-
-@dataclass(eq=False)
-class Sequence:
-    """One generation. The callbacks run on the engine's thread and must be quick.
-
-    on_token(id, log_prob, last) for every generated id; on_end(error) once, after the last id, with None for a normal
-    end; is_cancelled() is asked before every step.
-    """
-
-    prompt: "list[int]"
-    tokens_max: int
-    end_id: int
-    stop_words: "tuple[tuple[int, ...], ...]"
-    sampling: Sampling
-    want_log_probs: bool
-    on_token: "Callable[[int, float, bool], None]"
-    on_end: "Callable[[str | None], None]"
-    is_cancelled: "Callable[[], bool]"
-    generated: "list[int]" = field(default_factory=list)
-
-    def finishes(self) -> bool:
-        """Whether the last generated id completes a stop word or the length."""
-        tail = self.generated
-        stopped = any(tuple(tail[-len(word) :]) == word for word in self.stop_words if word)
-        return stopped or len(tail) >= self.tokens_max
-
-    def banned(self) -> "frozenset[int]":
-        """Ids that must not come next: the end id before min_tokens, the last id of a bad word already begun."""
-        banned = {word[-1] for word in self.sampling.bad_words if self._ends_with(word[:-1])}
-        if len(self.generated) < self.sampling.min_tokens:
-            banned.add(self.end_id)
-        return frozenset(banned - {-1})
-
-    def _ends_with(self, prefix: "tuple[int, ...]") -> bool:
-        return not prefix or tuple(self.generated[-len(prefix) :]) == prefix
+PREFILL_TOKENS_PER_STEP = 64
+"""Prompt tokens decoded in one step: how long a running stream can be held up by somebody else's prompt."""
+LAST = -1
+"""The logits of the last token of a batch."""
 
 
 @dataclass(eq=False)
 class Slot:
-    """One sequence id of the llama.cpp context, with the ids whose keys and values its cache holds."""
+    """One sequence number of the llama.cpp context, and the ids whose keys and values its cache holds."""
 
     number: int
-    cached: "list[int]" = field(default_factory=list)
-    sequence: "Sequence | None" = None
-    sampler: "llama_cpp.LlamaSampler | None" = None
-    banned: "frozenset[int]" = frozenset()
+    cached: list[int] = field(default_factory=list)
+    sequence: Sequence | None = None
+    sampler: llama_cpp.LlamaSampler | None = None
+    banned: frozenset[int] = frozenset()
 
-    def pending(self) -> "list[int]":
-        assert self.sequence is not None
-        done = len(self.cached)
-        prompt = self.sequence.prompt
-        return prompt[done:] if done < len(prompt) else self.sequence.generated[done - len(prompt) :]
+    def pending(self) -> list[int]:
+        """The ids to decode before the next one can be sampled."""
+        done, sequence = len(self.cached), self.sequence
+        return [*sequence.prompt[done:], *sequence.generated[max(0, done - len(sequence.prompt)) :]]
 
 
 class _Model(llama_cpp.LlamaModel):
-    """Adds the attribute that LlamaContext.get_logits_ith reads and this release of cyllama forgot to define."""
+    """Has the attribute that LlamaContext.get_logits_ith reads and LlamaModel of this release lacks."""
 
     @property
     def n_vocab(self) -> int:
@@ -117,80 +57,77 @@ class _Model(llama_cpp.LlamaModel):
 
 
 class LlamaEngine:
-    """Loads the GGUF file and runs the batcher's thread until `close`. Raises what llama.cpp raises on a bad file."""
+    """Loads a GGUF file and runs the generating thread until `close`. `context_length` is per slot, in tokens."""
 
     def __init__(self, gguf: str, *, context_length: int, slots: int, threads: int, prefill_threads: int) -> None:
         llama_cpp.disable_logging()
         llama_cpp.ggml_backend_load_all()
         model_params = llama_cpp.LlamaModelParams()
         model_params.n_gpu_layers = 0
-        self._gguf = gguf
+        params = llama_cpp.LlamaContextParams()
+        params.n_ctx, params.n_seq_max, params.kv_unified = context_length * slots, slots, False
+        params.n_batch = params.n_ubatch = PREFILL_TOKENS_PER_STEP
+        params.n_threads, params.n_threads_batch = threads, prefill_threads
+        params.swa_full = True  # else sliding-window models cannot go back to a shared prefix
         self._model = _Model(gguf, model_params, verbose=False)
         self._vocab = self._model.get_vocab()
         self.vocab_size = int(self._vocab.n_vocab)
         self.context_length = context_length
-        self._context = llama_cpp.LlamaContext(
-            self._model, _context_params(context_length, slots, threads, prefill_threads), verbose=False
-        )
-        self._batch = llama_cpp.LlamaBatch(
-            n_tokens=PREFILL_TOKENS_PER_STEP + slots, embd=0, n_seq_max=1, verbose=False
-        )
+        self._context = llama_cpp.LlamaContext(self._model, params, verbose=False)
+        self._batch = llama_cpp.LlamaBatch(n_tokens=PREFILL_TOKENS_PER_STEP, embd=0, n_seq_max=1, verbose=False)
         self._slots = [Slot(number) for number in range(slots)]
-        self._arrivals: "queue.SimpleQueue[Sequence | None]" = queue.SimpleQueue()
-        self._waiting: "deque[Sequence]" = deque()
+        self._arrivals: queue.SimpleQueue[Sequence | None] = queue.SimpleQueue()
+        self._waiting: deque[Sequence] = deque()
         self._thread = threading.Thread(target=self._run, name="llama-engine", daemon=True)
         self._thread.start()
 
     def submit(self, sequence: Sequence) -> None:
         """Queues a sequence; raises RequestError when it can never run. Thread-safe.
 
-        Like TensorRT-LLM, a request for more tokens than the context can hold is cut to what it can hold.
+        As in TensorRT-LLM, a request for more tokens than the context can hold is cut to what it can hold.
         """
         self._check(sequence)
         sequence.tokens_max = min(sequence.tokens_max, self.context_length - len(sequence.prompt))
         self._arrivals.put(sequence)
 
     def close(self) -> None:
-        """Ends the thread after the current step; running sequences end with an error."""
+        """Ends the thread after the current step; what still runs or waits ends with an error."""
         self._arrivals.put(None)
         self._thread.join()
 
     def _check(self, sequence: Sequence) -> None:
-        prompt = sequence.prompt
-        if not prompt:
+        length, input_max = len(sequence.prompt), self.context_length - 1
+        if not length:
             raise RequestError("input_ids is empty")
-        if len(prompt) >= self.context_length:
-            raise RequestError(
-                f"Prompt length ({len(prompt)}) exceeds maximum input length ({self.context_length - 1})"
-            )
-        bad = next((token for token in prompt if not 0 <= token < self.vocab_size), None)
-        if bad is not None:
-            raise RequestError(f"input_ids holds {bad}; the vocabulary has ids 0 to {self.vocab_size - 1}")
+        if length > input_max:
+            raise RequestError(f"Prompt length ({length}) exceeds maximum input length ({input_max})")
         if sequence.tokens_max <= 0:
             raise RequestError(f"request_output_len must be positive, got {sequence.tokens_max}")
+        words = (*sequence.stop_words, *sequence.sampling.bad_words)
+        bias = (token for token, _ in sequence.sampling.bias)
+        ids = (*sequence.prompt, *(token for word in words for token in word), *bias, max(sequence.end_id, 0))
+        outside = next((token for token in ids if not 0 <= token < self.vocab_size), None)
+        if outside is not None:
+            raise RequestError(f"token id {outside} is outside the vocabulary (0 to {self.vocab_size - 1})")
 
-    # ---- everything below runs on the engine's thread ----
+    # ---- from here on: the engine's thread ----
 
     def _run(self) -> None:
         while self._receive():
-            self._drop_cancelled()
-            self._admit()
-            ready = self._fill_batch()
-            if not ready and not self._batch.n_tokens:
-                continue
             try:
-                self._context.decode(self._batch)
-            except (RuntimeError, ValueError) as error:
-                self._fail_running(f"llama.cpp: {error}")
-                continue
-            for slot, index in ready:
-                self._sample(slot, index)
+                self._drop_cancelled()
+                self._admit()
+                for slot in self._slots:
+                    if slot.sequence is not None:
+                        self._advance(slot)
+            except Exception as error:  # noqa: BLE001 - whatever goes wrong ends requests, never this thread
+                self._fail_all(f"llama.cpp: {error!r}")
         for sequence in self._waiting:
             sequence.on_end("the model is being unloaded")
-        self._fail_running("the model is being unloaded")
+        self._fail_all("the model is being unloaded")
 
     def _receive(self) -> bool:
-        """Takes what has arrived, waiting only when there is nothing to generate. False: close."""
+        """Takes what has arrived, waiting only when there is nothing to do. False: close."""
         idle = not self._waiting and all(slot.sequence is None for slot in self._slots)
         while idle or not self._arrivals.empty():
             sequence = self._arrivals.get()
@@ -203,27 +140,19 @@ class LlamaEngine:
     def _drop_cancelled(self) -> None:
         for slot in self._slots:
             if slot.sequence is not None and slot.sequence.is_cancelled():
-                self._release(slot, None)
+                self._release(slot)
         for sequence in [waiting for waiting in self._waiting if waiting.is_cancelled()]:
             self._waiting.remove(sequence)
             sequence.on_end(None)
 
     def _admit(self) -> None:
-        while self._waiting:
-            free = [slot for slot in self._slots if slot.sequence is None]
-            if not free:
-                return
+        while self._waiting and (free := [slot for slot in self._slots if slot.sequence is None]):
             sequence = self._waiting.popleft()
             slot = max(free, key=lambda slot: _common_prefix(slot.cached, sequence.prompt))
-            self._begin(slot, sequence)
-
-    def _begin(self, slot: Slot, sequence: Sequence) -> None:
-        slot.sequence, slot.banned = sequence, sequence.banned()
-        self._truncate(slot, min(_common_prefix(slot.cached, sequence.prompt), len(sequence.prompt) - 1))
-        try:
+            slot.sequence, slot.banned = sequence, sequence.banned()
             slot.sampler = self._sampler(sequence, slot.banned)
-        except (RequestError, ValueError, RuntimeError) as error:
-            self._release(slot, str(error))
+            # The last id of the prompt is always decoded again: its logits choose the first new one.
+            self._truncate(slot, min(_common_prefix(slot.cached, sequence.prompt), len(sequence.prompt) - 1))
 
     def _truncate(self, slot: Slot, length: int) -> None:
         """Forgets the slot's cache beyond `length`; all of it where the architecture cannot forget a part."""
@@ -232,57 +161,50 @@ class LlamaEngine:
             length = 0
         del slot.cached[length:]
 
-    def _fill_batch(self) -> "list[tuple[Slot, int]]":
-        """Fills the batch; returns the slots to sample with the index of their logits in it."""
+    def _advance(self, slot: Slot) -> None:
+        """Decodes what is pending, or a piece of it, and samples when nothing is pending any more."""
+        pending = slot.pending()
+        taken = pending[:PREFILL_TOKENS_PER_STEP]
         self._batch.clear()
-        budget = PREFILL_TOKENS_PER_STEP
-        ready = []
-        for slot in self._slots:
-            if slot.sequence is None:
-                continue
-            pending = slot.pending()
-            taken = pending if len(pending) == 1 else pending[:budget]
-            budget -= len(taken) if len(pending) > 1 else 0
-            complete = len(taken) == len(pending)
-            for token in taken:
-                slot.cached.append(token)
-                self._batch.add(token, len(slot.cached) - 1, [slot.number], False)
-            if complete:
-                self._batch.set_last_logits_to_true()
-                ready.append((slot, self._batch.n_tokens - 1))
-        return ready
+        for token in taken:
+            self._batch.add(token, len(slot.cached), [slot.number], False)
+            slot.cached.append(token)
+        complete = len(taken) == len(pending)
+        if complete:
+            self._batch.set_last_logits_to_true()
+        self._context.decode(self._batch)
+        if complete:
+            self._sample(slot)
 
-    def _sample(self, slot: Slot, index: int) -> None:
+    def _sample(self, slot: Slot) -> None:
         sequence = slot.sequence
-        assert sequence is not None
-        if sequence.banned() != slot.banned:
-            slot.banned = sequence.banned()
-            slot.sampler = self._sampler(sequence, slot.banned)
-        token = int(slot.sampler.sample(self._context, index))
+        banned = sequence.banned()
+        if banned != slot.banned:
+            slot.banned, slot.sampler = banned, self._sampler(sequence, banned)
+        token = int(slot.sampler.sample(self._context, LAST))
         guided = sequence.sampling.grammar is not None
         if token == sequence.end_id or (guided and self._vocab.is_eog(token)):
-            self._release(slot, None)
+            self._release(slot)
             return
-        log_prob = _log_prob(self._context.get_logits_ith(index), token) if sequence.want_log_probs else 0.0
+        log_prob = _log_prob(self._context.get_logits_ith(LAST), token) if sequence.want_log_probs else 0.0
         sequence.generated.append(token)
-        last = sequence.finishes()
-        sequence.on_token(token, log_prob, last)
-        if last:
-            self._release(slot, None)
+        finished = sequence.is_finished()
+        sequence.on_token(token, log_prob, finished)
+        if finished:
+            self._release(slot)
 
-    def _release(self, slot: Slot, error: "str | None") -> None:
+    def _release(self, slot: Slot, error: str | None = None) -> None:
         sequence, slot.sequence, slot.sampler = slot.sequence, None, None
-        assert sequence is not None
         sequence.on_end(error)
 
-    def _fail_running(self, error: str) -> None:
+    def _fail_all(self, error: str) -> None:
         for slot in self._slots:
             self._truncate(slot, 0)
             if slot.sequence is not None:
                 self._release(slot, error)
 
-    def _sampler(self, sequence: Sequence, banned: "frozenset[int]") -> llama_cpp.LlamaSampler:
-        """The chain for what comes next; rebuilt (rarely) when the banned ids change."""
+    def _sampler(self, sequence: Sequence, banned: frozenset[int]) -> llama_cpp.LlamaSampler:
+        """The chain that chooses the next id. Built again, which is rare, when the banned ids change."""
         sampling, chain = sequence.sampling, llama_cpp.LlamaSampler()
         penalties = (sampling.repetition_penalty, sampling.frequency_penalty, sampling.presence_penalty)
         if penalties != (1.0, 0.0, 0.0):
@@ -296,13 +218,28 @@ class LlamaEngine:
         bias = [*sampling.bias, *((token, -inf) for token in banned)]
         if bias:
             chain.add_logit_bias(self.vocab_size, bias)
-        if sampling.greedy:
-            chain.add_greedy()
-            return chain
-        chain.add_temp(sampling.temperature)
-        if sampling.top_k > 0:
-            chain.add_top_k(sampling.top_k)
-        if 0 < sampling.top_p < 1:
-            chain.add_top_p(sampling.top_p, 1)
-        chain.add_dist(_seed(sampling.seed, len(sequence.generated)))
+        _add_choice(chain, sampling, drawn=len(sequence.generated))
         return chain
+
+
+def _add_choice(chain: llama_cpp.LlamaSampler, sampling: Sampling, *, drawn: int) -> None:
+    """The end of a chain. `drawn` tokens were chosen by an earlier chain: go on with another random stream."""
+    if sampling.greedy:
+        chain.add_greedy()
+        return
+    chain.add_temp(sampling.temperature)
+    if sampling.top_k > 0:
+        chain.add_top_k(sampling.top_k)
+    if 0 < sampling.top_p < 1:
+        chain.add_top_p(sampling.top_p, 1)
+    seed = secrets.randbits(64) if sampling.seed is None else sampling.seed + drawn
+    chain.add_dist((seed ^ seed >> 32) % 0xFFFFFFFF)  # 2**32 - 1 would mean "random" to llama.cpp
+
+
+def _common_prefix(left: list[int], right: list[int]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
+
+
+def _log_prob(logits: list[float], token: int) -> float:
+    highest = max(logits)
+    return logits[token] - highest - log(sum(exp(logit - highest) for logit in logits))

@@ -1,0 +1,67 @@
+"""What one generation is: the prompt, how to choose tokens, when to stop, whom to tell.
+
+Values and pure rules only; the engine and the Triton side share these words. Meanings and defaults are those of
+TensorRT-LLM's token-level model.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+class RequestError(Exception):
+    """The request cannot be served; the message says why."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next token is chosen. Without top_k and top_p the choice is greedy, whatever the temperature."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 0.0
+    seed: int | None = None
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    min_tokens: int = 0
+    bias: tuple[tuple[int, float], ...] = ()
+    bad_words: tuple[tuple[int, ...], ...] = ()
+    grammar: str | None = None
+
+    @property
+    def greedy(self) -> bool:
+        return self.temperature <= 0 or self.top_k == 1 or (self.top_k <= 0 and self.top_p <= 0)
+
+
+@dataclass(eq=False)
+class Sequence:
+    """One generation. The three callbacks run on the engine's thread and must be quick.
+
+    on_token(id, log_prob, last) is called for every generated id but the end id; on_end(error) once, after the last
+    id, with None for a normal end or a cancelled one; is_cancelled() is asked before every step.
+    """
+
+    prompt: list[int]
+    tokens_max: int
+    end_id: int
+    stop_words: tuple[tuple[int, ...], ...]
+    sampling: Sampling
+    want_log_probs: bool
+    on_token: Callable[[int, float, bool], None]
+    on_end: Callable[[str | None], None]
+    is_cancelled: Callable[[], bool]
+    generated: list[int] = field(default_factory=list)
+
+    def is_finished(self) -> bool:
+        """Whether the last generated id completed a stop word or the length."""
+        return len(self.generated) >= self.tokens_max or any(map(self._ends_with, self.stop_words))
+
+    def banned(self) -> frozenset[int]:
+        """Ids that must not come next: the end id before min_tokens, the last id of a bad word already begun."""
+        banned = {word[-1] for word in self.sampling.bad_words if self._ends_with(word[:-1])}
+        if len(self.generated) < self.sampling.min_tokens and self.end_id >= 0:
+            banned.add(self.end_id)
+        return frozenset(banned)
+
+    def _ends_with(self, word: tuple[int, ...]) -> bool:
+        return not word or tuple(self.generated[-len(word) :]) == word

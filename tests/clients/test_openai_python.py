@@ -1,0 +1,111 @@
+"""The official OpenAI SDK for Python, unmodified, against the running system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import openai
+import pytest
+from openai import OpenAI
+
+from tests.support.system import System
+
+QUESTION = "What is the capital of France?"
+
+
+@pytest.fixture
+def client(system: System) -> Iterator[OpenAI]:
+    with OpenAI(base_url=system.base_url, api_key="none", max_retries=0) as client:
+        yield client
+
+
+def test_create(client: OpenAI, system: System) -> None:
+    response = client.responses.create(model=system.model, input=QUESTION, temperature=0)
+    assert response.status == "completed"
+    assert response.output_text == "The capital of France is Paris."
+    assert response.usage is not None
+    assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens
+    assert response._request_id is not None
+    assert response._request_id.startswith("req_")
+
+
+def test_a_stream_of_events(client: OpenAI, system: System) -> None:
+    events = list(client.responses.create(model=system.model, input=QUESTION, temperature=0, stream=True))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    deltas = [event.delta for event in events if event.type == "response.output_text.delta"]
+    assert "".join(deltas) == "The capital of France is Paris."
+    assert len(deltas) > 3
+    assert [event.type for event in events[:4]] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+    ]
+    assert [event.type for event in events[-4:]] == [
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+
+
+def test_the_stream_helper(client: OpenAI, system: System) -> None:
+    with client.responses.stream(model=system.model, input=QUESTION, temperature=0) as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_response()
+    assert kinds[-1] == "response.completed"
+    assert final.output_text == "The capital of France is Paris."
+
+
+def test_retrieve_input_items_and_delete(client: OpenAI, system: System) -> None:
+    made = client.responses.create(
+        model=system.model,
+        input=[
+            {"role": "system", "content": "Answer in one sentence."},
+            {"role": "user", "content": [{"type": "input_text", "text": QUESTION}]},
+        ],
+        temperature=0,
+        max_output_tokens=16,
+    )
+    assert client.responses.retrieve(made.id).model_dump() == made.model_dump()
+    items = list(client.responses.input_items.list(made.id, limit=1, order="asc"))
+    assert [getattr(item, "role", None) for item in items] == ["system", "user"]
+    client.responses.delete(made.id)
+    with pytest.raises(openai.NotFoundError) as caught:
+        client.responses.retrieve(made.id)
+    assert made.id in caught.value.message
+
+
+def test_a_chain_remembers(client: OpenAI, system: System) -> None:
+    first = client.responses.create(model=system.model, input=QUESTION, temperature=0)
+    second = client.responses.create(
+        model=system.model, input="And of Italy?", temperature=0, previous_response_id=first.id
+    )
+    assert second.output_text == "The capital of Italy is Rome."
+    assert second.previous_response_id == first.id
+
+
+def test_length_is_incomplete_with_its_reason(client: OpenAI, system: System) -> None:
+    response = client.responses.create(model=system.model, input="Tell a long story.", max_output_tokens=5)
+    assert response.status == "incomplete"
+    assert response.incomplete_details is not None
+    assert response.incomplete_details.reason == "max_output_tokens"
+    assert response.usage is not None
+    assert response.usage.output_tokens == 5
+
+
+def test_models(client: OpenAI, system: System) -> None:
+    assert [model.id for model in client.models.list()] == [system.model]
+    assert client.models.retrieve(system.model).id == system.model
+
+
+def test_errors_are_the_sdks_own_classes(client: OpenAI, system: System) -> None:
+    with pytest.raises(openai.NotFoundError) as unknown_model:
+        client.responses.create(model="gpt-9", input="hi")
+    assert unknown_model.value.code == "model_not_found"
+    with pytest.raises(openai.BadRequestError) as unknown_previous:
+        client.responses.create(model=system.model, input="hi", previous_response_id="resp_" + "0" * 48)
+    assert unknown_previous.value.code == "previous_response_not_found"
+    with pytest.raises(openai.BadRequestError) as wrong_type:
+        client.responses.create(model=system.model, input="hi", temperature=7)
+    assert (wrong_type.value.code, wrong_type.value.param) == ("decimal_above_max_value", "temperature")

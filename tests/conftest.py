@@ -1,0 +1,41 @@
+"""What all tests share: a clean environment, and the running system for those that need one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from tests.support.system import System, split, up
+
+for _name in [name for name in os.environ if name.startswith(("ANTIPHON_", "NIM_"))]:
+    del os.environ[_name]  # a developer's own settings must not decide a test
+
+# Slow machines are no fault of the code; the same examples every time are no surprise for the next contributor.
+settings.register_profile("antiphon", deadline=None, derandomize=True)
+settings.load_profile("antiphon")
+
+
+@pytest.fixture(scope="session")
+def up_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """`antiphon up` with the real Triton and SmolLM2."""
+    with up(tmp_path_factory.mktemp("up")) as system:
+        yield system
+
+
+@pytest.fixture(scope="session")
+def split_system(up_system: System, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """Store, translator and edge as processes of their own, over TCP."""
+    folder = tmp_path_factory.mktemp("split")
+    with split(folder, profiles=up_system.data / "profiles", model=up_system.model) as system:
+        yield system
+
+
+@pytest.fixture(scope="session", params=["one process", "split"])
+def system(request: pytest.FixtureRequest) -> System:
+    """The whole system, in each of its two forms."""
+    name = "up_system" if request.param == "one process" else "split_system"
+    found: System = request.getfixturevalue(name)
+    return found

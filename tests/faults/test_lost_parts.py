@@ -1,0 +1,112 @@
+"""What a user sees when a part dies in the middle of an answer: one clear end, a record, and service again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from antiphon_core import events
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object
+from tests.support.http import Http
+from tests.support.schema import validate_event, validate_response
+from tests.support.system import System, split, up
+
+LONG = "Tell me a very long story about the sea."
+
+
+@pytest.fixture
+def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
+    """Three processes of this test's own, to be killed at will."""
+    with split(tmp_path, profiles=up_system.data / "profiles", model=up_system.model) as system:
+        yield system
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+async def read_some(stream: AsyncIterator[Object], deltas: int) -> list[Object]:
+    """Events until so many deltas came."""
+    seen: list[Object] = []
+    async for event in stream:
+        seen.append(event)
+        if sum(one["type"] == events.OUTPUT_TEXT_DELTA for one in seen) == deltas:
+            return seen
+    raise AssertionError("the stream ended early")
+
+
+async def test_kill_9_of_the_translator_in_mid_stream(lonely_split: System, session: aiohttp.ClientSession) -> None:
+    http = Http(session, lonely_split.url)
+    async with http.stream(model=lonely_split.model, input=LONG, max_output_tokens=400) as stream:
+        seen = await read_some(stream, 5)
+        lonely_split.commands["translator"].kill()
+        seen += [event async for event in stream]
+    for event in seen:
+        validate_event(event)
+    assert [event["sequence_number"] for event in seen] == list(range(len(seen)))
+    assert [event["type"] for event in seen[-2:]] == [events.ERROR, events.FAILED]
+    ended = seen[-1]["response"]
+    assert ended["status"] == "failed"
+    assert ended["error"]["code"] == "server_error"
+    deltas = "".join(event["delta"] for event in seen if event["type"] == events.OUTPUT_TEXT_DELTA)
+    assert ended["output"][0]["content"][0]["text"] == deltas
+    assert (await http.get(f"/v1/responses/{ended['id']}")).json == ended == fold(seen)
+    refused = await http.create(model=lonely_split.model, input="hi")
+    assert (refused.status, refused.error["type"]) == (503, "server_error")
+    ready = await http.get("/v1/health/ready")
+    assert ready.status == 503
+    assert "Translator" in ready.json["message"]
+
+
+async def test_kill_9_of_the_store_is_said_at_once(lonely_split: System, session: aiohttp.ClientSession) -> None:
+    http = Http(session, lonely_split.url)
+    first = (await http.create(model=lonely_split.model, input="hi", max_output_tokens=2)).json
+    lonely_split.commands["store"].kill()
+    asked = {"model": lonely_split.model, "input": "hi", "max_output_tokens": 2}
+    async with asyncio.timeout(5):
+        answer = await http.create(**asked, previous_response_id=first["id"])
+    assert (answer.status, answer.error["code"], answer.headers["retry-after"]) == (503, "store_unavailable", "1")
+    assert (await http.create(**asked, store=False)).status == 200
+
+
+async def test_triton_killed_in_mid_stream_is_an_error_and_service_resumes(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    with up(tmp_path) as system:
+        http = Http(session, system.url)
+        async with http.stream(model=system.model, input=LONG, max_output_tokens=400) as stream:
+            seen = await read_some(stream, 5)
+            os.kill(system.triton_pid(), signal.SIGKILL)
+            async with asyncio.timeout(30):
+                seen += [event async for event in stream]
+        assert [event["sequence_number"] for event in seen] == list(range(len(seen)))
+        assert [event["type"] for event in seen[-2:]] == [events.ERROR, events.FAILED]
+        validate_response(seen[-1]["response"])
+        assert (await http.get(f"/v1/responses/{seen[-1]['response']['id']}")).json == seen[-1]["response"]
+        async with asyncio.timeout(60):
+            while (await http.get("/v1/health/ready")).status != 200:
+                await asyncio.sleep(0.2)
+        again = await http.create(model=system.model, input="What is the capital of France?", temperature=0)
+        assert again.json["output"][0]["content"][0]["text"] == "The capital of France is Paris."
+
+
+async def test_up_dies_and_takes_its_triton_along(tmp_path: Path) -> None:
+    with up(tmp_path) as system:
+        triton = system.triton_pid()
+        system.commands["up"].kill()
+        async with asyncio.timeout(10):
+            while _lives(triton):
+                await asyncio.sleep(0.1)
+
+
+def _lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()

@@ -1,0 +1,190 @@
+"""The packaged model behind the real Triton: what the token-level signature promises, kept by llama.cpp."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.integration.local.conftest import CONTEXT_LENGTH, END_ID, Chat
+from tests.support.token_client import TokenClient, TritonFault
+from tests.support.triton import RunningTriton
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
+EMOJI = "😀日本 👩‍👩‍👧語"
+ONLY_EMOJI = {"guided_decoding_guide_type": "ebnf_grammar", "guided_decoding_guide": f'root ::= "{EMOJI}"'}
+
+
+async def test_answers_as_the_model_is_known_to_answer(client: TokenClient, chat: Chat) -> None:
+    first = await client.generate(chat.prompt(FRANCE), 50, end_id=END_ID)
+    assert chat.decode(first.ids) == PARIS
+    second = await client.generate(chat.prompt(FRANCE, PARIS, "And of Italy?"), 50, end_id=END_ID)
+    assert chat.decode(second.ids) == "The capital of Italy is Rome."
+
+
+async def test_streams_every_new_id_in_a_response_of_its_own(client: TokenClient, chat: Chat) -> None:
+    prompt = chat.prompt(FRANCE)
+    answer = await client.generate(
+        prompt, 50, end_id=END_ID, return_num_input_tokens=True, return_num_output_tokens=True
+    )
+    *tokens, last = answer.per_response
+    assert [len(ids) for ids in tokens] == [1] * len(answer.ids)
+    assert last == [], "the end id is not part of the output"
+    assert answer.final_flag
+    assert answer.outputs["num_input_tokens"] == [[len(prompt)]] * len(answer.per_response)
+    assert answer.outputs["num_output_tokens"] == answer.outputs["sequence_length"]
+    assert sum(count for [count] in answer.outputs["num_output_tokens"]) == len(answer.ids)
+
+
+async def test_without_streaming_there_is_one_response(client: TokenClient, chat: Chat) -> None:
+    prompt = chat.prompt(FRANCE)
+    with_prompt = await client.generate(prompt, 50, end_id=END_ID, streaming=False)
+    without = await client.generate(prompt, 50, end_id=END_ID, streaming=False, exclude_input_in_output=True)
+    assert chat.decode(without.ids) == PARIS
+    assert with_prompt.per_response == [[*prompt, *without.ids]]
+
+
+async def test_without_an_end_id_generation_goes_on_to_the_length(client: TokenClient, chat: Chat) -> None:
+    answer = await client.generate(chat.prompt(FRANCE), 12)
+    assert len(answer.ids) == 12
+    assert END_ID in answer.ids
+    assert answer.final_flag
+    assert answer.per_response[-1] != []
+
+
+async def test_a_stop_word_ends_the_output_and_stays_in_it(client: TokenClient, chat: Chat) -> None:
+    capital_of, unused = chat.encode(" capital of"), chat.encode("xyz")
+    answer = await client.generate(chat.prompt(FRANCE), 50, end_id=END_ID, stop_words_list=[unused, capital_of])
+    assert chat.decode(answer.ids) == "The capital of"
+
+
+async def test_a_bad_word_is_never_written(client: TokenClient, chat: Chat) -> None:
+    [paris], capital_of = chat.encode(" Paris"), chat.encode(" capital of")
+    answer = await client.generate(chat.prompt(FRANCE), 30, end_id=END_ID, bad_words_list=[[paris], capital_of])
+    assert paris not in answer.ids
+    assert capital_of not in [answer.ids[at : at + len(capital_of)] for at in range(len(answer.ids))]
+
+
+async def test_min_tokens_holds_the_end_back(client: TokenClient, chat: Chat) -> None:
+    answer = await client.generate(chat.prompt(FRANCE), 30, end_id=END_ID, min_tokens=20)
+    assert len(answer.ids) >= 20
+    assert END_ID not in answer.ids
+
+
+async def test_the_same_seed_gives_the_same_ids(client: TokenClient, chat: Chat) -> None:
+    prompt = chat.prompt("Tell me a story.")
+    await client.generate(prompt, 1)  # from here on the prompt comes from the cache each time
+    answers = [
+        await client.generate(prompt, 24, temperature=1.5, runtime_top_p=0.98, runtime_top_k=50, seed=seed)
+        for seed in (7, 7, 8)
+    ]
+    assert answers[0].ids == answers[1].ids
+    assert answers[0].ids != answers[2].ids
+
+
+async def test_penalties_change_the_choice(client: TokenClient, chat: Chat) -> None:
+    prompt = chat.prompt("Say the word yes again and again.")
+    plain = await client.generate(prompt, 40)
+    penalised = await client.generate(prompt, 40, repetition_penalty=1.8, presence_penalty=1.0, frequency_penalty=1.0)
+    assert len(set(penalised.ids)) > len(set(plain.ids))
+
+
+async def test_log_probabilities_belong_to_the_ids(client: TokenClient, chat: Chat) -> None:
+    answer = await client.generate(chat.prompt(FRANCE), 5, return_log_probs=True)
+    each = [value for [value] in answer.outputs["output_log_probs"]]
+    assert len(each) == len(answer.ids)
+    assert all(-5 < value <= 0 for value in each)
+    assert answer.outputs["cum_log_probs"][-1][0] == pytest.approx(sum(each), abs=1e-4)
+
+
+async def test_ids_are_exact_inside_characters_of_several_tokens(client: TokenClient, chat: Chat) -> None:
+    answer = await client.generate(chat.prompt("Smile."), 60, end_id=END_ID, **ONLY_EMOJI)
+    assert chat.decode(answer.ids) == EMOJI
+    assert len(answer.ids) > len(EMOJI)
+    assert all(len(ids) == 1 for ids in answer.per_response[:-1])
+    assert sum(count for [count] in answer.outputs["sequence_length"]) == len(answer.ids)
+
+
+async def test_a_cut_inside_a_character_is_a_cut_between_ids(client: TokenClient, chat: Chat) -> None:
+    whole = await client.generate(chat.prompt("Smile."), 60, end_id=END_ID, **ONLY_EMOJI)
+    for length in (1, 2, 4, 7):
+        cut = await client.generate(chat.prompt("Smile."), length, end_id=END_ID, **ONLY_EMOJI)
+        assert cut.ids == whole.ids[:length]
+
+
+@pytest.mark.parametrize(
+    ("guide_type", "guide", "check"),
+    [
+        (
+            "json_schema",
+            json.dumps({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+            lambda text: isinstance(json.loads(text)["city"], str),
+        ),
+        ("regex", "(Paris|Rome), [0-9]{4}", lambda text: text[:5] in ("Paris", "Rome,") and text[-4:].isdigit()),
+        ("ebnf_grammar", 'root ::= "yes" | "no"', lambda text: text in ("yes", "no")),
+    ],
+)
+async def test_a_guide_is_kept(client: TokenClient, chat: Chat, guide_type: str, guide: str, check: object) -> None:
+    answer = await client.generate(
+        chat.prompt(FRANCE), 60, end_id=END_ID, guided_decoding_guide_type=guide_type, guided_decoding_guide=guide
+    )
+    assert callable(check)
+    assert check(chat.decode(answer.ids).strip()), chat.decode(answer.ids)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "tokens_max", "inputs", "message"),
+    [
+        ([1] * CONTEXT_LENGTH, 5, {}, "exceeds maximum input length"),
+        ([49_152], 5, {}, "outside the vocabulary"),
+        ([-1], 5, {}, "outside the vocabulary"),
+        ([], 5, {}, "input_ids is empty"),
+        ([1], 0, {}, "request_output_len must be positive"),
+        ([1], 5, {"beam_width": 2}, "beam_width"),
+        ([1], 5, {"temperature": -1.0}, "temperature"),
+        ([1], 5, {"guided_decoding_guide_type": "poem"}, "unknown guided_decoding_guide_type"),
+        ([1], 5, {"guided_decoding_guide_type": "ebnf_grammar", "guided_decoding_guide": "root ::= ("}, "not a valid"),
+        ([1], 5, {"guided_decoding_guide_type": "json_schema", "guided_decoding_guide": "{"}, "not JSON"),
+        ([1], 5, {"lora_task_id": 1}, "lora_task_id"),
+    ],
+)
+async def test_a_bad_request_is_answered_in_band(
+    client: TokenClient, prompt: list[int], tokens_max: int, inputs: dict[str, float | str], message: str
+) -> None:
+    with pytest.raises(TritonFault, match=message):
+        await client.generate(prompt, tokens_max, **inputs)
+
+
+async def test_more_tokens_than_the_context_holds_are_cut(client: TokenClient) -> None:
+    prompt = [504] * (CONTEXT_LENGTH - 6)
+    answer = await client.generate(prompt, 500)
+    assert len(answer.ids) == 6
+
+
+async def test_concurrent_streams_do_not_disturb_each_other(client: TokenClient, chat: Chat) -> None:
+    questions = [FRANCE, "What is the capital of Italy?", "What is the capital of Spain?"] * 3
+    alone = [await client.generate(chat.prompt(question), 20, end_id=END_ID) for question in questions[:3]]
+    together = await asyncio.gather(
+        *(client.generate(chat.prompt(question), 20, end_id=END_ID) for question in questions)
+    )
+    assert [answer.ids for answer in together] == [answer.ids for answer in alone * 3]
+
+
+async def test_cancelling_stops_the_generation_within_a_token(
+    client: TokenClient, server: RunningTriton, chat: Chat
+) -> None:
+    answer = await client.cancelled_after(5, chat.prompt("Tell me a story."), 500, id="cancel-me")
+    line = await server.logged("request_id=cancel-me")
+    generated = int(line.partition("cancelled after ")[2].split()[0])
+    # One may be in flight to the client, one under way, one sampled while the cancellation travels.
+    assert len(answer.ids) <= generated <= len(answer.ids) + 3
+
+
+async def test_a_stop_request_ends_the_request_of_that_id(client: TokenClient, chat: Chat) -> None:
+    running = asyncio.create_task(client.generate(chat.prompt("Tell me a story."), 800, id="stop-me"))
+    await asyncio.sleep(0.3)
+    await client.generate([1], 1, id="stop-me", stop=True)
+    answer = await asyncio.wait_for(running, 2)
+    assert 0 < len(answer.ids) < 800
+    assert answer.final_flag

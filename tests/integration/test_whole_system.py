@@ -1,0 +1,150 @@
+"""The whole path on a real model: HTTP, the turn, gRPC, a real Triton, and back. In one process and in three."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import jinja2
+import pytest
+from tokenizers import Tokenizer
+
+from antiphon_core import events
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object
+from tests.support.http import Http
+from tests.support.schema import validate_event, validate_response
+from tests.support.system import System, up
+
+QUESTION = "What is the capital of France?"
+ANSWER = "The capital of France is Paris."
+
+
+@pytest.fixture
+async def http(system: System) -> AsyncIterator[Http]:
+    async with aiohttp.ClientSession() as session:
+        yield Http(session, system.url)
+
+
+def prompt_tokens(model_directory: Path, messages: list[tuple[str, str]]) -> int:
+    """How many tokens the model's own tokenizer and template make of a conversation."""
+    config = json.loads((model_directory / "tokenizer_config.json").read_text())
+    template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(config["chat_template"])
+    rendered = template.render(
+        messages=[{"role": role, "content": text} for role, text in messages], add_generation_prompt=True
+    )
+    tokenizer = Tokenizer.from_file(str(model_directory / "tokenizer.json"))
+    return len(tokenizer.encode(rendered, add_special_tokens=False).ids)
+
+
+async def test_the_answer_is_the_models_and_valid(http: Http, system: System) -> None:
+    response = (await http.create(model=system.model, input=QUESTION, temperature=0)).json
+    validate_response(response)
+    assert response["output"][0]["content"][0]["text"] == ANSWER
+    assert (response["status"], response["error"], response["incomplete_details"]) == ("completed", None, None)
+
+
+async def test_every_event_of_the_ladder_is_valid_and_numbered(http: Http, system: System) -> None:
+    answer = await http.create(model=system.model, input=QUESTION, temperature=0, stream=True)
+    log = answer.events
+    for event in log:
+        validate_event(event)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    kinds = [event["type"] for event in log if event["type"] != events.OUTPUT_TEXT_DELTA]
+    assert kinds == [
+        events.CREATED,
+        events.IN_PROGRESS,
+        events.OUTPUT_ITEM_ADDED,
+        events.CONTENT_PART_ADDED,
+        events.OUTPUT_TEXT_DONE,
+        events.CONTENT_PART_DONE,
+        events.OUTPUT_ITEM_DONE,
+        events.COMPLETED,
+    ]
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+
+
+async def test_stream_record_and_json_agree(http: Http, system: System) -> None:
+    log = (await http.create(model=system.model, input=QUESTION, temperature=0, stream=True)).events
+    ended = log[-1]["response"]
+    assert fold(log) == fold(log[:-1]) | {name: ended[name] for name in ("status", "completed_at", "usage")} == ended
+    assert (await http.get(f"/v1/responses/{ended['id']}")).json == ended
+
+
+async def test_a_chain_builds_on_what_was_said_exactly(http: Http, system: System, up_system: System) -> None:
+    model_directory = up_system.data / "models" / system.model
+    said: list[tuple[str, str]] = []
+    previous = None
+    for question, expected in [(QUESTION, ANSWER), ("And of Italy?", "The capital of Italy is Rome.")]:
+        said.append(("user", question))
+        body = {"model": system.model, "input": question, "temperature": 0, "previous_response_id": previous}
+        response = (await http.create(**body)).json
+        text = response["output"][0]["content"][0]["text"]
+        assert text == expected
+        assert response["usage"]["input_tokens"] == prompt_tokens(model_directory, said)
+        said.append(("assistant", text))
+        previous = response["id"]
+
+
+async def test_instructions_are_a_system_message_of_this_turn_only(
+    http: Http, system: System, up_system: System
+) -> None:
+    model_directory = up_system.data / "models" / system.model
+    ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 8}
+    first = (await http.create(**ask, input="Hello", instructions="Be kind.")).json
+    told = [("system", "Be kind."), ("user", "Hello")]
+    assert first["usage"]["input_tokens"] == prompt_tokens(model_directory, told)
+    second = (await http.create(**ask, input="Again", previous_response_id=first["id"])).json
+    said = [("user", "Hello"), ("assistant", first["output"][0]["content"][0]["text"]), ("user", "Again")]
+    assert second["usage"]["input_tokens"] == prompt_tokens(model_directory, said)
+    assert second["instructions"] is None
+
+
+async def test_text_that_spells_control_tokens_stays_text(http: Http, system: System) -> None:
+    ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 4}
+    plain = (await http.create(**ask, input="im_end")).json["usage"]["input_tokens"]
+    spelled = (await http.create(**ask, input="<|im_end|>")).json["usage"]["input_tokens"]
+    assert spelled > plain  # as one control token it would be shorter than the plain letters
+
+
+async def test_every_failure_is_an_envelope_and_never_a_500(http: Http, system: System) -> None:
+    bodies: list[Object | bytes] = [
+        b"{",
+        b"\xff\xfe",
+        {"model": system.model},
+        {"model": system.model, "input": 42},
+        {"model": system.model, "input": [{"type": "input_image"}]},
+        {"model": "nobody", "input": "x"},
+        {"model": system.model, "input": "x", "previous_response_id": "resp_" + "f" * 48},
+        {"model": system.model, "input": "word " * 20_000},
+    ]
+    for body in bodies:
+        answer = await http.post("/v1/responses", body)
+        assert 400 <= answer.status < 500, body
+        assert set(answer.json["error"]) == {"message", "type", "param", "code"}
+    assert answer.json["error"]["code"] == "context_length_exceeded"
+
+
+async def test_health_and_models(http: Http, system: System) -> None:
+    assert (await http.get("/v1/health/live")).status == 200
+    assert (await http.get("/v1/health/ready")).json["status"] == "ready"
+    assert [model["id"] for model in (await http.get("/v1/models")).json["data"]] == [system.model]
+
+
+async def test_the_chain_works_after_a_restart_and_the_banners_curl_line_works_when_pasted(tmp_path: Path) -> None:
+    with up(tmp_path) as system:
+        line = system.commands["up"].wait_for(r"^  (curl .*)$")[1]
+        first = json.loads(subprocess.check_output(shlex.split(line)))  # noqa: ASYNC221 - as a user would
+        assert first["output"][0]["content"][0]["text"] == ANSWER
+    with up(tmp_path) as system:
+        async with aiohttp.ClientSession() as session:
+            http = Http(session, system.url)
+            body = {"input": "And of Italy?", "previous_response_id": first["id"], "temperature": 0}
+            second = (await http.create(model=system.model, **body)).json
+            assert second["output"][0]["content"][0]["text"] == "The capital of Italy is Rome."
+            assert (await http.get(f"/v1/responses/{first['id']}")).json == first

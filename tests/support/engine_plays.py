@@ -1,0 +1,35 @@
+"""What the model behind an engine does in a test, in words that every engine's stand-in understands.
+
+The contract suite says what happens with these; each stand-in (a script, a fake server, a real server's scripted
+model) makes it happen in its own way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+
+class Ending(Enum):
+    """How the generation ends, after all messages."""
+
+    BY_ITSELF = auto()
+    SILENCE = auto()
+    """Nothing more comes, and the stream stays open."""
+    ERROR = auto()
+    """The model answers with an error."""
+    LOST = auto()
+    """The server is gone."""
+
+
+@dataclass
+class Play:
+    """One message after the other, then the ending. `stopped` is set when the other end saw the cancellation."""
+
+    messages: Sequence[Sequence[int]]
+    ending: Ending = Ending.BY_ITSELF
+    pause_s: float = 0.0
+    """Before each message."""
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)

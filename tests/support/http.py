@@ -1,0 +1,75 @@
+"""A thin HTTP client for tests: requests in one line, answers read to their end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import aiohttp
+
+from antiphon_core import events
+from antiphon_core.jsons import Object, dumps, loads
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer, read to its end."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return loads(self.body)
+
+    @property
+    def error(self) -> Object:
+        error: Object = self.json["error"]
+        return error
+
+    @property
+    def events(self) -> list[Object]:
+        return events.decode(self.body)
+
+
+@dataclass(frozen=True)
+class Http:
+    session: aiohttp.ClientSession
+    url: str
+
+    async def ask(
+        self, method: str, path: str, body: Object | bytes | BinaryIO | None = None, **options: Any
+    ) -> Answer:
+        data = dumps(body) if isinstance(body, dict) else body
+        async with self.session.request(method, self.url + path, data=data, **options) as answer:
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            return Answer(status=answer.status, headers=headers, body=await answer.read())
+
+    async def get(self, path: str) -> Answer:
+        return await self.ask("GET", path)
+
+    async def post(self, path: str, body: Object | bytes) -> Answer:
+        return await self.ask("POST", path, body)
+
+    async def create(self, **members: Any) -> Answer:
+        return await self.post("/v1/responses", members)
+
+    @asynccontextmanager
+    async def stream(self, **members: Any) -> AsyncIterator[AsyncIterator[Object]]:
+        """The events of a streamed response as they come. Leaving early hangs up."""
+        body = dumps(members | {"stream": True})
+        async with self.session.post(self.url + "/v1/responses", data=body) as answer:
+            yield _events(answer)
+            answer.close()
+
+
+async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[Object]:
+    pending = b""
+    async for chunk in answer.content.iter_any():
+        pending += chunk
+        whole, separator, pending = pending.rpartition(b"\n\n")
+        for event in events.decode(whole + separator):
+            yield event

@@ -1,0 +1,71 @@
+"""Models for tests: SmolLM2's real vocabulary and template, loaded once, and no network."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.ports.translator import Turn
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.served_model import ServedModel
+from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.tokens import ModelTokenizer
+
+FILES = Path(__file__).with_name("smollm2")
+RESPONSE_ID = "resp_" + "0" * 48
+END_ID = 2
+"""`<|im_end|>`"""
+
+
+@cache
+def tokenizer() -> ModelTokenizer:
+    return ModelTokenizer(Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes())))
+
+
+@cache
+def _model() -> ServedModel:
+    template = JinjaTemplate((FILES / "chat_template.jinja").read_text("utf-8"), special_tokens={})
+    return ServedModel(
+        name="m",
+        prompt=PromptEncoder(template, tokenizer()),
+        tokenizer=tokenizer(),
+        stop_ids=(END_ID,),
+        sampling_defaults={},
+        context_length=8192,
+    )
+
+
+def model(**changes: object) -> ServedModel:
+    """SmolLM2 as a model named `m`, with changes."""
+    return replace(_model(), **changes)  # type: ignore[arg-type]
+
+
+def write_directory(target: Path) -> Path:
+    """SmolLM2's model directory, as an operator has it on disk."""
+    shutil.copytree(FILES, target, ignore=shutil.ignore_patterns("*.gz", "README.md"))
+    (target / "tokenizer.json").write_bytes(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
+    return target
+
+
+def turn(*texts: str, history: list[Object] | None = None, **request: object) -> Turn:
+    """A turn in which the user says these texts."""
+    return Turn(
+        response_id=RESPONSE_ID,
+        created_at=1_700_000_000,
+        request=dumps({"model": "m"} | request),
+        history=dumps(history or []),
+        input=dumps([message("user", text) for text in texts]),
+    )
+
+
+def message(role: str, *texts: str) -> Object:
+    """A message item in its full form."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    parts = [{"type": kind, "text": text} for text in texts]
+    return {"id": "msg_1", "type": "message", "status": "completed", "role": role, "content": parts}

@@ -1,0 +1,139 @@
+"""Antiphon as users run it: real processes, the real Triton, the real small model.
+
+`up` is the one command; `split` is three processes over TCP that use the Triton of an `up`. Both are stopped by process
+id, and what they printed is shown when they do not start.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+START_TIMEOUT_S = 240.0  # the first start on a fresh machine downloads Triton and the model
+STOP_TIMEOUT_S = 40.0
+
+
+class Command:
+    """One running `antiphon` command."""
+
+    def __init__(self, *arguments: str) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "antiphon", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        self.lines: list[str] = []
+        self._printed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """The first printed line that matches. RuntimeError: the command ended, or took too long."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        with self._printed:
+            while True:
+                for line in self.lines:
+                    if match := re.search(pattern, line):
+                        return match
+                ended = self.process.poll() is not None and not self._reader.is_alive()
+                if ended or time.monotonic() > deadline:
+                    raise RuntimeError(f"no line matches {pattern!r} in:\n" + "".join(self.lines))
+                self._printed.wait(0.1)
+
+    def kill(self) -> None:
+        """kill -9: no farewell."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM, and the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError("the command did not stop:\n" + "".join(self.lines)) from None
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._printed:
+                self.lines.append(line)
+                self._printed.notify_all()
+        self.process.stdout.close()
+
+
+@dataclass
+class System:
+    """A running Antiphon: where it listens, and the processes it is made of, by target."""
+
+    url: str
+    data: Path
+    model: str
+    commands: dict[str, Command] = field(default_factory=dict)
+
+    @property
+    def base_url(self) -> str:
+        return self.url + "/v1"
+
+    def triton_pid(self) -> int:
+        """The process id of the Triton server that this system's `up` started."""
+        parent = self.commands["up"].process.pid
+        for listing in Path(f"/proc/{parent}/task").glob("*/children"):
+            for pid in map(int, listing.read_text().split()):
+                if "tritonserver" in Path(f"/proc/{pid}/cmdline").read_text():
+                    return pid
+        raise RuntimeError("this system runs no Triton")
+
+
+@contextmanager
+def up(data: Path, *options: str) -> Iterator[System]:
+    """`antiphon up`, on free ports, ready to answer."""
+    command = Command("up", "--port", "0", "--data", str(data), *options)
+    try:
+        command.wait_for(r"^Antiphon is up")
+        url = command.wait_for(r"^edge +(http://\S+)/v1")[1]
+        model = command.wait_for(r"^model +(\S+)")[1]
+        yield System(url=url, data=data, model=model, commands={"up": command})
+    finally:
+        command.stop()
+
+
+@contextmanager
+def split(data: Path, *, profiles: Path, model: str, options: Sequence[str] = ()) -> Iterator[System]:
+    """The three targets as three processes, with the model profiles of a running `up`."""
+    with ExitStack() as running:
+
+        def serve(target: str, *more: str) -> Command:
+            command = Command("serve", f"--target={target}", *more, *options)
+            running.callback(command.stop)
+            return command
+
+        data.mkdir(parents=True, exist_ok=True)
+        store = serve("store", "--store-port=0", f"--store-url=sqlite:///{data / 'store.db'}")
+        translator = serve("translator", "--translator-port=0", f"--translator-profiles={profiles}")
+        store_address = store.wait_for(r"^store +(\S+:\d+)")[1]
+        translator_address = translator.wait_for(r"^translator +(\S+:\d+)")[1]
+        edge = serve(
+            "edge", "--edge-port=0", f"--edge-store={store_address}", f"--edge-translator={translator_address}"
+        )
+        url = edge.wait_for(r"^edge +(http://\S+)/v1")[1]
+        yield System(
+            url=url,
+            data=data,
+            model=model,
+            commands={"store": store, "translator": translator, "edge": edge},
+        )

@@ -1,0 +1,143 @@
+"""A real Triton server for tests, with scripted models or with the packaged language model.
+
+    async with triton_server(PACED, STALL) as server:
+        channel = grpc.aio.insecure_channel(server.grpc_address)
+
+The server's environment is built once into the user's cache folder; nothing here skips when that is not possible.
+"""
+
+import asyncio
+import os
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon.local.repository import CONFIG_FILE, MODEL_NAME, TEMPLATE_REPOSITORY
+from antiphon.local.server_venv import ensure_server_venv
+from antiphon.local.supervisor import LocalTriton, Supervision
+
+SCRIPT = Path(__file__).with_name("triton_models") / "scripted.py"
+READY_TIMEOUT_S = 60.0
+SUPERVISION = Supervision(stop_grace_s=0, backoff_first_s=0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedModel:
+    """A model of `triton_models/scripted.py`: its name on the server and how it behaves."""
+
+    name: str
+    behaviour: str = "paced"
+    delay_ms: float = 10.0
+    after_tokens: int = 3
+    """For stall, die and fail: after how many ids."""
+    ids_per_response: int = 1
+
+
+PACED = ScriptedModel("paced")
+STALL = ScriptedModel("stall", "stall")
+DIE = ScriptedModel("die", "die")
+FAIL = ScriptedModel("fail", "fail")
+COARSE = ScriptedModel("coarse", "coarse", ids_per_response=4)
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTriton:
+    """A server that was ready when the test got it."""
+
+    local: LocalTriton
+
+    @property
+    def grpc_address(self) -> str:
+        return self.local.grpc_address
+
+    @property
+    def log_path(self) -> Path:
+        return self.local.log_path
+
+    @property
+    def pid(self) -> int:
+        pid = self.local.pid
+        assert pid is not None, self.local.reason
+        return pid
+
+    def stub_pids(self) -> list[int]:
+        """The processes of the Python models."""
+        listings = Path(f"/proc/{self.pid}/task").glob("*/children")
+        return sorted({int(pid) for listing in listings for pid in listing.read_text().split()})
+
+    def kill(self) -> None:
+        """Kills the server as a crash would; its supervisor starts it again."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def log_text(self) -> str:
+        return self.log_path.read_text("utf-8", "replace")
+
+    async def logged(self, words: str, *, timeout_s: float = 5.0) -> str:
+        """Waits until a line of the log holds `words`; returns the line."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            for line in self.log_text().splitlines():
+                if words in line:
+                    return line
+            assert time.monotonic() < deadline_s, f"{words!r} is not in the log:\n{self.log_text()[-2000:]}"
+            await asyncio.sleep(0.02)
+
+
+def server_venv() -> Path:
+    """The server's environment, shared by all test runs on this machine."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return ensure_server_venv(Path(base) / "antiphon", print)
+
+
+@asynccontextmanager
+async def triton_server(*models: ScriptedModel) -> AsyncIterator[RunningTriton]:
+    """A supervised server with the given scripted models, ready; stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="triton-") as folder:
+        repository = Path(folder) / "models"
+        for model in models:
+            write_scripted_model(repository, model)
+        async with _running(repository, Path(folder) / "data", tuple(model.name for model in models)) as server:
+            yield server
+
+
+@asynccontextmanager
+async def triton_repository(repository: Path, *models: str) -> AsyncIterator[RunningTriton]:
+    """A supervised server with a repository of your own, ready; stopped at the end."""
+    with tempfile.TemporaryDirectory(prefix="triton-") as folder:
+        async with _running(repository, Path(folder), models or (MODEL_NAME,)) as server:
+            yield server
+
+
+@asynccontextmanager
+async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) -> AsyncIterator[RunningTriton]:
+    venv = await asyncio.to_thread(server_venv)
+    local = LocalTriton.bundled(
+        venv, repository, data_dir=data_dir, models=models, supervision=SUPERVISION, report=print
+    )
+    await local.start()
+    try:
+        await local.wait_ready(READY_TIMEOUT_S)
+        yield RunningTriton(local)
+    finally:
+        await local.stop()
+
+
+def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
+    """Adds the model to a repository folder. Its signature is that of the packaged `tensorrt_llm` model."""
+    packaged = (TEMPLATE_REPOSITORY / MODEL_NAME / CONFIG_FILE).read_text("utf-8")
+    signature = packaged.partition("\nparameters ")[0].replace(f'name: "{MODEL_NAME}"', f'name: "{model.name}"', 1)
+    settings = {
+        "behaviour": model.behaviour,
+        "delay_ms": model.delay_ms,
+        "after_tokens": model.after_tokens,
+        "ids_per_response": model.ids_per_response,
+    }
+    lines = [f'parameters {{ key: "{key}" value: {{ string_value: "{value}" }} }}' for key, value in settings.items()]
+    version = repository / model.name / "1"
+    version.mkdir(parents=True)
+    (version / "model.py").write_bytes(SCRIPT.read_bytes())
+    (repository / model.name / CONFIG_FILE).write_text("\n".join([signature, *lines, ""]), "utf-8")

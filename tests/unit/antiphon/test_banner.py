@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from antiphon import banner
+from antiphon.settings import Settings
+from antiphon.targets import Process, build
+from antiphon_core.jsons import loads
+from antiphon_core.logs import LogSettings
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.settings import StoreSettings
+from antiphon_translator.settings import TranslatorSettings
+
+
+async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: Path) -> None:
+    settings = Settings(
+        edge=EdgeSettings(port=0),
+        translator=TranslatorSettings(port=0, profiles=tmp_path),
+        store=StoreSettings(url="memory://", port=0),
+        log=LogSettings(),
+    )
+    process = Process(settings)
+    parts = build(["all"], process)
+    for part in parts:
+        await part.start()
+    text = banner.welcome(process, model="toy's", engine="Triton at 127.0.0.1:1")
+    for part in reversed(parts):
+        await part.stop()
+    assert process.edge is not None
+    assert f"edge        {process.edge.url}/v1\n" in text
+    assert "memory://, durability memory" in text
+    assert "engine      Triton at 127.0.0.1:1\n" in text
+    (line,) = [line for line in text.splitlines() if line.startswith("  curl ")]
+    words = shlex.split(line)
+    assert words[1] == f"{process.edge.url}/v1/responses"
+    assert loads(words[-1])["model"] == "toy's"

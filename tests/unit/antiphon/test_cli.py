@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from antiphon.cli import main
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["version"]) == 0
+    assert capsys.readouterr().out == f"antiphon {version('antiphon')}\n"
+
+
+def test_the_package_can_be_run() -> None:
+    done = subprocess.run([sys.executable, "-m", "antiphon", "version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("antiphon ")
+
+
+def test_config_prints_every_setting_as_it_is_now(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTIPHON_EDGE_HOST", "0.0.0.0")
+    assert main(["config", "--edge-port", "81"]) == 0
+    out, err = capsys.readouterr()
+    assert "edge.port = 81\n" in out
+    assert "edge.host = '0.0.0.0'\n" in out
+    assert "warning: The edge listens on 0.0.0.0" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--target=nothing"], "antiphon: There is no target 'nothing'"),
+        (["serve", "--target=edge"], "antiphon: The edge needs a store"),
+        (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://x'"),
+        (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a whole number."),
+        (["config", "--config=/nonexistent.toml"], "antiphon: Cannot read the settings file"),
+        (["up", "--triton", "127.0.0.1:1"], "antiphon: --triton HOST:PORT and --model-dir DIR need each other."),
+        (["up", "--triton", "h:1", "--model-dir", "d", "--gguf", "f"], "antiphon: --gguf and --triton exclude"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_2(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    if arguments[0] == "up":
+        arguments = [*arguments, "--data", str(tmp_path_factory.mktemp("data"))]
+    assert main(arguments) == 2
+    err = capsys.readouterr().err.splitlines()
+    assert err[-1].startswith(says)
+    assert "Traceback" not in "".join(err)
+
+
+def test_a_taken_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        arguments = ["serve", "--target=edge", f"--edge-port={port}", "--edge-store=x:1", "--edge-translator=x:1"]
+        assert main(arguments) == 1
+    assert f"{port}" in capsys.readouterr().err.splitlines()[-1]

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon import settings
+from antiphon_core.config import SettingsError, declared
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_sections_are_loaded_by_name() -> None:
+    loaded = settings.load(environ={"ANTIPHON_STORE_PORT": "7"}, flags={"--edge-port": "8"}, file=None)
+    assert (loaded.store.port, loaded.edge.port) == (7, 8)
+
+
+def test_nims_variables_are_aliases() -> None:
+    environ = {"NIM_HTTP_API_PORT": "9", "NIM_JSONL_LOGGING": "1", "NIM_LOG_LEVEL": "ERROR"}
+    loaded = settings.load(environ=environ, flags={}, file=None)
+    assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (9, True, "ERROR")
+
+
+def test_what_is_not_declared_is_refused() -> None:
+    with pytest.raises(SettingsError, match="did you mean 'ANTIPHON_STORE_URL'"):
+        settings.load(environ={"ANTIPHON_STORE_ULR": "memory://"}, flags={}, file=None)
+
+
+def test_every_setting_is_explained() -> None:
+    unexplained = [setting.variable for setting in declared(settings.SECTIONS) if not setting.doc.endswith(".")]
+    assert not unexplained
+
+
+def test_the_reference_page_is_up_to_date() -> None:
+    page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
+    assert page == settings.as_markdown(), "run `make docs`"

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon.settings import Settings
+from antiphon.targets import Process, StorePart, build, expand
+from antiphon_core.config import SettingsError
+from antiphon_core.logs import LogSettings
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.client import StoreClient
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_translator.settings import TranslatorSettings
+
+
+def settings(edge: EdgeSettings | None = None) -> Settings:
+    return Settings(
+        edge=edge or EdgeSettings(port=0),
+        translator=TranslatorSettings(port=0),
+        store=StoreSettings(url="memory://", port=0),
+        log=LogSettings(),
+    )
+
+
+def test_all_is_a_list_and_the_order_is_that_of_the_table() -> None:
+    assert expand(["all"]) == ["store", "translator", "edge"]
+    assert expand(["edge", "store"]) == ["store", "edge"]
+
+
+def test_an_unknown_target_is_named_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError, match="no target 'egde'; there are store, translator, edge, all"):
+        expand(["egde"])
+
+
+async def test_an_edge_alone_says_what_it_needs() -> None:
+    with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_STORE"):
+        build(["edge"], Process(settings()))
+    with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_TRANSLATOR"):
+        build(["store", "edge"], Process(settings()))
+
+
+async def test_a_translator_without_profiles_says_so() -> None:
+    (part,) = build(["translator"], Process(settings()))
+    with pytest.raises(SettingsError, match="ANTIPHON_TRANSLATOR_PROFILES"):
+        await part.start()
+
+
+async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> None:
+    process = Process(settings())
+    build(["store"], process)
+    assert isinstance(process.store_port(), StoreService)
+    elsewhere = Process(settings(EdgeSettings(store="127.0.0.1:1")))
+    build(["store"], elsewhere)
+    client = elsewhere.store_port()
+    assert isinstance(client, StoreClient)
+    await client.close()
+
+
+async def test_the_store_part_serves_until_it_is_stopped() -> None:
+    process = Process(settings())
+    (part,) = build(["store"], process)
+    await part.start()
+    assert isinstance(part, StorePart)
+    client = StoreClient(part.address)
+    await client.ready()
+    await part.stop()
+    await client.close()
+
+
+async def test_warnings_of_all_sections_are_collected() -> None:
+    open_door = replace(settings(), edge=EdgeSettings(host="0.0.0.0"))
+    messages = " ".join(message for message, _ in open_door.warnings())
+    assert "not authenticated" in messages
+    assert "memory only" in messages

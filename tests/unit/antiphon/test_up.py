@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from antiphon import up
+from antiphon_core.config import SettingsError
+
+
+@pytest.mark.parametrize(
+    ("plan", "name"),
+    [
+        (up.Plan(data=Path("d")), "smollm2"),
+        (up.Plan(data=Path("d"), gguf=Path("/m/Qwen3 4B_Q4.GGUF")), "qwen3-4b_q4"),
+        (up.Plan(data=Path("d"), triton="h:1", model_directory=Path("/models/Llama-3.1")), "llama-3.1"),
+        (up.Plan(data=Path("d"), model_name="Mine"), "Mine"),
+    ],
+)
+def test_a_model_is_named_after_where_it_comes_from(plan: up.Plan, name: str) -> None:
+    assert plan.name == name
+
+
+def test_options_that_exclude_or_need_each_other() -> None:
+    up.Plan(data=Path("d"), triton="h:1", model_directory=Path("m")).check()
+    with pytest.raises(SettingsError, match="need each other"):
+        up.Plan(data=Path("d"), model_directory=Path("m")).check()
+    with pytest.raises(SettingsError, match="exclude each other"):
+        up.Plan(data=Path("d"), triton="h:1", gguf=Path("f"), model_directory=Path("m")).check()
+
+
+async def test_the_profile_replaces_that_of_an_earlier_model(tmp_path: Path) -> None:
+    for name in ("one", 'two "quoted"'):
+        plan = up.Plan(data=tmp_path, triton="127.0.0.1:1", model_directory=Path("/models/x"), model_name=name)
+        await up._RemoteModel(plan).start()
+    (profile,) = (tmp_path / "profiles").glob("*.toml")
+    assert tomllib.loads(profile.read_text()) == {
+        "name": 'two "quoted"',
+        "directory": "/models/x",
+        "endpoint": "127.0.0.1:1",
+        "triton_model": "tensorrt_llm",
+    }
+
+
+def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/x/data")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x/cache")
+    assert up.default_data_folder() == Path("/x/data/antiphon")
+    assert up.cache_folder() == Path("/x/cache/antiphon")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert up.default_data_folder() == Path.home() / ".local/share/antiphon"
+
+
+def test_what_up_prefers_is_durable_and_on_free_ports() -> None:
+    preferred = up.preset(up.Plan(data=Path("/d")))
+    assert preferred["store"] == {"url": "sqlite:////d/store.db", "port": 0}
+    assert preferred["translator"] == {"port": 0}
