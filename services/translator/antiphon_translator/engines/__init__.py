@@ -1,0 +1,1 @@
+"""Engines: one module per way to run a model. They alone talk to the network."""

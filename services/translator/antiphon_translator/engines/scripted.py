@@ -1,0 +1,91 @@
+"""An engine that plays a script: for tests of everything around engines, and for demonstrations.
+
+    ScriptedEngine([Emit([1, 2], [3]), Wait(0.5), Emit([4])])
+
+Each generation plays the whole script. `Emit` is one batch, each list in it one message of the engine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, fields
+
+from antiphon_core.errors import AntiphonError, EngineUnavailable
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Sampling
+
+ALL_CONTROLS = frozenset(member.name for member in fields(Sampling))
+
+
+class Emit:
+    """One batch: these messages arrive together."""
+
+    def __init__(self, *messages: Sequence[int] | EngineChunk) -> None:
+        self.chunks = tuple(
+            message if isinstance(message, EngineChunk) else EngineChunk(tuple(message)) for message in messages
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing arrives for so long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Nothing arrives any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The generation ends with this error."""
+
+    error: AntiphonError
+
+
+Step = Emit | Wait | Hang | Break
+
+
+class ScriptedEngine:
+    """Plays a script, and keeps what it was asked."""
+
+    def __init__(self, script: Sequence[Step], *, controls: frozenset[str] = ALL_CONTROLS) -> None:
+        self.script = script
+        self.requests: list[GenerationRequest] = []
+        self.stopped = asyncio.Event()
+        """Set when a generation was closed before its end."""
+        self.unavailable: str | None = None
+        """When set, why the engine is not ready."""
+        self._controls = controls
+
+    async def controls(self) -> frozenset[str]:
+        return self._controls
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self.requests.append(request)
+        ended = False
+        try:
+            for step in self.script:
+                match step:
+                    case Emit(chunks=chunks):
+                        yield chunks
+                    case Wait(seconds=seconds):
+                        await asyncio.sleep(seconds)
+                    case Hang():
+                        await asyncio.Event().wait()
+                    case Break(error=error):
+                        ended = True
+                        raise error
+            ended = True
+        finally:
+            if not ended:
+                self.stopped.set()
+
+    async def ready(self) -> None:
+        if self.unavailable is not None:
+            raise EngineUnavailable(self.unavailable)
+
+    async def close(self) -> None:
+        self.unavailable = "The engine is closed."

@@ -1,0 +1,76 @@
+"""What Triton's errors mean. Raw texts go to the log; callers get what happened in our words.
+
+Errors of a stream come in band, without a code, so their text is all there is to tell them apart.
+
+One trap is closed here: when an RPC is cancelled from this side, by closing its channel for example, grpc.aio raises
+asyncio.CancelledError in whoever waits for it, who was not cancelled at all. The two are told apart by asking the task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+
+log = logging.getLogger(__name__)
+
+_IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
+    (re.compile(r"unknown model"), EngineUnavailable, "has no such model"),
+    (re.compile(r"not (?:at )?ready|is unloaded|unavailable"), EngineUnavailable, "does not have the model ready"),
+    (re.compile(r"stub process .* is not healthy"), EngineUnavailable, "lost the process that runs the model"),
+    (re.compile(r"exceeds maximum queue size"), EngineUnavailable, "has too many requests waiting"),
+    (re.compile(r"timeout expired|timed out"), EngineTimeout, "gave up on the request after its own time limit"),
+    (
+        re.compile(r"unexpected inference input|missing required input|unexpected shape"),
+        EngineFault,
+        "refuses the inputs",
+    ),
+)
+"""(text, compared in lower case; what it is; what happened). The first row that matches counts."""
+
+_BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
+    grpc.StatusCode.UNAVAILABLE: (EngineUnavailable, "cannot be reached"),
+    grpc.StatusCode.CANCELLED: (EngineUnavailable, "closed the connection"),
+    grpc.StatusCode.NOT_FOUND: (EngineUnavailable, "has no such model"),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (EngineUnavailable, "is overloaded"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (EngineTimeout, "did not answer in time"),
+}
+
+
+def from_text(text: str, *, model: str) -> AntiphonError:
+    """The error that an in-band error message of a stream stands for."""
+    log.warning("model '%s': Triton reports: %s", model, text)
+    lowered = text.lower()
+    for pattern, error, what in _IN_BAND:
+        if pattern.search(lowered):
+            return error(f"The Triton server of model '{model}' {what}.")
+    return EngineFault(f"The Triton server of model '{model}' reported an error.")
+
+
+@contextmanager
+def translated(model: str) -> Iterator[None]:
+    """Turns what grpc.aio raises into our errors; lets the cancellation of the current task pass."""
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        raise _from_rpc(error, model=model) from error
+    except (grpc.aio.UsageError, asyncio.InvalidStateError) as error:  # the channel, or the RPC, is closed already
+        raise EngineUnavailable(f"The connection to the Triton server of model '{model}' is closed.") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise EngineUnavailable(f"The connection to the Triton server of model '{model}' was closed.") from error
+
+
+def _from_rpc(error: grpc.aio.AioRpcError, *, model: str) -> AntiphonError:
+    """The error that a failed RPC stands for."""
+    log.warning("model '%s': RPC to Triton failed: %s %s", model, error.code(), error.details())
+    kind, what = _BY_CODE.get(error.code(), (EngineFault, "reported an error"))
+    return kind(f"The Triton server of model '{model}' {what}.")

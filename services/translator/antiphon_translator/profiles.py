@@ -1,0 +1,104 @@
+"""Model profiles: what an operator says about one model, and where it is served.
+
+A profile is a TOML file, one per model; paths in it are relative to the file. `name` is what requests ask for.
+
+    name = "smollm2"
+    directory = "/models/smollm2"              # tokenizer.json, tokenizer_config.json, config.json, ...
+    endpoint = "triton:8001"                 # gRPC host:port
+    triton_model = "tensorrt_llm"
+
+Everything that can be wrong is found when the profile is loaded, and told in one line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from antiphon_core.config import SettingsError
+
+_ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """One model as the operator describes it. Times are in seconds."""
+
+    name: str
+    directory: Path
+    endpoint: str
+    engine: str = "triton_tokens"
+    triton_model: str = "tensorrt_llm"
+    chat_template: Path | None = None
+    """A template to use instead of the model directory's own."""
+    context_length: int | None = None
+    """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
+    first_token_timeout_s: float = 120.0
+    """Includes waiting in the engine's queue and reading the prompt."""
+    token_timeout_s: float = 30.0
+    """Between two tokens; a server whose backend died says nothing more."""
+    probe_timeout_s: float = 5.0
+    """For questions that a living server answers at once."""
+
+
+def load(path: Path) -> ModelProfile:
+    """One profile. SettingsError: what is wrong in the file, and where."""
+    try:
+        given = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"Cannot read the model profile {path}: {error}") from error
+    return from_values(given, base=path.parent, source=str(path))
+
+
+def load_directory(directory: Path) -> list[ModelProfile]:
+    """All profiles (*.toml) of a directory, by name. SettingsError: also when two share a name."""
+    if not directory.is_dir():
+        raise SettingsError(f"The directory of model profiles, {directory}, does not exist.")
+    seen: dict[str, Path] = {}
+    profiles = []
+    for path in sorted(directory.glob("*.toml")):
+        profile = load(path)
+        if profile.name in seen:
+            raise SettingsError(f"{path}: the model '{profile.name}' is described in {seen[profile.name]} already.")
+        seen[profile.name] = path
+        profiles.append(profile)
+    return profiles
+
+
+def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = "profile") -> ModelProfile:
+    """A profile from plain values, as TOML gives them."""
+    known = {member.name: member for member in fields(ModelProfile)}
+    for name in given:
+        if name not in known:
+            raise SettingsError(f"{source}: there is no '{name}' in a model profile{_hint(name, list(known))}")
+    values = {name: _checked(member, given[name], base, source) for name, member in known.items() if name in given}
+    for name, member in known.items():
+        if member.default is MISSING and name not in values:
+            raise SettingsError(f"{source}: '{name}' is missing.")
+    profile = ModelProfile(**values)
+    if not _ENDPOINT.fullmatch(profile.endpoint):
+        raise SettingsError(f"{source}: endpoint = '{profile.endpoint}' must be host:port, the port of gRPC.")
+    return profile
+
+
+def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
+    where = f"{source}: {member.name} = {given!r}"
+    kind = str(member.type)  # annotations are text here
+    if kind.startswith("int") or kind == "float":
+        wanted = (int, float) if kind == "float" else (int,)
+        if not isinstance(given, wanted) or isinstance(given, bool) or given <= 0:
+            raise SettingsError(f"{where} must be a positive {'number' if kind == 'float' else 'whole number'}.")
+        return given
+    if not isinstance(given, str) or not given:
+        raise SettingsError(f"{where} must be text.")
+    return base / given if kind.startswith("Path") else given
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean '{close[0]}'?" if close else "."

@@ -1,0 +1,43 @@
+"""From a conversation to the token ids that the model is sent."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.templates.control_tokens import ControlTokens
+from antiphon_translator.tokens import ModelTokenizer
+
+
+class ChatTemplate(Protocol):
+    """How one model wants a conversation written down."""
+
+    def render(self, conversation: Conversation, *, now_s: int) -> str:
+        """The prompt up to where the model has to go on; `now_s` is Unix time."""
+
+
+class PromptEncoder:
+    """One model's template and vocabulary. Stateless, and safe to use from several threads."""
+
+    def __init__(self, template: ChatTemplate, tokenizer: ModelTokenizer) -> None:
+        self._template = template
+        self._tokenizer = tokenizer
+        self._control = ControlTokens(tokenizer.added)
+
+    def encode(self, conversation: Conversation, *, now_s: int) -> list[int]:
+        """The prompt. No text of the conversation becomes a control token (templates/control_tokens.py).
+
+        InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
+        """
+        pieces = self._control.pieces(conversation, lambda shown: self._template.render(shown, now_s=now_s))
+        ids = [token_id for piece in pieces for token_id in self._tokenizer.encode(piece)]
+        intended = sum(1 for piece in pieces for _ in self._control.spelt(piece))
+        if sum(map(self._control.ids.__contains__, ids)) > intended:
+            # A tokenizer that normalises its text can make a control token of something that does not look like one.
+            raise InvalidRequest(
+                "The input has text that this model's tokenizer reads as a control token.",
+                field="input",
+                code="unsupported_value",
+            )
+        return ids

@@ -1,0 +1,44 @@
+"""Whether an engine can be asked now: the answer of its own probe, remembered for a short while.
+
+Readiness is asked for by every health check and every list of models; the engine is asked once per `ttl_s`, and callers
+that come meanwhile wait for the same answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from antiphon_core.clock import Clock
+from antiphon_core.errors import AntiphonError
+from antiphon_translator.engines.base import Engine
+
+log = logging.getLogger(__name__)
+
+
+class Readiness:
+    """The readiness of one engine."""
+
+    def __init__(self, engine: Engine, clock: Clock, *, ttl_s: float) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._ttl_s = ttl_s
+        self._lock = asyncio.Lock()
+        self._asked_at: float | None = None
+        self._reason = ""
+
+    async def reason(self) -> str:
+        """Why the engine is not ready; empty when it is."""
+        async with self._lock:
+            if self._asked_at is None or self._clock.monotonic() - self._asked_at >= self._ttl_s:
+                self._reason = await self._ask()
+                self._asked_at = self._clock.monotonic()
+            return self._reason
+
+    async def _ask(self) -> str:
+        try:
+            await self._engine.ready()
+        except AntiphonError as error:
+            log.info("engine not ready: %s", error.message)
+            return error.message
+        return ""

@@ -1,0 +1,65 @@
+"""One model as the pipeline needs it: everything between items and token ids, and nothing of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from antiphon_core.config import SettingsError
+from antiphon_translator import model_directory
+from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
+from antiphon_translator.tokens import ModelTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """`context_length` is prompt and output together, in tokens; `stop_ids` has the end-of-turn id first."""
+
+    name: str
+    prompt: PromptEncoder
+    tokenizer: ModelTokenizer
+    stop_ids: tuple[int, ...]
+    sampling_defaults: Mapping[str, float | int]
+    context_length: int
+
+
+def load(profile: ModelProfile) -> ServedModel:
+    """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
+    facts = model_directory.read(profile.directory)
+    return ServedModel(
+        name=profile.name,
+        prompt=PromptEncoder(_template(profile, facts), facts.tokenizer),
+        tokenizer=facts.tokenizer,
+        stop_ids=facts.stop_ids,
+        sampling_defaults=facts.sampling_defaults,
+        context_length=_context_length(profile, facts),
+    )
+
+
+def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> JinjaTemplate:
+    source = facts.chat_template
+    if profile.chat_template is not None:
+        try:
+            source = profile.chat_template.read_text("utf-8")
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"Model '{profile.name}': cannot read its chat template: {error}") from error
+    if source is None:
+        raise SettingsError(
+            f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
+        )
+    try:
+        return JinjaTemplate(source, special_tokens=facts.special_tokens)
+    except InvalidTemplate as error:
+        raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
+
+
+def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:
+    known = [length for length in (profile.context_length, facts.context_length) if length is not None]
+    if not known:
+        raise SettingsError(
+            f"Model '{profile.name}': {profile.directory}/config.json does not tell the context length; "
+            "set context_length."
+        )
+    return min(known)

@@ -1,0 +1,152 @@
+"""The translator as a service: the one loop that drives pipelines with engines.
+
+It implements antiphon_core.ports.translator.Translator. It owns the engines and holds nothing else between two turns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TypeVar
+
+from antiphon_core.clock import Clock
+from antiphon_core.errors import AntiphonError, InternalError, ModelNotFound, TranslatorUnavailable
+from antiphon_core.ids import Ids
+from antiphon_core.jsons import parse_object
+from antiphon_core.ports.translator import Batch, Model, Turn
+from antiphon_translator import profiles, served_model
+from antiphon_translator.engines import registry
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.pipeline import TurnPipeline, prompt_ids
+from antiphon_translator.readiness import Readiness
+from antiphon_translator.served_model import ServedModel
+from antiphon_translator.settings import TranslatorSettings
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# A turn of this size is rendered and encoded within 1 ms; longer ones would hold up every other stream.
+INLINE_TURN_BYTES_MAX = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """A model that requests can name, and the engine that runs it."""
+
+    model: ServedModel
+    engine: Engine
+    readiness: Readiness
+    created_at: int
+
+
+class TranslatorService:
+    """Runs turns. Make, use and close it inside one event loop."""
+
+    def __init__(self, settings: TranslatorSettings, *, clock: Clock, ids: Ids) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._ids = ids
+        self._routes: dict[str, _Route] = {}
+
+    async def open(self) -> None:
+        """Loads the models of the profiles directory. SettingsError: what the operator has to put right."""
+        if self._settings.profiles is None:
+            return
+        channels = TritonChannels()
+        for profile in profiles.load_directory(self._settings.profiles):
+            engine = registry.create(profile, channels)
+            self.add(await asyncio.to_thread(served_model.load, profile), engine)
+
+    def add(self, model: ServedModel, engine: Engine) -> None:
+        """Serves one more model; from now on the engine is this service's to close."""
+        self._routes[model.name] = _Route(
+            model=model,
+            engine=engine,
+            readiness=Readiness(engine, self._clock, ttl_s=self._settings.probe_ttl_s),
+            created_at=self._clock.now_ms() // 1000,
+        )
+
+    async def close(self) -> None:
+        """Closes the engines; turns that still run fail."""
+        routes, self._routes = self._routes, {}
+        for route in routes.values():
+            await route.engine.close()
+
+    async def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
+        route = self._route_of(turn)
+        controls = await route.engine.controls()
+        pipeline = await _off_loop_if_long(
+            turn, lambda: TurnPipeline(route.model, turn, controls=controls, ids=self._ids)
+        )
+        batches, request = pipeline.start()
+        for batch in batches:
+            yield batch
+        async with aclosing(self._run(pipeline, request, route.engine)) as stream:
+            async for batch in stream:
+                yield batch
+
+    async def count_tokens(self, turn: Turn) -> int:
+        route = self._route_of(turn)
+        return len(await _off_loop_if_long(turn, lambda: prompt_ids(route.model, turn)))
+
+    async def models(self) -> Sequence[Model]:
+        routes = list(self._routes.values())
+        reasons = await asyncio.gather(*(route.readiness.reason() for route in routes))
+        return [
+            Model(
+                id=route.model.name,
+                root=route.model.name,
+                context_length=route.model.context_length,
+                ready=not reason,
+                reason=reason,
+                created_at=route.created_at,
+            )
+            for route, reason in zip(routes, reasons, strict=True)
+        ]
+
+    async def ready(self) -> None:
+        models = await self.models()
+        if not any(model.ready for model in models):
+            reasons = [f"{model.id}: {model.reason}" for model in models] or ["No model is configured."]
+            raise TranslatorUnavailable(" ".join(reasons))
+
+    def _route_of(self, turn: Turn) -> _Route:
+        name = parse_object(turn.request).get("model")
+        route = self._routes.get(name) if isinstance(name, str) else None
+        if route is None:
+            raise ModelNotFound.of(str(name))
+        return route
+
+    async def _run(
+        self, pipeline: TurnPipeline, request: GenerationRequest, engine: Engine
+    ) -> AsyncGenerator[Batch, None]:
+        """The turn behind its first events. Ends with a terminal event, whatever happens."""
+        try:
+            async with aclosing(engine.generate(request)) as stream:
+                async for chunks in stream:
+                    for batch in pipeline.receive(chunks):
+                        yield batch
+                    if pipeline.done:
+                        break
+            ending = pipeline.finish(completed_at=self._clock.now_ms() // 1000)
+        except AntiphonError as error:
+            log.warning("%s failed: %s", request.request_id, error.message)
+            ending = pipeline.fail(error)
+        except Exception:
+            log.exception("%s failed", request.request_id)
+            ending = pipeline.fail(InternalError("The translator failed on this response."))
+        for batch in ending:
+            yield batch
+
+
+async def _off_loop_if_long(turn: Turn, work: Callable[[], T]) -> T:
+    """Runs `work` on a turn, in another thread when it would hold up the event loop."""
+    if len(turn.request) + len(turn.history) + len(turn.input) <= INLINE_TURN_BYTES_MAX:
+        return work()
+    return await asyncio.to_thread(work)

@@ -1,0 +1,108 @@
+"""What every engine does, whatever is behind it. An engine's test module subclasses it and gives the fixture `stage`.
+
+A stage makes a play happen: it returns an engine whose next generations play it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.generation import GenerationRequest, Sampling
+from tests.support.engine_plays import Ending, Play
+
+Stage = Callable[[Play], Engine]
+
+REQUEST = GenerationRequest(
+    request_id="resp_1",
+    prompt_ids=(11, 12, 13, 14),
+    max_tokens=100,
+    stop_ids=(2,),
+    sampling=Sampling(temperature=0.5, top_p=1.0, seed=7),
+)
+SOON_S = 5.0
+
+
+async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[list[int]]:
+    """The ids of a whole generation, message by message."""
+    messages: list[list[int]] = []
+    async with aclosing(engine.generate(request)) as batches:
+        async for batch in batches:
+            assert batch, "a batch is never empty"
+            messages += [list(chunk.token_ids) for chunk in batch]
+    return messages
+
+
+class EngineContract:
+    """The suite."""
+
+    async def test_ids_arrive_complete_and_in_order(self, stage: Stage) -> None:
+        ids = [[number] for number in range(100, 160)]
+        assert await collect(stage(Play(ids))) == ids
+
+    async def test_messages_of_several_ids_stay_whole(self, stage: Stage) -> None:
+        assert await collect(stage(Play([[5, 6, 7, 8], [9]]))) == [[5, 6, 7, 8], [9]]
+
+    async def test_a_generation_may_be_empty(self, stage: Stage) -> None:
+        assert await collect(stage(Play([]))) == []
+
+    async def test_ids_arrive_before_the_generation_ends(self, stage: Stage) -> None:
+        engine = stage(Play([[5]], Ending.SILENCE))
+        async with aclosing(engine.generate(REQUEST)) as batches:
+            async with asyncio.timeout(SOON_S):
+                batch = await anext(batches)
+            assert [list(chunk.token_ids) for chunk in batch] == [[5]]
+
+    async def test_closing_stops_the_generation_at_the_other_end(self, stage: Stage) -> None:
+        play = Play([[5]], Ending.SILENCE)
+        async with aclosing(stage(play).generate(REQUEST)) as batches:
+            await anext(batches)
+        async with asyncio.timeout(SOON_S):
+            await play.stopped.wait()
+
+    async def test_cancelling_the_task_that_waits_stops_it_too(self, stage: Stage) -> None:
+        play = Play([], Ending.SILENCE)
+        waiting = asyncio.create_task(collect(stage(play)))
+        await asyncio.sleep(0.05)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        async with asyncio.timeout(SOON_S):
+            await play.stopped.wait()
+
+    async def test_an_error_of_the_model_is_a_fault(self, stage: Stage) -> None:
+        with pytest.raises(EngineFault):
+            await collect(stage(Play([[5]], Ending.ERROR)))
+
+    async def test_what_came_before_an_error_is_delivered(self, stage: Stage) -> None:
+        seen = []
+        with pytest.raises(EngineFault):
+            async with aclosing(stage(Play([[5], [6]], Ending.ERROR)).generate(REQUEST)) as batches:
+                async for batch in batches:
+                    seen += [token for chunk in batch for token in chunk.token_ids]
+        assert seen == [5, 6]
+
+    async def test_a_lost_server_is_unavailable(self, stage: Stage) -> None:
+        with pytest.raises(EngineUnavailable):
+            await collect(stage(Play([[5]], Ending.LOST)))
+
+    async def test_generations_run_side_by_side(self, stage: Stage) -> None:
+        engine = stage(Play([[number] for number in range(5, 25)], pause_s=0.001))
+        results = await asyncio.gather(*(collect(engine) for _ in range(8)))
+        assert results == [[[number] for number in range(5, 25)]] * 8
+
+    async def test_an_engine_can_be_used_again_after_an_error(self, stage: Stage) -> None:
+        with pytest.raises(EngineFault):
+            await collect(stage(Play([[5]], Ending.ERROR)))
+        assert await collect(stage(Play([[6]]))) == [[6]]
+
+    async def test_it_is_ready(self, stage: Stage) -> None:
+        await stage(Play([])).ready()
+
+    async def test_it_takes_the_sampling_controls_it_names(self, stage: Stage) -> None:
+        assert {"temperature", "top_p", "seed"} <= await stage(Play([])).controls()

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Wait
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+
+REQUEST = GenerationRequest("r", (1, 2), 10)
+
+
+async def test_it_plays_its_script_for_every_generation_and_keeps_what_it_was_asked() -> None:
+    last = EngineChunk((4,), FinishReason.STOP)
+    engine = ScriptedEngine([Emit([1], [2, 3]), Wait(0), Emit(last)])
+    for _ in range(2):
+        batches = [batch async for batch in engine.generate(REQUEST)]
+        assert batches == [(EngineChunk((1,)), EngineChunk((2, 3))), (last,)]
+    assert engine.requests == [REQUEST, REQUEST]
+    assert not engine.stopped.is_set()
+
+
+async def test_an_error_is_no_early_stop() -> None:
+    engine = ScriptedEngine([Break(EngineFault("x"))])
+    with pytest.raises(EngineFault):
+        await anext(engine.generate(REQUEST))
+    assert not engine.stopped.is_set()
+
+
+async def test_closing_while_it_hangs_is_an_early_stop() -> None:
+    engine = ScriptedEngine([Emit([1]), Hang()])
+    async with aclosing(engine.generate(REQUEST)) as batches:
+        await anext(batches)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await anext(batches)
+    assert engine.stopped.is_set()
+
+
+async def test_it_is_ready_until_it_is_closed() -> None:
+    engine = ScriptedEngine([], controls=frozenset({"top_p"}))
+    await engine.ready()
+    assert await engine.controls() == {"top_p"}
+    await engine.close()
+    with pytest.raises(EngineUnavailable):
+        await engine.ready()

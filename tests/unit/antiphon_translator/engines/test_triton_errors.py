@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import grpc.aio
+import pytest
+
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines.triton_errors import from_text, translated
+
+IN_BAND = [
+    ("Request for unknown model: 'nope' is not found", EngineUnavailable),
+    ("Request for unknown model: 'm' has no available versions", EngineUnavailable),
+    ("Model 'm' version 1 is not at ready state", EngineUnavailable),
+    (
+        "Failed to process the request(s) for model instance 'm_0_0': Stub process 'm_0_0' is not healthy.",
+        EngineUnavailable,
+    ),
+    ("Exceeds maximum queue size", EngineUnavailable),
+    ("Request timeout expired", EngineTimeout),
+    ("unexpected inference input 'x' for model 'y'", EngineFault),
+    ("expected number of inputs between 2 and 36 but got 1 inputs for model 'm'", EngineFault),
+    ("Error generating request: out of paper", EngineFault),
+    ("", EngineFault),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), IN_BAND)
+def test_errors_in_band_are_told_apart_by_their_text(text: str, expected: type[AntiphonError]) -> None:
+    error = from_text(text, model="m")
+    assert type(error) is expected
+    assert "'m'" in error.message
+
+
+def test_the_raw_text_goes_to_the_log_and_not_to_the_caller(caplog: pytest.LogCaptureFixture) -> None:
+    error = from_text("Error: /models/secret/path", model="m")
+    assert "secret" not in error.message
+    assert "/models/secret/path" in caplog.text
+
+
+CODES = [
+    (grpc.StatusCode.UNAVAILABLE, EngineUnavailable),
+    (grpc.StatusCode.CANCELLED, EngineUnavailable),
+    (grpc.StatusCode.NOT_FOUND, EngineUnavailable),
+    (grpc.StatusCode.RESOURCE_EXHAUSTED, EngineUnavailable),
+    (grpc.StatusCode.DEADLINE_EXCEEDED, EngineTimeout),
+    (grpc.StatusCode.INTERNAL, EngineFault),
+    (grpc.StatusCode.UNKNOWN, EngineFault),
+]
+
+
+@pytest.mark.parametrize(("code", "expected"), CODES)
+def test_a_failed_rpc_is_told_by_its_code(code: grpc.StatusCode, expected: type[AntiphonError]) -> None:
+    with pytest.raises(expected) as caught, translated("m"):
+        raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="secret")
+    assert type(caught.value) is expected
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize("error", [grpc.aio.UsageError("closed"), asyncio.InvalidStateError("finished")])
+def test_a_closed_connection_is_unavailable(error: Exception) -> None:
+    with pytest.raises(EngineUnavailable), translated("m"):
+        raise error
+
+
+async def test_a_cancelled_rpc_is_not_taken_for_a_cancelled_task() -> None:
+    with pytest.raises(EngineUnavailable), translated("m"):
+        raise asyncio.CancelledError
+
+
+async def test_a_cancelled_task_stays_cancelled() -> None:
+    async def wait() -> None:
+        with translated("m"):
+            await asyncio.Event().wait()
+
+    waiting = asyncio.create_task(wait())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

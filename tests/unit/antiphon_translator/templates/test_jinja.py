@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
+from tests.support.served_models import FILES
+
+NOW_S = 1_700_000_000  # 2023-11-14 22:13:20 UTC
+TEXTS = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
+
+
+def render(source: str, *messages: Message, **special_tokens: str) -> str:
+    shown = Conversation(messages or (Message("user", ("Hi",)),))
+    return JinjaTemplate(source, special_tokens=special_tokens).render(shown, now_s=NOW_S)
+
+
+def test_chatml() -> None:
+    source = (FILES / "chat_template.jinja").read_text("utf-8")
+    assert render(source, Message("system", ("Be brief.",)), Message("user", ("Hi",))) == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("  {% if true %}\na\n  {% endif %}\nb", "a\nb"),
+        ("{% for n in range(9) %}{% if n == 2 %}{% break %}{% endif %}{{ n }}{% endfor %}", "01"),
+        ("{% generation %}{% set x = 1 %}a{% endgeneration %}{{ x is defined }}", "aFalse"),
+        ('{{ {"a": "<é>", "b": [1]} | tojson }}', '{"a": "<é>", "b": [1]}'),
+        ('{{ {"b": 1, "a": 2} | tojson(indent=1, sort_keys=true) }}', '{\n "a": 2,\n "b": 1\n}'),
+        ("{{ strftime_now('%d %b %Y %H:%M') }}", "14 Nov 2023 22:13"),
+        ("{{ bos_token }}{{ add_generation_prompt }}{{ tools }}", "<s>TrueNone"),
+        ("{{ unknown is defined }}{{ documents is none }}", "FalseTrue"),
+        ("<b>{{ messages[0].content }}</b>", "<b>Hi</b>"),
+    ],
+)
+def test_hugging_face_semantics(source: str, expected: str) -> None:
+    assert render(source, bos_token="<s>") == expected
+
+
+def test_a_text_is_not_escaped_and_not_evaluated() -> None:
+    assert render(TEXTS, Message("user", ("{{ 7*7 }} <b>",))) == "[user:{{ 7*7 }} <b>]"
+
+
+def test_developer_becomes_system_where_the_template_does_not_know_it() -> None:
+    asked = (Message("developer", ("a",)), Message("user", ("b",)))
+    assert render(TEXTS, *asked) == "[system:a][user:b]"
+    assert render(TEXTS + "{# developer #}", *asked) == "[developer:a][user:b]"
+
+
+def test_system_messages_side_by_side_become_one() -> None:
+    asked = (
+        Message("system", ("a", "b")),
+        Message("developer", ("c",)),
+        Message("user", ("d",)),
+        Message("user", ("e",)),
+        Message("system", ("f",)),
+    )
+    assert render(TEXTS, *asked) == "[system:a\nb\n\nc][user:d][user:e][system:f]"
+
+
+def test_content_is_a_list_for_templates_that_loop_over_it() -> None:
+    source = "{% for m in messages %}{% for p in m.content %}<{{ p.type }} {{ p.text }}>{% endfor %}{% endfor %}"
+    assert render(source, Message("user", ("a", "b"))) == "<text a><text b>"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("{{ raise_exception('Roles must alternate.') }}", "Roles must alternate."),
+        ("{{ messages[0].content.nothing.more }}", "nothing"),
+        ("{{ messages[0].content + 1 }}", "str"),
+        ("{{ messages.append(1) }}", "append"),
+        ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{{ messages[7].content }}", "undefined|no element"),
+    ],
+)
+def test_a_template_that_refuses_is_the_callers_error(source: str, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words) as caught:
+        render(source)
+    assert caught.value.field == "input"
+
+
+def test_a_template_that_does_not_compile_says_where() -> None:
+    with pytest.raises(InvalidTemplate, match="line 2"):
+        JinjaTemplate("a\n{% for %}", special_tokens={})

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_translator.conversation import Conversation, Message, build
+from tests.support.served_models import message
+
+
+def test_instructions_come_first_then_history_then_input() -> None:
+    built = build(
+        instructions="Be brief.",
+        history=[message("user", "a"), message("assistant", "b")],
+        given=[message("developer", "c")],
+    )
+    assert built == Conversation(
+        (
+            Message("system", ("Be brief.",)),
+            Message("user", ("a",)),
+            Message("assistant", ("b",)),
+            Message("developer", ("c",)),
+        )
+    )
+
+
+def test_the_parts_of_a_message_stay_apart_and_join_with_a_line_break() -> None:
+    (shown,) = build(instructions=None, history=[], given=[message("user", "a", "b")]).messages
+    assert shown.parts == ("a", "b")
+    assert shown.text == "a\nb"
+
+
+def test_refusals_and_short_forms_are_read() -> None:
+    refusal = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}
+    built = build(instructions="", history=[refusal], given=[{"role": "user", "content": "Why?"}])
+    assert [one.text for one in built.messages] == ["No.", "Why?"]
+
+
+REFUSED: list[tuple[str, Any, str]] = [
+    ("input[0]", {"type": "function_call", "name": "f"}, "unsupported_value"),
+    ("input[0]", {"type": ["message"]}, "unsupported_value"),
+    ("input[0]", 7, "invalid_type"),
+    ("input[0].role", {"role": "tool", "content": "x"}, "unsupported_value"),
+    ("input[0].role", {"role": ["user"], "content": "x"}, "unsupported_value"),
+    ("input[0].content", {"role": "user", "content": None}, "invalid_type"),
+    ("input[0].content[0]", {"role": "user", "content": ["x"]}, "invalid_type"),
+    ("input[0].content[0]", {"role": "user", "content": [{"type": "input_image"}]}, "unsupported_value"),
+    ("input[0].content[0]", {"role": "user", "content": [{"text": "x"}]}, "unsupported_value"),
+    ("input[0].content[0].text", {"role": "user", "content": [{"type": "input_text"}]}, "invalid_type"),
+]
+
+
+@pytest.mark.parametrize(("path", "item", "code"), REFUSED)
+def test_what_cannot_be_shown_is_refused_with_its_path(path: str, item: Any, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        build(instructions=None, history=[], given=[item])
+    assert (caught.value.field, caught.value.code) == (path, code)
+
+
+def test_the_index_in_a_path_is_that_of_the_culprit() -> None:
+    good = message("user", "x")
+    bad = message("user", "x") | {"content": [{"type": "input_text", "text": "y"}, {"type": "input_file"}]}
+    with pytest.raises(InvalidRequest) as caught:
+        build(instructions=None, history=[good], given=[good, good, good, bad])
+    assert caught.value.field == "input[3].content[1]"
+    with pytest.raises(InvalidRequest) as caught:
+        build(instructions=None, history=[good, bad], given=[good])
+    assert caught.value.field == "history[1].content[1]"
+
+
+def test_an_empty_conversation_is_refused() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        build(instructions=None, history=[], given=[])
+    assert caught.value.field == "input"
+
+
+def test_map_text_changes_every_text_and_nothing_else() -> None:
+    before = Conversation((Message("user", ("a", "b")), Message("assistant", ("c",))))
+    after = Conversation((Message("user", ("A", "B")), Message("assistant", ("C",))))
+    assert before.map_text(str.upper) == after

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+from antiphon_translator import sampling
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.engines.triton_model import CONTROL_INPUTS
+from antiphon_translator.generation import Sampling
+
+
+def test_every_member_of_sampling_is_chosen_and_has_a_place_in_each_engine() -> None:
+    members = {member.name for member in fields(Sampling)}
+    chosen, _ = sampling.choose(
+        asked={"presence_penalty": 1, "frequency_penalty": 1},
+        defaults={"top_k": 5, "repetition_penalty": 1.1},
+        controls=frozenset(members),
+        seed=7,
+    )
+    assert all(getattr(chosen, name) is not None for name in members)
+    assert set(CONTROL_INPUTS) == set(ALL_CONTROLS) == members

@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core import events
+from antiphon_core.errors import ContextLengthExceeded, EngineTimeout, InvalidRequest
+from antiphon_core.fold import fold
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from antiphon_translator.pipeline import TurnPipeline, prompt_ids
+from antiphon_translator.served_model import ServedModel
+from tests.support.served_models import END_ID, message, model, tokenizer, turn
+
+COMPLETED_AT = 1_700_000_009
+
+
+def encoded(text: str) -> list[int]:
+    return tokenizer().encode(text)
+
+
+def pipeline(given_turn: Turn, served: ServedModel | None = None) -> TurnPipeline:
+    return TurnPipeline(served or model(), given_turn, controls=ALL_CONTROLS, ids=SequentialIds())
+
+
+def events_of(batches: Sequence[Batch]) -> list[Object]:
+    return [event for batch in batches for event in events.decode(batch.frames)]
+
+
+def play(
+    chunks: Sequence[Sequence[int] | EngineChunk], *, error: bool = False, **request: Any
+) -> tuple[list[Batch], GenerationRequest]:
+    """A whole turn: all batches, and what the engine was asked."""
+    made = pipeline(turn("Hi", **request))
+    batches, asked = made.start()
+    for chunk in chunks:
+        if made.done:
+            break
+        batches += made.receive([chunk if isinstance(chunk, EngineChunk) else EngineChunk(chunk)])
+    if error:
+        return batches + made.fail(EngineTimeout("No token came.")), asked
+    return batches + made.finish(completed_at=COMPLETED_AT), asked
+
+
+def ended(batches: Sequence[Batch]) -> Object:
+    response: Object = events_of(batches)[-1]["response"]
+    return response
+
+
+def text_of(response: Object) -> str:
+    (item,) = response["output"]
+    (part,) = item["content"]
+    return str(part["text"])
+
+
+def test_a_turn_from_items_to_events() -> None:
+    batches, asked = play([[token] for token in encoded("Hello there")] + [[END_ID]])
+    response = ended(batches)
+    assert text_of(response) == "Hello there"
+    assert response["status"] == "completed"
+    assert response["completed_at"] == COMPLETED_AT
+    assert response["usage"]["input_tokens"] == len(asked.prompt_ids)
+    assert response["usage"]["output_tokens"] == len(encoded("Hello there")) + 1
+    assert tokenizer().decode(asked.prompt_ids) == "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+    assert (asked.request_id, asked.stop_ids) == (response["id"], (END_ID,))
+
+
+def test_the_first_events_come_before_any_token() -> None:
+    batches, _ = pipeline(turn("Hi")).start()
+    assert [event["type"] for event in events_of(batches)] == ["response.created", "response.in_progress"]
+
+
+def test_history_and_instructions_are_part_of_the_prompt() -> None:
+    history = [message("user", "a"), message("assistant", "b")]
+    given_turn = turn("c", history=history, instructions="Be brief.")
+    assert tokenizer().decode(prompt_ids(model(), given_turn)) == (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+        "<|im_start|>assistant\nb<|im_end|>\n<|im_start|>user\nc<|im_end|>\n<|im_start|>assistant\n"
+    )
+    _, asked = pipeline(given_turn).start()
+    assert asked.prompt_ids == prompt_ids(model(), given_turn)
+
+
+def test_a_delta_per_message_of_the_engine() -> None:
+    one, *rest = encoded("Hello there you")
+    batches, _ = play([[one], rest])
+    deltas = [event["delta"] for event in events_of(batches) if event["type"] == events.OUTPUT_TEXT_DELTA]
+    assert deltas == ["Hello", " there you"]
+
+
+def test_max_tokens_without_an_end_is_incomplete() -> None:
+    ids = encoded("one two three four five")
+    batches, asked = play([ids], max_output_tokens=3)
+    response = ended(batches)
+    assert asked.max_tokens == 3
+    assert response["status"] == "incomplete"
+    assert response["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert response["output"][0]["status"] == "incomplete"
+    assert response["usage"]["output_tokens"] == 3
+    assert text_of(response) == tokenizer().decode(ids[:3])
+    assert response["max_output_tokens"] == 3
+
+
+def test_an_end_id_as_the_last_permitted_token_completes() -> None:
+    batches, _ = play([encoded("one two"), [END_ID]], max_output_tokens=len(encoded("one two")) + 1)
+    assert ended(batches)["status"] == "completed"
+
+
+def test_an_engine_that_keeps_its_end_id_to_itself_completes_too() -> None:
+    batches, _ = play([encoded("one two")], max_output_tokens=100)
+    assert ended(batches)["status"] == "completed"
+    assert ended(batches)["usage"]["output_tokens"] == len(encoded("one two"))
+
+
+@pytest.mark.parametrize(("reason", "status"), [(FinishReason.STOP, "completed"), (FinishReason.LENGTH, "incomplete")])
+def test_an_engine_may_say_why_it_ended(reason: FinishReason, status: str) -> None:
+    batches, _ = play([EngineChunk(encoded("one"), finish=reason)])
+    assert ended(batches)["status"] == status
+
+
+def test_what_comes_behind_the_end_is_neither_shown_nor_counted() -> None:
+    made = pipeline(turn("Hi"))
+    made.start()
+    batches = made.receive([EngineChunk([*encoded("yes"), END_ID, *encoded("no")]), EngineChunk(encoded("no"))])
+    assert made.done
+    batches += made.receive([EngineChunk(encoded("no"))])
+    response = ended(batches + made.finish(completed_at=0))
+    assert text_of(response) == "yes"
+    assert response["usage"]["output_tokens"] == 2
+
+
+def test_every_stop_id_ends_the_turn_and_is_not_text() -> None:
+    made = pipeline(turn("Hi"), model(stop_ids=(END_ID, 0)))
+    _, asked = made.start()
+    assert asked.stop_ids == (END_ID, 0)
+    batches = made.receive([EngineChunk([*encoded("yes"), 0])])
+    assert made.done
+    assert text_of(ended(batches + made.finish(completed_at=0))) == "yes"
+
+
+def test_added_tokens_that_end_nothing_are_text() -> None:
+    batches, _ = play([[3, *encoded("x"), END_ID]])
+    assert text_of(ended(batches)) == "<repo_name>x"
+
+
+@pytest.mark.parametrize("chunks", [[], [[END_ID]]])
+def test_an_empty_answer_is_one_empty_message(chunks: list[list[int]]) -> None:
+    batches, _ = play(chunks)
+    assert text_of(ended(batches)) == ""
+    assert ended(batches)["output"][0]["status"] == "completed"
+    assert not [event for event in events_of(batches) if event["type"] == events.OUTPUT_TEXT_DELTA]
+
+
+def test_a_character_that_length_cut_off_is_left_out() -> None:
+    ids = encoded("ab☃")
+    batches, _ = play([ids], max_output_tokens=len(ids) - 1)
+    assert text_of(ended(batches)) == "ab"
+
+
+def test_a_failure_keeps_what_came_and_tells_why() -> None:
+    batches, _ = play([encoded("Half a")], error=True)
+    response = ended(batches)
+    assert response["status"] == "failed"
+    assert response["error"] == {"code": "server_error", "message": "No token came."}
+    assert text_of(response) == "Half a"
+    assert response["output"][0]["status"] == "incomplete"
+    assert events_of(batches)[-2]["code"] == "engine_timeout"
+    assert batches[-1].final is not None
+    assert (batches[-1].final.status, batches[-1].final.error_reason) == (Status.FAILED, "ENGINE_TIMEOUT")
+
+
+def test_a_failure_keeps_what_waited_for_its_next_token() -> None:
+    batches, _ = play([encoded("yes"), encoded("\ufffd")], error=True)
+    assert text_of(ended(batches)) == "yes\ufffd"
+
+
+def test_a_failure_before_the_first_token_has_no_items() -> None:
+    batches, _ = play([], error=True)
+    assert ended(batches)["output"] == []
+
+
+def test_the_response_echoes_what_was_in_effect() -> None:
+    made = pipeline(turn("Hi", top_p=0.5), model(sampling_defaults={"temperature": 0.6}, context_length=100))
+    batches, asked = made.start()
+    created = events_of(batches)[0]["response"]
+    assert (created["temperature"], created["top_p"]) == (0.6, 0.5) == (asked.sampling.temperature, 0.5)
+    assert created["max_output_tokens"] is None
+    assert asked.max_tokens == 100 - len(asked.prompt_ids)
+
+
+def test_a_seed_is_drawn_for_each_request() -> None:
+    ids = SequentialIds()
+    seeds = {
+        TurnPipeline(model(), turn("Hi"), controls=ALL_CONTROLS, ids=ids).start()[1].sampling.seed for _ in range(3)
+    }
+    assert len(seeds) == 3
+    assert all(seed is not None and 0 <= seed < 2**32 for seed in seeds)
+
+
+def test_max_output_tokens_is_clamped_to_the_room_there_is() -> None:
+    room = 5
+    length = len(prompt_ids(model(), turn("Hi"))) + room
+    batches, asked = pipeline(turn("Hi", max_output_tokens=4000), model(context_length=length)).start()
+    assert asked.max_tokens == room
+    assert events_of(batches)[0]["response"]["max_output_tokens"] == room
+
+
+def test_a_prompt_that_fills_the_context_is_refused_with_the_counts() -> None:
+    length = len(prompt_ids(model(), turn("Hi")))
+    with pytest.raises(ContextLengthExceeded) as caught:
+        pipeline(turn("Hi"), model(context_length=length))
+    assert caught.value.facts == {"input_tokens": str(length), "context_length": str(length)}
+    pipeline(turn("Hi"), model(context_length=length + 1))
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "field"),
+    [
+        ("request", b'{"model": "m", "nonsense": 1}', "nonsense"),
+        ("request", b'{"model": "m", "temperature": 9}', "temperature"),
+        ("input", b'[{"type": "computer_call"}]', "input[0]"),
+        ("input", b"{}", "input"),
+        ("history", b"nothing", "history"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_its_path(part: str, value: bytes, field: str) -> None:
+    parts = {"request": b'{"model": "m"}', "history": b"[]", "input": b"[]"} | {part: value}
+    with pytest.raises(InvalidRequest) as caught:
+        pipeline(Turn(response_id="resp_1", created_at=0, **parts))
+    assert caught.value.field == field
+
+
+# ---- properties ----
+
+IDS = st.lists(st.integers(3, 49_151) | st.sampled_from([173, 242, 10813, 3, 5]), max_size=40)
+
+
+def cut(ids: Sequence[int], random: Random) -> Iterator[list[int]]:
+    """The same ids in messages of other sizes."""
+    rest = list(ids)
+    while rest:
+        size = random.randint(1, len(rest))
+        yield rest[:size]
+        rest = rest[size:]
+
+
+def joined(log: Sequence[Object]) -> list[Object]:
+    """A log with what depends on the cut taken out: numbers, and where one delta ends and the next begins."""
+    plain: list[Object] = []
+    for event in log:
+        bare = {name: value for name, value in event.items() if name != "sequence_number"}
+        if plain and "delta" in bare and "delta" in plain[-1]:
+            plain[-1]["delta"] += bare["delta"]
+        else:
+            plain.append(bare)
+    return plain
+
+
+@given(ids=IDS, end=st.booleans(), error=st.booleans(), limit=st.integers(1, 60), seed=st.integers(0, 2**32))
+def test_how_a_stream_is_cut_changes_nothing(ids: list[int], end: bool, error: bool, limit: int, seed: int) -> None:
+    stream = [*ids, END_ID] if end else ids
+    one_by_one, _ = play([[token] for token in stream], error=error, max_output_tokens=limit)
+    recut, _ = play(list(cut(stream, Random(seed))), error=error, max_output_tokens=limit)
+    assert joined(events_of(recut)) == joined(events_of(one_by_one))
+
+
+@given(ids=IDS, end=st.booleans(), error=st.booleans(), limit=st.integers(1, 60))
+def test_the_fold_of_the_events_is_the_final_record(ids: list[int], end: bool, error: bool, limit: int) -> None:
+    stream = [*ids, END_ID] if end else ids
+    batches, _ = play([[token] for token in stream], error=error, max_output_tokens=limit)
+    log = events_of(batches)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert [event["type"] in events.TERMINAL for event in log].count(True) == 1
+    *before, last = batches
+    assert last.final is not None
+    assert last.count == 1
+    assert all(batch.final is None for batch in before)
+    stored = loads(last.final.body) | {"output": loads(last.final.output_items)}
+    assert stored == fold(log) == log[-1]["response"]
+    assert stored["usage"]["output_tokens"] == min(len(stream), limit)
+
+
+@given(IDS)
+def test_nothing_that_a_model_says_is_lost(ids: list[int]) -> None:
+    batches, _ = play([[token] for token in ids])
+    whole = "".join(event["delta"] for event in events_of(batches) if "delta" in event)
+    assert whole == text_of(ended(batches))
+    complete = [token for token in ids if token not in tokenizer().added]
+    if len(complete) == len(ids) and "\ufffd" not in tokenizer().decode(ids):
+        assert whole == tokenizer().decode(ids)

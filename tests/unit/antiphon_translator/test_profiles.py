@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_translator import profiles
+from antiphon_translator.profiles import ModelProfile
+
+MINIMAL = {"name": "m", "directory": "weights", "endpoint": "triton:8001"}
+
+
+def test_a_profile_with_all_its_members(tmp_path: Path) -> None:
+    path = tmp_path / "m.toml"
+    path.write_text(
+        'name = "m"\ndirectory = "weights"\nendpoint = "triton:8001"\nengine = "e"\ntriton_model = "t"\n'
+        'chat_template = "/t.jinja"\ncontext_length = 4096\nfirst_token_timeout_s = 9\ntoken_timeout_s = 1.5\n'
+        "probe_timeout_s = 1\n"
+    )
+    assert profiles.load(path) == ModelProfile(
+        name="m",
+        directory=tmp_path / "weights",
+        endpoint="triton:8001",
+        engine="e",
+        triton_model="t",
+        chat_template=Path("/t.jinja"),
+        context_length=4096,
+        first_token_timeout_s=9,
+        token_timeout_s=1.5,
+        probe_timeout_s=1,
+    )
+
+
+def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
+    profile = profiles.from_values(MINIMAL)
+    assert (profile.engine, profile.triton_model) == ("triton_tokens", "tensorrt_llm")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"triton_modell": "x"}, "no 'triton_modell' in a model profile; did you mean 'triton_model'"),
+        ({"name": ""}, "name = '' must be text"),
+        ({"name": 7}, "name = 7 must be text"),
+        ({"context_length": 0}, "context_length = 0 must be a positive whole number"),
+        ({"context_length": 1.5}, "must be a positive whole number"),
+        ({"token_timeout_s": True}, "token_timeout_s = True must be a positive number"),
+        ({"endpoint": "http://triton:8001"}, "must be host:port"),
+        ({"endpoint": "triton"}, "must be host:port"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError, match=words) as caught:
+        profiles.from_values(MINIMAL | changes, source="m.toml")
+    assert str(caught.value).startswith("m.toml: ")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(MINIMAL))
+def test_a_missing_member_is_named(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"'{name}' is missing"):
+        profiles.from_values({key: value for key, value in MINIMAL.items() if key != name})
+
+
+def test_a_directory_of_profiles(tmp_path: Path) -> None:
+    text = 'name = "{}"\ndirectory = "."\nendpoint = "t:1"\n'
+    (tmp_path / "b.toml").write_text(text.format("b"))
+    (tmp_path / "a.toml").write_text(text.format("a"))
+    (tmp_path / "notes.txt").write_text("not a profile")
+    assert [profile.name for profile in profiles.load_directory(tmp_path)] == ["a", "b"]
+    (tmp_path / "c.toml").write_text(text.format("a"))
+    with pytest.raises(SettingsError, match="'a' is described in .*a.toml already"):
+        profiles.load_directory(tmp_path)
+    with pytest.raises(SettingsError, match="does not exist"):
+        profiles.load_directory(tmp_path / "none")
+
+
+@pytest.mark.parametrize("content", [b"name = ", b"\xff"])
+def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "m.toml").write_bytes(content)
+    with pytest.raises(SettingsError, match="Cannot read the model profile .*m.toml"):
+        profiles.load(tmp_path / "m.toml")

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.clock import ManualClock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import (
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+    ModelNotFound,
+    TranslatorUnavailable,
+)
+from antiphon_core.fold import fold
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_translator import service as service_module
+from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
+
+CLOCK = ManualClock(now_ms=1_700_000_123_456)
+
+
+def serving(*script: Step, settings: TranslatorSettings | None = None) -> tuple[TranslatorService, ScriptedEngine]:
+    engine = ScriptedEngine(script)
+    service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service.add(model(), engine)
+    return service, engine
+
+
+def saying(text: str) -> list[Step]:
+    return [Emit([token]) for token in [*tokenizer().encode(text), END_ID]]
+
+
+async def run(service: TranslatorService, given: Turn | None = None) -> list[Batch]:
+    return [batch async for batch in service.generate(given or turn("Hi"))]
+
+
+def log_of(batches: Sequence[Batch]) -> list[Object]:
+    return [event for batch in batches for event in events.decode(batch.frames)]
+
+
+async def test_a_turn_ends_with_its_record() -> None:
+    service, _ = serving(*saying("Hello there"))
+    batches = await run(service)
+    final = batches[-1].final
+    assert final is not None
+    record = loads(final.body) | {"output": loads(final.output_items)}
+    assert record == fold(log_of(batches))
+    assert record["output"][0]["content"][0]["text"] == "Hello there"
+    assert record["completed_at"] == 1_700_000_123
+    assert final.status is Status.COMPLETED
+
+
+async def test_the_first_batch_comes_before_the_engine_says_anything() -> None:
+    service, _ = serving(Hang())
+    async with aclosing(service.generate(turn("Hi"))) as batches:
+        first = await anext(batches)
+    assert [event["type"] for event in events.decode(first.frames)] == ["response.created", "response.in_progress"]
+
+
+async def test_what_arrives_together_leaves_together() -> None:
+    hello = [[token] for token in tokenizer().encode("a b c d e f")]
+    service, _ = serving(Emit(*hello), Emit([END_ID]))
+    batches = await run(service)
+    assert [batch.count for batch in batches] == [2, 2 + len(hello), 3, 1]
+
+
+async def test_closing_the_generator_closes_the_engines() -> None:
+    service, engine = serving(Emit(tokenizer().encode("Hello")), Hang())
+    async with aclosing(service.generate(turn("Hi"))) as batches:
+        await anext(batches)
+        await anext(batches)
+        assert not engine.stopped.is_set()
+    assert engine.stopped.is_set()
+
+
+async def test_cancelling_the_task_closes_the_engines_generation() -> None:
+    service, engine = serving(Hang())
+    running = asyncio.create_task(run(service))
+    await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert engine.stopped.is_set()
+
+
+async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
+    service, engine = serving(*saying("Hello"), Hang())
+    async with asyncio.timeout(5):
+        batches = await run(service)
+    assert engine.stopped.is_set()
+    assert log_of(batches)[-1]["type"] == "response.completed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason", "message"),
+    [
+        (EngineTimeout("No token came."), "ENGINE_TIMEOUT", "No token came."),
+        (EngineUnavailable("It is gone."), "ENGINE_UNAVAILABLE", "It is gone."),
+    ],
+)
+async def test_an_engines_error_is_a_failed_response(fault: EngineTimeout, reason: str, message: str) -> None:
+    service, _ = serving(Emit(tokenizer().encode("Half")), Break(fault))
+    batches = await run(service)
+    assert [event["type"] for event in log_of(batches)][-2:] == ["error", "response.failed"]
+    final = batches[-1].final
+    assert final is not None
+    assert (final.status, final.error_reason) == (Status.FAILED, reason)
+    assert loads(final.body)["error"] == {"code": "server_error", "message": message}
+    assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "Half"
+
+
+async def test_a_bug_is_a_failed_response_that_tells_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    service, engine = serving()
+    engine.script = [Break(ZeroDivisionError("secret"))]  # type: ignore[arg-type]
+    batches = await run(service)
+    assert batches[-1].final is not None
+    assert batches[-1].final.error_reason == "INTERNAL"
+    assert b"secret" not in b"".join(batch.frames for batch in batches)
+    assert "secret" in caplog.text
+
+
+async def test_what_is_wrong_with_a_turn_is_raised_before_the_first_batch() -> None:
+    service, engine = serving(*saying("Hello"))
+    with pytest.raises(ModelNotFound):
+        await run(service, turn("Hi", model="other"))
+    with pytest.raises(InvalidRequest):
+        await run(service, turn("Hi", temperature=9))
+    with pytest.raises(InvalidRequest):
+        await run(service, turn())
+    with pytest.raises(ModelNotFound):
+        await service.count_tokens(turn("Hi", model="other"))
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize(("length", "inline"), [(10, True), (service_module.INLINE_TURN_BYTES_MAX, False)])
+async def test_long_turns_are_encoded_in_another_thread(
+    length: int, inline: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def encode(*_: object, **__: object) -> list[int]:
+        threads.append(threading.current_thread())
+        return [1, 2, 3]
+
+    service, _ = serving(*saying("Hello"))
+    monkeypatch.setattr(PromptEncoder, "encode", encode)
+    await run(service, turn("x" * length))
+    assert await service.count_tokens(turn("x" * length)) == 3
+    assert [thread is threading.main_thread() for thread in threads] == [inline, inline]
+
+
+async def test_count_tokens_is_what_generate_sends() -> None:
+    service, engine = serving(*saying("Hello"))
+    given = turn("How many?", instructions="Be exact.")
+    count = await service.count_tokens(given)
+    batches = await run(service, given)
+    assert count == len(engine.requests[0].prompt_ids)
+    assert log_of(batches)[-1]["response"]["usage"]["input_tokens"] == count
+
+
+async def test_turns_run_side_by_side() -> None:
+    steps = [step for one in saying("a b c") for step in (Wait(0.001), one)]
+    service, _ = serving(*steps)
+    results = await asyncio.gather(*(run(service) for _ in range(10)))
+    assert {fold(log_of(batches))["output"][0]["content"][0]["text"] for batches in results} == {"a b c"}
+
+
+async def test_models_tell_whether_they_are_ready() -> None:
+    service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
+    service.add(model(name="other"), ScriptedEngine([]))
+    engine.unavailable = "It sleeps."
+    first, second = await service.models()
+    assert (first.id, first.root, first.ready, first.reason) == ("m", "m", False, "It sleeps.")
+    assert (second.id, second.ready, second.reason) == ("other", True, "")
+    assert (first.context_length, first.created_at) == (8192, 1_700_000_123)
+
+
+async def test_ready_means_that_one_model_can_be_served() -> None:
+    service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
+    await service.ready()
+    engine.unavailable = "It sleeps."
+    with pytest.raises(TranslatorUnavailable, match="m: It sleeps"):
+        await service.ready()
+    service.add(model(name="other"), ScriptedEngine([]))
+    await service.ready()
+
+
+async def test_without_models_nothing_is_ready() -> None:
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    await service.open()
+    assert await service.models() == []
+    with pytest.raises(TranslatorUnavailable, match="No model"):
+        await service.ready()
+
+
+async def test_open_serves_the_models_of_the_profiles_directory(tmp_path: Path) -> None:
+    write_directory(tmp_path / "weights")
+    text = 'name = "smollm2"\ndirectory = "weights"\nendpoint = "127.0.0.1:1"\n'
+    (tmp_path / "m.toml").write_text(text)
+    settings = TranslatorSettings(profiles=tmp_path)
+    service = TranslatorService(settings, clock=CLOCK, ids=SequentialIds())
+    await service.open()
+    (served,) = await service.models()
+    assert (served.id, served.ready) == ("smollm2", False)
+    assert "cannot be reached" in served.reason
+    assert await service.count_tokens(turn("Hi", model="smollm2")) > 3
+    with pytest.raises(EngineUnavailable):
+        await run(service, turn("Hi", model="smollm2"))
+    await service.close()
+
+    (tmp_path / "m.toml").write_text(text + 'engine = "steam"\n')
+    with pytest.raises(SettingsError, match="no engine 'steam'"):
+        await TranslatorService(settings, clock=CLOCK, ids=SequentialIds()).open()
+
+
+async def test_closing_closes_the_engines() -> None:
+    service, engine = serving()
+    await service.close()
+    with pytest.raises(EngineUnavailable):
+        await engine.ready()
+    assert await service.models() == []

@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from antiphon_translator.settings import TranslatorSettings
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert all(field.metadata["doc"].endswith(".") for field in fields(TranslatorSettings))
+
+
+@pytest.mark.parametrize(("host", "count"), [("127.0.0.1", 0), ("::1", 0), ("0.0.0.0", 1)])
+def test_an_open_address_is_warned_of(host: str, count: int) -> None:
+    assert len(list(TranslatorSettings(host=host).warnings())) == count
