@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+import grpc
 import pytest
 from hypothesis import settings
 
@@ -12,6 +13,10 @@ from tests.support.system import System, split, up
 
 for _name in [name for name in os.environ if name.startswith(("ANTIPHON_", "NIM_"))]:
     del os.environ[_name]  # a developer's own settings must not decide a test
+
+# grpc.aio stops its poller with its last object and waits for what is still under way, for ever if a failed test left a
+# server running. Holding it open for the session turns that hang into the failure that it is.
+grpc.aio.init_grpc_aio()
 
 # Slow machines are no fault of the code; the same examples every time are no surprise for the next contributor.
 settings.register_profile("antiphon", deadline=None, derandomize=True)

@@ -62,6 +62,8 @@ class TranslatorPart:
         self.address = ""
 
     async def start(self) -> None:
+        if self._settings.profiles is None:
+            raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
         await self.service.open()
         self._server = RpcServer()
         self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)

@@ -35,6 +35,10 @@ class Readiness:
                 self._asked_at = self._clock.monotonic()
             return self._reason
 
+    def doubt(self) -> None:
+        """The engine just failed: ask it again when somebody wants to know."""
+        self._asked_at = None
+
     async def _ask(self) -> str:
         try:
             await self._engine.ready()

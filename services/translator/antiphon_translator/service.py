@@ -87,7 +87,7 @@ class TranslatorService:
         batches, request = pipeline.start()
         for batch in batches:
             yield batch
-        async with aclosing(self._run(pipeline, request, route.engine)) as stream:
+        async with aclosing(self._run(pipeline, request, route)) as stream:
             async for batch in stream:
                 yield batch
 
@@ -124,11 +124,11 @@ class TranslatorService:
         return route
 
     async def _run(
-        self, pipeline: TurnPipeline, request: GenerationRequest, engine: Engine
+        self, pipeline: TurnPipeline, request: GenerationRequest, route: _Route
     ) -> AsyncGenerator[Batch, None]:
         """The turn behind its first events. Ends with a terminal event, whatever happens."""
         try:
-            async with aclosing(engine.generate(request)) as stream:
+            async with aclosing(route.engine.generate(request)) as stream:
                 async for chunks in stream:
                     for batch in pipeline.receive(chunks):
                         yield batch
@@ -137,6 +137,7 @@ class TranslatorService:
             ending = pipeline.finish(completed_at=self._clock.now_ms() // 1000)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)
+            route.readiness.doubt()
             ending = pipeline.fail(error)
         except Exception:
             log.exception("%s failed", request.request_id)

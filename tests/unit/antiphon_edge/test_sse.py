@@ -10,7 +10,7 @@ async def test_silence_is_filled_with_comments_and_speech_is_not() -> None:
     async with running_edge(keep_alive_s=0.05) as edge:
         edge.translator.hang = True
         request = {"model": "m", "input": "hi", "stream": True}
-        async with edge.http.post(edge.server.url + "/v1/responses", json=request) as answer:
+        async with edge.http.session.post(edge.server.url + "/v1/responses", json=request) as answer:
             heard = b""
             async with asyncio.timeout(5):
                 while heard.count(KEEP_ALIVE_FRAME) < 3:

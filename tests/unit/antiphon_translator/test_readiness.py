@@ -29,6 +29,15 @@ async def test_an_answer_is_remembered_for_as_long_as_it_lives() -> None:
     assert engine.asked == 2
 
 
+async def test_a_doubtful_answer_is_not_given_again() -> None:
+    engine = CountingEngine([])
+    readiness = Readiness(engine, ManualClock(), ttl_s=2)
+    assert await readiness.reason() == ""
+    engine.unavailable = "gone"
+    readiness.doubt()
+    assert await readiness.reason() == "gone"
+
+
 async def test_callers_at_the_same_time_share_one_question() -> None:
     engine = CountingEngine([])
     readiness = Readiness(engine, ManualClock(), ttl_s=2)

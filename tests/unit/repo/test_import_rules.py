@@ -37,8 +37,13 @@ SANS_IO = [
     "antiphon_core/response.py",
     "antiphon_translator/conversation.py",
     "antiphon_translator/generation.py",
+    "antiphon_translator/item_kinds.py",
     "antiphon_translator/machine.py",
     "antiphon_translator/pipeline.py",
+    "antiphon_translator/prompt.py",
+    "antiphon_translator/sampling.py",
+    "antiphon_translator/templates/content_format.py",
+    "antiphon_translator/templates/control_tokens.py",
     "antiphon_translator/templates/jinja.py",
     "antiphon_translator/tokens.py",
 ]

@@ -1,0 +1,100 @@
+"""What every Translator does, in this process or behind gRPC. A test module subclasses it and gives `served`."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.errors import EngineTimeout, InvalidRequest, ModelNotFound, TranslatorUnavailable
+from antiphon_core.fold import fold
+from antiphon_core.jsons import loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Translator, Turn
+from antiphon_core.rpc.server import READY_POLL_S
+from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
+from tests.support.served_models import END_ID, tokenizer, turn
+
+SAYING_HELLO: list[Step] = [Emit([token]) for token in [*tokenizer().encode("Hello there"), END_ID]]
+
+
+@dataclass
+class Served:
+    """A translator of one model named `m`, and the engine behind it."""
+
+    translator: Translator
+    engine: ScriptedEngine
+
+
+async def run(served: Served, script: list[Step], given: Turn | None = None) -> list[Batch]:
+    served.engine.script = script
+    return [batch async for batch in served.translator.generate(given or turn("Hi"))]
+
+
+class TranslatorSuite:
+    async def test_a_turn_is_dense_events_and_ends_with_its_record(self, served: Served) -> None:
+        batches = await run(served, SAYING_HELLO)
+        log = [event for batch in batches for event in events.decode(batch.frames)]
+        assert [event["sequence_number"] for event in log] == list(range(len(log)))
+        assert [(batch.first_sequence, batch.count) for batch in batches[:1]] == [(0, 2)]
+        final = batches[-1].final
+        assert final is not None
+        assert [batch.final for batch in batches[:-1]] == [None] * (len(batches) - 1)
+        assert fold(log) == loads(final.body) | {"output": loads(final.output_items)}
+        assert (final.status, final.error_reason) == (Status.COMPLETED, None)
+
+    async def test_history_reaches_the_model(self, served: Served) -> None:
+        alone = await served.translator.count_tokens(turn("And of Italy?"))
+        earlier = loads(turn("What is the capital of France?").input)
+        behind = await served.translator.count_tokens(turn("And of Italy?", history=earlier))
+        assert behind > alone > 0
+
+    async def test_length_ends_incomplete(self, served: Served) -> None:
+        final = (await run(served, [Emit([20, 21])], turn("Hi", max_output_tokens=2)))[-1].final
+        assert final is not None
+        assert final.status is Status.INCOMPLETE
+
+    async def test_an_unknown_model_is_raised_before_the_first_batch(self, served: Served) -> None:
+        with pytest.raises(ModelNotFound, match="'other'"):
+            await run(served, [], replace(turn("Hi"), request=b'{"model":"other"}'))
+
+    async def test_the_callers_mistake_is_raised_with_its_field(self, served: Served) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            await run(served, [], turn("Hi", temperature=7))
+        assert (caught.value.field, caught.value.code) == ("temperature", "decimal_above_max_value")
+
+    async def test_a_fault_of_the_engine_is_the_last_batch(self, served: Served) -> None:
+        batches = await run(served, [Emit([20]), Break(EngineTimeout("no token"))])
+        final = batches[-1].final
+        assert final is not None
+        assert (final.status, final.error_reason) == (Status.FAILED, "ENGINE_TIMEOUT")
+        kinds = [event["type"] for batch in batches for event in events.decode(batch.frames)]
+        assert kinds[-2:] == [events.ERROR, events.FAILED]
+        assert batches[-1].count == 1
+
+    async def test_closing_the_generator_stops_the_engine(self, served: Served) -> None:
+        served.engine.script = [Emit([20]), Wait(0.01), Emit([21]), Hang()]
+        async with aclosing(served.translator.generate(turn("Hi"))) as batches:
+            await anext(batches)
+            await anext(batches)
+        async with asyncio.timeout(5):
+            await served.engine.stopped.wait()
+
+    async def test_models_are_listed_with_their_readiness(self, served: Served) -> None:
+        (model,) = await served.translator.models()
+        assert (model.id, model.root, model.context_length, model.ready, model.reason) == ("m", "m", 8192, True, "")
+
+    async def test_it_is_ready_when_a_model_is(self, served: Served) -> None:
+        await served.translator.ready()
+        served.engine.unavailable = "It is gone."
+        await run(served, [Break(EngineTimeout("no answer"))])
+        async with asyncio.timeout(5 * READY_POLL_S):
+            while True:
+                try:
+                    await served.translator.ready()
+                except TranslatorUnavailable:
+                    break
+                await asyncio.sleep(0.05)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from antiphon.local import process
+from antiphon.local.process import ServerProcess, remove_shared_memory
+from antiphon.local.triton import TritonCommand
+
+
+def command(script: str) -> TritonCommand:
+    return TritonCommand(argv=("/bin/sh", "-c", script), environment=dict(os.environ))
+
+
+async def test_what_it_prints_is_in_the_log(tmp_path: Path) -> None:
+    run = await ServerProcess.start(command("echo out; echo err >&2; exit 3"), tmp_path / "logs/a.log")
+    assert await run.wait(5)
+    assert run.exit_code == 3
+    assert (tmp_path / "logs/a.log").read_text() == "out\nerr\n"
+
+
+async def test_children_are_seen_and_go_with_the_group(tmp_path: Path) -> None:
+    run = await ServerProcess.start(command("sleep 60 & sleep 60 & wait"), tmp_path / "a.log")
+    async with asyncio.timeout(5):
+        while len(run.children()) < 2:
+            await asyncio.sleep(0.01)
+    children = run.children()
+    assert run.exit_code is None
+    assert not await run.wait(0.01)
+    await run.stop(grace_s=0)
+    async with asyncio.timeout(5):
+        while any(process._is_zombie(pid) is False for pid in children):
+            await asyncio.sleep(0.01)
+    assert run.exit_code == -9
+
+
+async def test_a_stop_asks_before_it_kills(tmp_path: Path) -> None:
+    script = "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+    log = tmp_path / "a.log"
+    run = await ServerProcess.start(command(script), log)
+    async with asyncio.timeout(5):
+        while "up" not in log.read_text():
+            await asyncio.sleep(0.01)
+    await run.stop(grace_s=5)
+    await run.stop(grace_s=5)
+    assert (run.exit_code, log.read_text()) == (0, "up\nbye\n")
+
+
+async def test_a_large_log_is_set_aside(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_bytes(b"x" * (process.LOG_BYTES_MAX + 1))
+    run = await ServerProcess.start(command("echo new"), log)
+    await run.wait(5)
+    assert log.read_text() == "new\n"
+    assert (tmp_path / "a.old.log").stat().st_size == process.LOG_BYTES_MAX + 1
+
+
+def test_only_shared_memory_of_the_prefix_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "SHARED_MEMORY", tmp_path)
+    for name in ("antiphon-1-a", "antiphon-1-b", "antiphon-2-a", "other"):
+        (tmp_path / name).touch()
+    remove_shared_memory("antiphon-1-")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["antiphon-2-a", "other"]

@@ -1,0 +1,25 @@
+"""A database of its own for each test: a file, and a connection to it with the schema in place."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.sqlite.connection import connect, migrate
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store.db"
+
+
+@pytest.fixture
+def connection(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = connect(path, Durability.PROCESS)
+    migrate(connection)
+    yield connection
+    connection.close()

@@ -1,0 +1,198 @@
+"""Group commit: one transaction for many atoms, and what happens to the neighbours of one that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import AlreadyExists, InternalError, StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.sqlite import writer as writer_module
+from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.backends.sqlite.writer import BATCH_ATOMS_MAX, Atom, Writer
+
+
+class Gate:
+    """Holds the writer inside an atom until the test has queued what is to be the next batch."""
+
+    def __init__(self) -> None:
+        self._open = threading.Event()
+        self.entered = threading.Event()
+
+    def __call__(self, _connection: sqlite3.Connection) -> None:
+        self.entered.set()
+        assert self._open.wait(5)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+class Watched(sqlite3.Connection):
+    """Counts transactions, and breaks in the one that it is told to."""
+
+    commits = 0
+    broken_commit: int | None = None
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT":
+            self.commits += 1
+            if self.commits == self.broken_commit:
+                error = sqlite3.OperationalError("disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_IOERR
+                raise error
+        return super().execute(sql, *parameters)
+
+
+@pytest.fixture
+def watched(connection: sqlite3.Connection, path: Path) -> Watched:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=Watched)
+
+
+@pytest.fixture
+async def writer(watched: Watched) -> AsyncIterator[Writer]:
+    writer = Writer(watched)
+    yield writer
+    await writer.close()
+
+
+def insert(connection: sqlite3.Connection) -> int:
+    """An atom that writes a row and says how many there are."""
+    connection.execute("INSERT INTO branch DEFAULT VALUES")
+    (number,) = connection.execute("SELECT count(*) FROM branch").fetchone()
+    return int(number)
+
+
+def refuse(connection: sqlite3.Connection) -> int:
+    insert(connection)
+    raise AlreadyExists.of("x")
+
+
+def misuse(connection: sqlite3.Connection) -> int:
+    insert(connection)
+    connection.execute("INSERT INTO nowhere VALUES (1)")
+    return 0
+
+
+async def together(writer: Writer, *atoms: Atom[int]) -> list[int | BaseException]:
+    """The outcomes of atoms that are queued while the writer is busy, and hence are one batch."""
+    gate = Gate()
+    first = asyncio.create_task(writer.run(gate))
+    await asyncio.to_thread(gate.entered.wait, 5)
+    others = [asyncio.create_task(writer.run(atom)) for atom in atoms]
+    await asyncio.sleep(0)
+    gate.open()
+    await first
+    return await asyncio.gather(*others, return_exceptions=True)
+
+
+async def test_what_is_queued_together_is_committed_together(writer: Writer, watched: Watched) -> None:
+    assert await together(writer, *[insert] * 64) == list(range(1, 65))
+    assert watched.commits == 2  # the gate's own, and one for all
+
+
+async def test_a_batch_has_a_limit(writer: Writer, watched: Watched) -> None:
+    await together(writer, *[insert] * (2 * BATCH_ATOMS_MAX + 1))
+    assert watched.commits == 4
+
+
+async def test_a_refused_atom_undoes_nothing_of_its_neighbours(writer: Writer, connection: sqlite3.Connection) -> None:
+    one, refusal, two = await together(writer, insert, refuse, insert)
+    assert (one, two) == (1, 2)
+    assert isinstance(refusal, AlreadyExists)
+    assert insert(connection) == 3
+
+
+async def test_an_atom_with_a_bug_fails_alone(writer: Writer) -> None:
+    one, failure, two = await together(writer, insert, misuse, insert)
+    assert (one, two) == (1, 2)
+    assert isinstance(failure, InternalError)
+
+
+async def test_nobody_is_answered_before_the_commit(
+    writer: Writer, watched: Watched, connection: sqlite3.Connection
+) -> None:
+    """When COMMIT fails all are told, those that were refused as well: what refused them was not written."""
+    watched.broken_commit = 2
+    outcomes = await together(writer, insert, refuse, insert)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+    assert await writer.run(insert) == 1
+    assert insert(connection) == 2
+
+
+async def test_a_full_disk_fails_the_batch_and_not_the_writer(
+    writer: Writer, watched: Watched, connection: sqlite3.Connection
+) -> None:
+    def fill(connection: sqlite3.Connection) -> None:
+        connection.execute("CREATE TABLE filler (bytes BLOB)")
+        connection.execute("INSERT INTO filler VALUES (zeroblob(10000000))")
+
+    await writer.run(lambda connection: connection.execute("PRAGMA max_page_count = 100").fetchone())
+    with pytest.raises(StoreUnavailable, match="disk is full"):
+        await writer.run(fill)
+    await writer.run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000").fetchone())
+    await writer.run(fill)
+
+
+async def test_a_locked_file_is_unavailable(path: Path, connection: sqlite3.Connection) -> None:
+    impatient = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0)
+    writer = Writer(impatient)
+    connection.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreUnavailable, match="another process"):
+        await writer.run(insert)
+    connection.execute("COMMIT")
+    assert await writer.run(insert) == 1
+    await writer.close()
+
+
+async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Writer) -> None:
+    gate = Gate()
+    first = asyncio.create_task(writer.run(gate))
+    await asyncio.to_thread(gate.entered.wait, 5)
+    second = asyncio.create_task(writer.run(insert))
+    await asyncio.sleep(0)
+    second.cancel()
+    gate.open()
+    await first
+    assert await writer.run(insert) == 2
+
+
+async def test_an_endless_queue_is_refused(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "QUEUE_ATOMS_MAX", 3)
+    outcomes = await together(writer, *[insert] * 5)
+    assert outcomes[:3] == [1, 2, 3]
+    assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes[3:])
+
+
+async def test_closing_answers_what_is_queued(writer: Writer) -> None:
+    gate = Gate()
+    first = asyncio.create_task(writer.run(gate))
+    await asyncio.to_thread(gate.entered.wait, 5)
+    second = asyncio.create_task(writer.run(insert))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(writer.close())
+    await asyncio.sleep(0)
+    with pytest.raises(StoreUnavailable):
+        await writer.run(insert)
+    gate.open()
+    await first
+    assert await second == 1
+    await closing
+
+
+async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Connection) -> None:
+    """While the writer waits for another process' lock, the loop goes on."""
+    writer = Writer(connect(path, Durability.PROCESS))
+    connection.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(writer.run(insert))
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert not writing.done()
+    connection.execute("COMMIT")
+    assert await asyncio.wait_for(writing, 5) == 1
+    await writer.close()

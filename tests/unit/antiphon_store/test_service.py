@@ -1,0 +1,74 @@
+"""What the service adds to a backend. What a store does: `tests/contract/store`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import InvalidRequest, StoreUnavailable
+from antiphon_core.ports.store import TurnCommit
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.subject import draft, turn_in
+
+TENANT = "t"
+
+
+async def service(clock: ManualClock, settings: StoreSettings) -> StoreService:
+    backend = MemoryBackend(clock)
+    await backend.open()
+    return StoreService(backend, settings)
+
+
+async def test_the_default_lifetime_is_a_setting(clock: ManualClock) -> None:
+    store = await service(clock, StoreSettings(default_ttl_s=60))
+    stamp = await store.put(TENANT, draft())
+    assert stamp.expires_at_ms == clock.now_ms() + 60_000
+    stamp = await store.commit_turn(TENANT, TurnCommit(draft()))
+    assert stamp.expires_at_ms == clock.now_ms() + 60_000
+
+
+async def test_without_a_default_a_response_lives_for_ever(clock: ManualClock) -> None:
+    store = await service(clock, StoreSettings(default_ttl_s=None))
+    record = draft()
+    assert (await store.put(TENANT, record)).expires_at_ms is None
+    clock.advance(100 * 366 * 24 * 3600)
+    assert (await store.get(TENANT, record.id)).id == record.id
+
+
+async def test_the_longest_lifetime_is_a_setting(clock: ManualClock) -> None:
+    store = await service(clock, StoreSettings(default_ttl_s=30, max_ttl_s=60))
+    await store.put(TENANT, draft(), ttl_ms=60_000)
+    with pytest.raises(InvalidRequest) as caught:
+        await store.put(TENANT, draft(), ttl_ms=60_001)
+    assert caught.value.field == "ttl_ms"
+
+
+@pytest.mark.parametrize("way", ["commit", "abort", "release"])
+async def test_whoever_waits_is_woken_by_the_end_of_a_turn(clock: ManualClock, way: str) -> None:
+    store = await service(clock, StoreSettings(lease_poll_ms=3_600_000))
+    start = await store.begin_turn(TENANT, turn_in("s"))
+    assert start.lease is not None
+    waiting = asyncio.create_task(store.begin_turn(TENANT, turn_in("s", holder="other", wait_ms=60_000)))
+    await asyncio.sleep(0.01)
+    if way == "commit":
+        await store.commit_turn(TENANT, TurnCommit(draft(session_id="s"), start.lease.fence))
+    elif way == "abort":
+        await store.abort_turn(TENANT, start.lease.fence)
+    else:
+        await store.release_session(TENANT, start.lease.fence)
+    second = await asyncio.wait_for(waiting, 5)
+    assert second.lease is not None
+    assert second.lease.holder == "other"
+
+
+async def test_it_is_ready_when_its_backend_is(clock: ManualClock) -> None:
+    backend = MemoryBackend(clock)
+    store = StoreService(backend)
+    with pytest.raises(StoreUnavailable):
+        await store.ready()
+    await backend.open()
+    await store.ready()

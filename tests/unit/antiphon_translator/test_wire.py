@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Model, Turn
+from antiphon_protos.antiphon.translator import v1
+from antiphon_translator import wire
+
+TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', history=b"[1]", input=b"[2]")
+
+
+def test_a_turn_survives() -> None:
+    assert wire.turn_value(v1.Turn.parse(bytes(wire.turn_message(TURN)))) == TURN
+
+
+def test_a_turn_without_items_is_one_with_empty_arrays() -> None:
+    turn = wire.turn_value(v1.Turn(response_id="resp_1", request=b"{}"))
+    assert (turn.history, turn.input) == (b"[]", b"[]")
+
+
+def test_a_missing_turn_is_named() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        wire.turn_value(None)
+    assert caught.value.field == "turn"
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.INCOMPLETE, Status.FAILED])
+@pytest.mark.parametrize("reason", [None, "ENGINE_TIMEOUT"])
+def test_a_final_batch_survives(status: Status, reason: str | None) -> None:
+    final = Final(status=status, body=b"{}", output_items=b"[]", error_reason=reason)
+    batch = Batch(first_sequence=3, count=2, frames=b"event", final=final)
+    assert wire.batch_value(v1.GenerateResponse.parse(bytes(wire.batch_message(batch)))) == batch
+
+
+def test_a_batch_in_the_middle_survives() -> None:
+    batch = Batch(first_sequence=0, count=1, frames=b"event")
+    assert wire.batch_value(v1.GenerateResponse.parse(bytes(wire.batch_message(batch)))) == batch
+
+
+def test_a_model_survives() -> None:
+    model = Model(id="m", root="r", context_length=8, ready=False, created_at=5, reason="why")
+    assert wire.model_value(v1.Model.parse(bytes(wire.model_message(model)))) == model
