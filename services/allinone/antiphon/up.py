@@ -29,8 +29,9 @@ from antiphon_core.errors import Unavailable
 log = logging.getLogger(__name__)
 
 TOY_MODEL = "smollm2"
-# Prompt and answer together. A longer context than the laptop's memory can hold helps nobody.
-CONTEXT_TOKENS_MAX = 8_192
+TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what its makers recommend
+# Prompt and answer together, for each slot: 0.5 GB with the toy model, 0.9 GB at twice the length.
+CONTEXT_TOKENS_MAX = 4_096
 SLOTS = 4
 READY_POLL_S = 0.05
 
@@ -120,10 +121,11 @@ class _LocalModel:
     name = "triton"
     ready_timeout_s = 180.0  # a large file from a slow disk
 
-    def __init__(self, plan: Plan, triton: LocalTriton, directory: Path) -> None:
+    def __init__(self, plan: Plan, triton: LocalTriton, directory: Path, context_length: int) -> None:
         self._plan = plan
         self._triton = triton
         self._directory = directory
+        self._context_length = context_length
 
     @property
     def engine(self) -> str:
@@ -131,7 +133,7 @@ class _LocalModel:
 
     async def start(self) -> None:
         await self._triton.start()
-        _write_profile(self._plan, self._triton.grpc_address, self._directory)
+        _write_profile(self._plan, self._triton.grpc_address, self._directory, context_length=self._context_length)
 
     async def stop(self) -> None:
         await self._triton.stop()
@@ -174,15 +176,19 @@ class _Welcome:
 def _local_model(plan: Plan) -> _LocalModel:
     """Prepares everything that the local Triton needs; blocks, the first time for as long as the download takes."""
     venv = ensure_server_venv(cache_folder(), _report)
-    gguf, template = plan.gguf, None
-    if gguf is None:
+    directory = plan.data / "models" / plan.name
+    if plan.gguf is None:
         gguf, template = read_layout(venv).packaged_gguf, CHATML_TEMPLATE.read_text(encoding="utf-8")
-    directory = build_model_directory(gguf, plan.data / "models" / plan.name, chat_template=template)
+        build_model_directory(gguf, directory, chat_template=template, sampling=TOY_SAMPLING)
+    else:
+        gguf = plan.gguf
+        build_model_directory(gguf, directory)
+    context_length = _context_length(directory)
     repository = write_model_repository(
-        plan.data / "triton" / "repository", gguf=gguf, context_length=_context_length(directory), slots=SLOTS
+        plan.data / "triton" / "repository", gguf=gguf, context_length=context_length, slots=SLOTS
     )
     triton = LocalTriton.bundled(venv, repository, data_dir=plan.data / "triton", report=log.warning)
-    return _LocalModel(plan, triton, directory)
+    return _LocalModel(plan, triton, directory, context_length)
 
 
 def _context_length(model_directory: Path) -> int:
@@ -190,18 +196,20 @@ def _context_length(model_directory: Path) -> int:
     return min(config.get("max_position_embeddings") or CONTEXT_TOKENS_MAX, CONTEXT_TOKENS_MAX)
 
 
-def _write_profile(plan: Plan, endpoint: str, directory: Path) -> None:
+def _write_profile(plan: Plan, endpoint: str, directory: Path, *, context_length: int | None = None) -> None:
     """The one profile of this data folder; those of earlier runs with other models go."""
     plan.profiles.mkdir(parents=True, exist_ok=True)
     for old in plan.profiles.glob("*.toml"):
         old.unlink()
-    members = {
+    members: dict[str, str | int] = {
         "name": plan.name,
         "directory": str(directory),
         "endpoint": endpoint,
         "triton_model": plan.triton_model,
     }
-    # A JSON string is a TOML string, too.
+    if context_length is not None:
+        members["context_length"] = context_length
+    # A JSON string or number is one of TOML, too.
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
     (plan.profiles / "model.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -26,7 +26,10 @@ ELSEWHERE = {
     "antiphon/__main__.py": ("tests/unit/antiphon/test_cli.py", "two lines that call the command line"),
 }
 # test module -> what it tests, which is no module of a package
-FOREIGN = {"antiphon/local/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone"}
+FOREIGN = {
+    "antiphon/local/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
+    "antiphon/local/test_chatml.py": "chatml.jinja",
+}
 
 
 def source_modules() -> list[str]:

@@ -29,13 +29,16 @@ _ENDS_OF_TURN = frozenset(
 _HARMONY_ENDS = frozenset(("<|return|>", "<|call|>"))
 
 
-def build_model_directory(gguf: Path, out: Path, *, chat_template: str | None = None) -> Path:
+def build_model_directory(
+    gguf: Path, out: Path, *, chat_template: str | None = None, sampling: Mapping[str, float] | None = None
+) -> Path:
     """Makes the directory `out` for a GGUF file, where it is not already there, and returns it.
 
-    `chat_template` (jinja text) replaces the one in the file. Takes up to some seconds for a large vocabulary. Raises
+    `chat_template` (jinja text) replaces the one in the file; `sampling` holds the model's recommended values, such as
+    temperature and top_p, which GGUF files do not carry. Takes up to some seconds for a large vocabulary. Raises
     LocalModelError when the file cannot be read, has an unknown tokenizer, or has no template and none is given.
     """
-    stamp = _stamp(gguf, chat_template)
+    stamp = _stamp(gguf, chat_template, sampling or {})
     if _read_stamp(out) == stamp:
         return out
     metadata = read_metadata(gguf)
@@ -49,7 +52,7 @@ def build_model_directory(gguf: Path, out: Path, *, chat_template: str | None = 
         fresh = Path(scratch) / "fresh"
         fresh.mkdir(mode=0o755)
         build_tokenizer(metadata).save(str(fresh / "tokenizer.json"))
-        for name, content in _config_files(metadata, template).items():
+        for name, content in _config_files(metadata, template, sampling or {}).items():
             _write_json(fresh / name, content)
         _write_json(fresh / STAMP_FILE, stamp)
         if out.exists():
@@ -58,7 +61,9 @@ def build_model_directory(gguf: Path, out: Path, *, chat_template: str | None = 
     return out
 
 
-def _config_files(metadata: Mapping[str, Value], template: str) -> dict[str, Mapping[str, object]]:
+def _config_files(
+    metadata: Mapping[str, Value], template: str, sampling: Mapping[str, float]
+) -> dict[str, Mapping[str, object]]:
     tokens = _tokens(metadata)
     family = str(metadata.get("general.architecture", ""))
     special = {
@@ -77,7 +82,12 @@ def _config_files(metadata: Mapping[str, Value], template: str) -> dict[str, Map
             **special,
             "chat_template": template,
         },
-        "generation_config.json": {"bos_token_id": bos_id, "eos_token_id": turn_ends, "pad_token_id": pad_id},
+        "generation_config.json": {
+            "bos_token_id": bos_id,
+            "eos_token_id": turn_ends,
+            "pad_token_id": pad_id,
+            **({"do_sample": True, **sampling} if sampling else {}),
+        },
         "config.json": {
             "model_type": family,
             "max_position_embeddings": metadata.get(f"{family}.context_length"),
@@ -119,7 +129,7 @@ def _token_id(metadata: Mapping[str, Value], key: str, vocabulary_size: int) -> 
     return number if isinstance(number, int) and 0 <= number < vocabulary_size else None
 
 
-def _stamp(gguf: Path, chat_template: str | None) -> dict[str, object]:
+def _stamp(gguf: Path, chat_template: str | None, sampling: Mapping[str, float]) -> dict[str, object]:
     try:
         status = gguf.stat()
     except OSError as error:
@@ -129,6 +139,7 @@ def _stamp(gguf: Path, chat_template: str | None) -> dict[str, object]:
         "path": str(gguf.resolve()),
         "size": status.st_size,
         "mtime_ns": status.st_mtime_ns,
+        "sampling": dict(sampling),
         "chat_template": None if chat_template is None else hashlib.sha256(chat_template.encode()).hexdigest(),
     }
 

@@ -44,6 +44,15 @@ def test_writes_what_a_loader_looks_for(tmp_path: Path) -> None:
     assert model["vocab_size"] == len(TOKENS)
 
 
+def test_recommended_sampling_is_written_and_part_of_the_stamp(tmp_path: Path) -> None:
+    gguf = write_gguf(tmp_path / "m.gguf", METADATA)
+    for temperature in (0.2, 0.3):
+        out = build_model_directory(gguf, tmp_path / "model", sampling={"temperature": temperature})
+        config = _json(out / "generation_config.json")
+        assert (config["temperature"], config["do_sample"]) == (temperature, True)
+    assert "do_sample" not in _json(build_model_directory(gguf, tmp_path / "plain") / "generation_config.json")
+
+
 def test_a_given_template_replaces_the_one_of_the_file(tmp_path: Path) -> None:
     gguf = write_gguf(tmp_path / "m.gguf", METADATA)
     out = build_model_directory(gguf, tmp_path / "model", chat_template="ours")

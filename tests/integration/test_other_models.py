@@ -1,0 +1,82 @@
+"""`antiphon up` with a user's own model: any GGUF file, or a Triton that already runs."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from antiphon.local.server_venv import ensure_server_venv, read_layout
+from antiphon.up import cache_folder
+from antiphon_core import events
+from tests.support.http import Http
+from tests.support.served_models import write_directory
+from tests.support.system import up
+from tests.support.triton import ScriptedModel, triton_server
+
+DELAY_MS = 150.0
+LONG = "a list of words " * 30
+
+
+async def test_a_gguf_file_brings_its_own_tokenizer_and_template(tmp_path: Path) -> None:
+    venv = await asyncio.to_thread(ensure_server_venv, cache_folder(), lambda _: None)
+    gguf = tmp_path / "My Model.gguf"
+    gguf.symlink_to(read_layout(venv).packaged_gguf)
+    with up(tmp_path / "data", "--gguf", str(gguf)) as system:
+        assert system.model == "my-model"
+        async with aiohttp.ClientSession() as session:
+            answer = (await Http(session, system.url).create(model="my-model", input="Hello", temperature=0)).json
+    assert answer["status"] == "completed"
+    # The file's own template adds a system prompt of some twenty tokens; ours, for the toy model, does not.
+    assert answer["usage"]["input_tokens"] > 25
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_hanging_up_stops_the_model_within_one_token(tmp_path: Path, stream: bool) -> None:
+    model_directory = write_directory(tmp_path / "model")
+    async with triton_server(ScriptedModel("paced", delay_ms=DELAY_MS)) as triton:
+        own = ("--triton", triton.grpc_address, "--model-dir", str(model_directory), "--triton-model", "paced")
+        with up(tmp_path / "data", *own) as system:
+            async with aiohttp.ClientSession() as session:
+                http = Http(session, system.url)
+                received = await (_hang_up_streaming(http) if stream else _hang_up_waiting(http))
+                line = await triton.logged("cancelled after", timeout_s=2 * DELAY_MS / 1000 + 1)
+    generated = int(line.partition("cancelled after ")[2].split()[0])
+    if stream:
+        # The first ids that the scripted model sends are markup that makes no text: they come with the first delta.
+        assert received <= generated <= received + 4
+    else:
+        assert generated <= received + 1
+
+
+async def _hang_up_streaming(http: Http) -> int:
+    """Leaves after some deltas; how many."""
+    deltas = 0
+    async with http.stream(model="model", input=LONG) as stream:
+        async for event in stream:
+            deltas += event["type"] == events.OUTPUT_TEXT_DELTA
+            if deltas == 5:
+                return deltas
+    raise AssertionError("the stream ended early")
+
+
+async def _hang_up_waiting(http: Http) -> int:
+    """Gives up while waiting for a whole answer; how many tokens can have been made by then."""
+    patience_s = 8 * DELAY_MS / 1000
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(patience_s):
+            await http.create(model="model", input=LONG)
+    return 8
+
+
+async def test_a_triton_that_is_not_there_yet_is_said_and_waited_for(tmp_path: Path) -> None:
+    model_directory = write_directory(tmp_path / "model")
+    with up(tmp_path / "data", "--triton", "127.0.0.1:1", "--model-dir", str(model_directory)) as system:
+        assert "cannot be reached" in system.commands["up"].wait_for(r"^warning: not ready yet: .*")[0]
+        async with aiohttp.ClientSession() as session:
+            http = Http(session, system.url)
+            assert (await http.get("/v1/health/ready")).status == 503
+            refused = await http.create(model="model", input="hi")
+    assert (refused.status, refused.error["code"]) == (503, "engine_unavailable")
