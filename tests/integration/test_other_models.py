@@ -56,7 +56,7 @@ async def _hang_up_streaming(http: Http) -> int:
     deltas = 0
     async with http.stream(model="model", input=LONG) as stream:
         async for event in stream:
-            deltas += event["type"] == events.OUTPUT_TEXT_DELTA
+            deltas += 1 if event["type"] == events.OUTPUT_TEXT_DELTA else 0
             if deltas == 5:
                 return deltas
     raise AssertionError("the stream ended early")

@@ -123,11 +123,11 @@ async def test_every_failure_is_an_envelope_and_never_a_500(http: Http, system: 
         {"model": system.model, "input": "x", "previous_response_id": "resp_" + "f" * 48},
         {"model": system.model, "input": "word " * 20_000},
     ]
-    for body in bodies:
-        answer = await http.post("/v1/responses", body)
-        assert 400 <= answer.status < 500, body
-        assert set(answer.json["error"]) == {"message", "type", "param", "code"}
-    assert answer.json["error"]["code"] == "context_length_exceeded"
+    answers = [await http.post("/v1/responses", body) for body in bodies]
+    for answer in answers:
+        assert 400 <= answer.status < 500, answer.body
+        assert set(answer.error) == {"message", "type", "param", "code"}
+    assert answers[-1].error["code"] == "context_length_exceeded"
 
 
 async def test_health_and_models(http: Http, system: System) -> None:

@@ -50,3 +50,15 @@ async def test_a_dead_branch_goes_without_its_trunk(backend: MemoryBackend) -> N
         await backend.remove("t", record.id, NO_PRECONDITION)
     assert {key[1] for key in backend._nodes} == {record.id for record in line}
     assert len(backend._nodes["t", line[0].id].children) == 1
+
+
+async def test_a_deleted_head_goes_when_the_session_moves_on(backend: MemoryBackend) -> None:
+    record = draft()
+    for _ in range(2):
+        lease = await backend.acquire_lease("t", "s", holder="a", ttl_ms=1000)
+        record = draft(session_id="s")
+        await backend.commit_turn("t", Write(record), lease.fence)
+        assert len(backend._nodes) == 1
+        await backend.remove("t", record.id, NO_PRECONDITION)
+        assert len(backend._nodes) == 1
+    assert +backend._heads == {("t", record.id): 1}

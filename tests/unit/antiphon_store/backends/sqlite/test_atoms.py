@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from antiphon_core.errors import ChainTooLong, ResponseNotFound, StaleFence
-from antiphon_core.ports.store import Fence, Precondition
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.sqlite import atoms
 from antiphon_store.testing.subject import draft, turn_in
@@ -44,6 +44,31 @@ def test_reading_changes_no_row(connection: sqlite3.Connection) -> None:
     atoms.describe_session(connection, "t", "s", NOW_MS)
     atoms.begin_after(connection, "t", turn_in("s"), NOW_MS)
     assert connection.total_changes == before
+
+
+def count_nodes(connection: sqlite3.Connection) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM node").fetchone()
+    return int(count)
+
+
+def test_what_nothing_refers_to_leaves_no_row(connection: sqlite3.Connection) -> None:
+    root = draft()
+    child = draft(root)
+    for record in (root, child):
+        atoms.put(connection, "t", Write(record), NOW_MS)
+    for record, left in ((root, 2), (child, 0)):
+        atoms.remove(connection, "t", record.id, NO_PRECONDITION, NOW_MS)
+        assert count_nodes(connection) == left
+
+
+def test_a_deleted_head_goes_when_the_session_moves_on(connection: sqlite3.Connection) -> None:
+    for number in range(2):
+        lease = atoms.acquire_lease(connection, "t", "s", holder="a", ttl_ms=100, now_ms=NOW_MS)
+        record = draft(session_id="s")
+        atoms.commit_turn(connection, "t", Write(record), lease.fence, NOW_MS)
+        assert count_nodes(connection) == 1, number
+        atoms.remove(connection, "t", record.id, NO_PRECONDITION, NOW_MS)
+        assert count_nodes(connection) == 1
 
 
 def test_a_turn_in_a_session_needs_its_savepoint(connection: sqlite3.Connection) -> None:

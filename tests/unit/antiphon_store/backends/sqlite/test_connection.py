@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,27 @@ def test_a_migration_that_fails_leaves_the_old_schema(path: Path, monkeypatch: p
         migrate(connection)
     assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
     connection.close()
+
+
+def test_a_first_opening_waits_for_another(path: Path) -> None:
+    """Changing the journal's mode fails at once while somebody writes; it is tried again until they are done."""
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE busy (a)")
+    other.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(0.05, other.execute, ["COMMIT"])
+    release.start()
+    connection = connect(path, Durability.PROCESS)
+    assert pragma(connection, "journal_mode") == "wal"
+    release.join()
+    other.close()
+    connection.close()
+
+
+def test_a_first_opening_does_not_wait_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_store.backends.sqlite.connection.BUSY_TIMEOUT_S", 0.02)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("CREATE TABLE busy (a)")
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        connect(path, Durability.PROCESS)
+    other.close()

@@ -106,6 +106,19 @@ def test_deleting_leaves_no_rows(grove: Grove) -> None:
     assert (grove.count("node"), grove.count("branch")) == (0, 0)
 
 
+def test_an_expired_tree_goes_as_a_whole(grove: Grove) -> None:
+    line = grove.line(3)
+    for _ in range(2):
+        grove.line(2, parent=grove.put(line[0]))
+    grove.connection.execute("UPDATE node SET expires_at_ms = ?", (NOW_MS,))
+    other = grove.put()
+    lineage.reclaim(grove.connection, grove.place(line[0]), NOW_MS - 1)
+    assert (grove.count("node"), grove.count("branch")) == (10, 4)
+    lineage.reclaim(grove.connection, grove.place(line[0]), NOW_MS)
+    assert (grove.count("node"), grove.count("branch")) == (1, 1)
+    assert grove.history(other)
+
+
 def test_a_reclaimed_place_can_be_used_again(grove: Grove) -> None:
     line = grove.line(2)
     place = grove.place(line[1])

@@ -1,0 +1,123 @@
+"""What an engine must do for the store: the `Backend` protocol, a list of atoms.
+
+Rules that hold for every atom:
+
+    Indivisible     An atom happens entirely or not at all, and no other atom sees it half done. Engines use one
+                    transaction or one script; nothing is read in one atom and written in another.
+    Durable         A write returns after it is safe at the backend's `durability`, never before.
+    Repeatable      The same write again changes nothing and gives the same answer: `admission.is_replay`.
+    Time            Each engine has one clock. It alone decides what is expired and which lease lives; reclaiming
+                    space never changes an answer.
+    Tenancy         A key of another tenant does not exist.
+    Errors          Only classes of `antiphon_core.errors` leave an atom. The engine's own are logged and mapped:
+                    StoreUnavailable when trying again may help, InternalError when it will not.
+
+What a node is to the world depends on two facts, whether it was deleted and whether its time is over:
+
+    readable   not deleted, not expired: its id can be fetched, continued, replaced, removed
+    kept       not expired, and readable or the head of a session: its place in the tree stays
+    otherwise  it stays only as long as a kept node descends from it, because that one's chain contains it
+
+Arguments were checked by the service (`antiphon_store.rules`); a backend may rely on their shape, and on item arrays
+being tight: no white space around their brackets or right inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from antiphon_core.ports.store import (
+    NO_PRECONDITION,
+    Fence,
+    Lease,
+    Precondition,
+    Record,
+    Session,
+    Stamp,
+    TurnRequest,
+    TurnStart,
+)
+
+
+class Durability(StrEnum):
+    """What an acknowledged write survives."""
+
+    MEMORY = "memory"  # nothing: it is gone with the process
+    PROCESS = "process"  # the death of the process, not that of the machine
+    DISK = "disk"  # power loss
+    QUORUM = "quorum"  # the loss of one machine
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A record to be written. `ttl_ms` is its lifetime from now; None means for ever."""
+
+    record: Record
+    precondition: Precondition = NO_PRECONDITION
+    ttl_ms: int | None = None
+
+
+class Backend(Protocol):
+    """One engine. `open` comes first and `close` last; in between atoms may run concurrently."""
+
+    @property
+    def durability(self) -> Durability: ...
+
+    async def open(self) -> None:
+        """Connects and brings the schema up to date. StoreUnavailable: with what is wrong, for an operator."""
+
+    async def close(self) -> None:
+        """Lets running atoms end. Every atom after it raises StoreUnavailable; a second close does nothing."""
+
+    async def ready(self) -> None:
+        """Returns when atoms would succeed now; raises StoreUnavailable with the reason otherwise."""
+
+    # ---- Records ----
+
+    async def put(self, tenant: str, write: Write) -> Stamp:
+        """Inserts or replaces one record; the rules are in `admission`. In one step: the fence of the precondition,
+        the precondition, that the parent is readable, the new place in the tree.
+
+        ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence."""
+
+    async def fetch(self, tenant: str, response_id: str) -> Record:
+        """A readable record. ResponseNotFound."""
+
+    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+        """Makes a readable record unreadable and reclaims every node that nothing kept descends from, upwards.
+
+        ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
+
+    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
+        """A readable record and all its ancestors, root first, as of one moment, in one round trip.
+
+        ResponseNotFound. ChainTooLong: more records than `max_depth` or more body and items than `max_bytes`."""
+
+    # ---- Sessions ----
+
+    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
+        """Takes the lease with the next fencing token, or extends the one that `holder` has. SessionLocked."""
+
+    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
+        """Extends a living lease. StaleFence: it is not the session's, or not living."""
+
+    async def release_lease(self, tenant: str, fence: Fence) -> bool:
+        """Ends a living lease; False when there was none of this fence. The token stays used."""
+
+    async def describe_session(self, tenant: str, session_id: str) -> Session:
+        """The session as it is now. Its head is the response that a turn in it would continue."""
+
+    # ---- Turns ----
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        """The lease of the session (when one is named) and the history, in one step: a refused history takes no
+        lease. `max_bytes` bounds the length of its items. Waiting is not done here.
+
+        PreviousResponseNotFound, SessionLocked, ChainTooLong."""
+
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        """`put` and, under a fence: that its lease lives, the session's head, the end of the lease. All or nothing.
+        The session's own head may be the parent even when its id was deleted. Errors as in `put`."""

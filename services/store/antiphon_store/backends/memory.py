@@ -1,0 +1,279 @@
+"""The store in this process's memory: a peer of the other engines, gone with the process.
+
+Every atom is one synchronous step of the event loop, and therefore indivisible. Nodes point at their parents and
+children, so a fork shares its ancestors by reference and a chain is a walk without look-ups.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from antiphon_core.clock import Clock, SystemClock
+from antiphon_core.errors import AlreadyExists, PreviousResponseNotFound, ResponseNotFound, StoreUnavailable
+from antiphon_core.jsons import join_arrays
+from antiphon_core.ports.store import (
+    Fence,
+    History,
+    Lease,
+    Precondition,
+    Record,
+    Session,
+    Stamp,
+    TurnRequest,
+    TurnStart,
+)
+from antiphon_store.backends import admission, leases
+from antiphon_store.backends.base import Durability, Write
+from antiphon_store.backends.bounds import ChainBounds
+from antiphon_store.backends.leases import NEVER_USED, SessionState
+
+_Key = tuple[str, str]  # tenant, id
+
+
+@dataclass(slots=True, eq=False)
+class _Node:
+    key: _Key
+    record: Record
+    parent: _Node | None
+    children: dict[_Key, _Node] = field(default_factory=dict)
+    deleted: bool = False
+
+
+class MemoryBackend:
+    """Implements `base.Backend`."""
+
+    durability = Durability.MEMORY
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._nodes: dict[_Key, _Node] = {}
+        self._sessions: dict[_Key, SessionState] = {}
+        self._heads: Counter[_Key] = Counter()  # how many sessions have this response as their head
+        self._open = False
+
+    async def open(self) -> None:
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+
+    async def ready(self) -> None:
+        self._now_ms()
+
+    # ---- Records ----
+
+    async def put(self, tenant: str, write: Write) -> Stamp:
+        return self._put(tenant, write, self._now_ms(), head_id=None)
+
+    async def fetch(self, tenant: str, response_id: str) -> Record:
+        return self._require(tenant, response_id, self._now_ms()).record
+
+    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+        now_ms = self._now_ms()
+        node = self._require(tenant, response_id, now_ms)
+        if precondition.fence is not None:
+            leases.require(self._session(tenant, precondition.fence.session_id), precondition.fence, now_ms)
+        admission.require_precondition(node.record, precondition)
+        node.deleted = True
+        self._reclaim(node, now_ms)
+
+    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
+        node = self._require(tenant, response_id, self._now_ms())
+        bounds = ChainBounds(response_id, max_depth, max_bytes)
+        chain = _chain(node, bounds)
+        bounds.require_bytes(sum(len(each.body) + len(each.input_items) + len(each.output_items) for each in chain))
+        return chain
+
+    # ---- Sessions ----
+
+    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
+        state = leases.acquire(
+            self._session(tenant, session_id), session_id, holder=holder, ttl_ms=ttl_ms, now_ms=self._now_ms()
+        )
+        self._sessions[tenant, session_id] = state
+        return leases.granted(state, session_id)
+
+    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
+        state = leases.renew(self._session(tenant, fence.session_id), fence, ttl_ms=ttl_ms, now_ms=self._now_ms())
+        self._sessions[tenant, fence.session_id] = state
+        return leases.granted(state, fence.session_id)
+
+    async def release_lease(self, tenant: str, fence: Fence) -> bool:
+        state = self._session(tenant, fence.session_id)
+        if not leases.holds(state, fence, self._now_ms()):
+            return False
+        self._sessions[tenant, fence.session_id] = leases.released(state)
+        return True
+
+    async def describe_session(self, tenant: str, session_id: str) -> Session:
+        now_ms = self._now_ms()
+        state = self._session(tenant, session_id)
+        head = self._head(tenant, state, now_ms)
+        return Session(
+            id=session_id,
+            head_id=head.record.id if head else None,
+            last_fence=state.last_fence,
+            lease=leases.lease_of(state, session_id, now_ms),
+        )
+
+    # ---- Turns ----
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        now_ms = self._now_ms()
+        session_id = request.session_id
+        if session_id is None:
+            return TurnStart(_history(self._previous(tenant, request, now_ms), request))
+        state = leases.acquire(
+            self._session(tenant, session_id),
+            session_id,
+            holder=request.holder,
+            ttl_ms=request.lease_ttl_ms,
+            now_ms=now_ms,
+        )
+        before = _history(self._head(tenant, state, now_ms), request)
+        self._sessions[tenant, session_id] = state
+        return TurnStart(before, leases.granted(state, session_id))
+
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        now_ms = self._now_ms()
+        if fence is None:
+            return self._put(tenant, write, now_ms, head_id=None)
+        state = self._session(tenant, fence.session_id)
+        fenced = replace(write, precondition=replace(write.precondition, fence=fence))
+        stamp = self._put(tenant, fenced, now_ms, head_id=state.head_id)
+        if leases.holds(state, fence, now_ms):  # not so when this is a replay
+            self._move_head(tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
+        return stamp
+
+    # ---- Within an atom ----
+
+    def _now_ms(self) -> int:
+        if not self._open:
+            raise StoreUnavailable("The store is closed.")
+        return self._clock.now_ms()
+
+    def _session(self, tenant: str, session_id: str) -> SessionState:
+        return self._sessions.get((tenant, session_id), NEVER_USED)
+
+    def _readable(self, tenant: str, response_id: str, now_ms: int) -> _Node | None:
+        node = self._nodes.get((tenant, response_id))
+        return node if node and not node.deleted and not _is_expired(node, now_ms) else None
+
+    def _require(self, tenant: str, response_id: str, now_ms: int) -> _Node:
+        node = self._readable(tenant, response_id, now_ms)
+        if node is None:
+            raise ResponseNotFound.of(response_id)
+        return node
+
+    def _head(self, tenant: str, state: SessionState, now_ms: int) -> _Node | None:
+        """What a turn in the session continues: its head, deleted or not, until its time is over."""
+        node = self._nodes.get((tenant, state.head_id)) if state.head_id else None
+        return node if node and not _is_expired(node, now_ms) else None
+
+    def _previous(self, tenant: str, request: TurnRequest, now_ms: int) -> _Node | None:
+        if request.previous_response_id is None:
+            return None
+        node = self._readable(tenant, request.previous_response_id, now_ms)
+        if node is None:
+            raise PreviousResponseNotFound.of(request.previous_response_id)
+        return node
+
+    def _put(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> Stamp:
+        """`head_id` may be continued although it was deleted: the head of the session that this turn holds."""
+        node = self._readable(tenant, write.record.id, now_ms)
+        existing = node.record if node else None
+        if existing is not None and admission.is_replay(existing, write):
+            return admission.stamp_of(existing)
+        fence = write.precondition.fence
+        if fence is not None:
+            leases.require(self._session(tenant, fence.session_id), fence, now_ms)
+        admission.require_admission(existing, write)
+        if node is None:
+            return self._insert(tenant, write, now_ms, head_id=head_id)
+        node.record = admission.stamped(existing, write, depth=0, now_ms=now_ms)
+        return admission.stamp_of(node.record)
+
+    def _insert(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> Stamp:
+        parent = self._parent(tenant, write.record, now_ms, head_id=head_id)
+        key = (tenant, write.record.id)
+        if key in self._nodes:
+            self._reclaim(self._nodes[key], now_ms)
+        if key in self._nodes:
+            raise AlreadyExists.of(write.record.id)
+        depth = parent.record.depth + 1 if parent else 0
+        record = admission.stamped(None, write, depth=depth, now_ms=now_ms)
+        node = self._nodes[key] = _Node(key, record, parent)
+        if parent is not None:
+            parent.children[key] = node
+        return admission.stamp_of(record)
+
+    def _parent(self, tenant: str, record: Record, now_ms: int, *, head_id: str | None) -> _Node | None:
+        if record.parent_id is None:
+            return None
+        node = self._nodes.get((tenant, record.parent_id))
+        may_be_deleted = record.parent_id == head_id
+        if node is None or _is_expired(node, now_ms) or (node.deleted and not may_be_deleted):
+            raise ResponseNotFound.of(record.parent_id)
+        return node
+
+    def _move_head(self, tenant: str, session_id: str, state: SessionState, head_id: str, now_ms: int) -> None:
+        self._sessions[tenant, session_id] = replace(state, head_id=head_id)
+        self._heads[tenant, head_id] += 1
+        if state.head_id is None:
+            return
+        former = (tenant, state.head_id)
+        self._heads[former] -= 1
+        if former in self._nodes:
+            self._reclaim(self._nodes[former], now_ms)
+
+    def _reclaim(self, node: _Node | None, now_ms: int) -> None:
+        """Lets go of the node and its subtree if nothing in it is kept; then the same for its parent."""
+        while node is not None:
+            subtree = list(_subtree(node))
+            if any(self._is_kept(each, now_ms) for each in subtree):
+                return
+            for each in subtree:
+                del self._nodes[each.key]
+            if node.parent is not None:
+                del node.parent.children[node.key]
+            node = node.parent
+
+    def _is_kept(self, node: _Node, now_ms: int) -> bool:
+        return not _is_expired(node, now_ms) and (not node.deleted or self._heads[node.key] > 0)
+
+
+def _is_expired(node: _Node, now_ms: int) -> bool:
+    return admission.is_expired(node.record.expires_at_ms, now_ms)
+
+
+def _subtree(node: _Node) -> Iterator[_Node]:
+    """The node and everything below it."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting.extend(each.children.values())
+
+
+def _chain(node: _Node, bounds: ChainBounds) -> list[Record]:
+    """The node's record and those above it, root first."""
+    bounds.require_depth(node.record.depth + 1)
+    chain = []
+    step: _Node | None = node
+    while step is not None:
+        chain.append(step.record)
+        step = step.parent
+    chain.reverse()
+    return chain
+
+
+def _history(node: _Node | None, request: TurnRequest) -> History:
+    if node is None:
+        return History()
+    bounds = ChainBounds(node.record.id, request.max_depth, request.max_bytes)
+    chain = _chain(node, bounds)
+    items = join_arrays(part for each in chain for part in (each.input_items, each.output_items))
+    bounds.require_bytes(len(items))
+    return History(items=items, depth=len(chain), head_id=node.record.id)

@@ -1,0 +1,191 @@
+"""The atoms of `base.Backend` as functions of a connection and the time.
+
+Those that write run inside a transaction of the writer, so what they read still holds when they write; each that only
+reads is one statement, and sees one moment.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+from antiphon_core.errors import AlreadyExists, PreviousResponseNotFound, ResponseNotFound
+from antiphon_core.ports.store import (
+    Fence,
+    History,
+    Lease,
+    Precondition,
+    Record,
+    Session,
+    Stamp,
+    TurnRequest,
+    TurnStart,
+)
+from antiphon_store.backends import admission, leases
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.bounds import ChainBounds
+from antiphon_store.backends.sqlite import lineage, nodes, sessions
+from antiphon_store.backends.sqlite.places import depth_of
+
+_Connection = sqlite3.Connection
+
+# ---- Records ----
+
+
+def put(
+    connection: _Connection, tenant: str, write: Write, now_ms: int, *, session_head_id: str | None = None
+) -> Stamp:
+    """`session_head_id` may be continued although it was deleted: the head of the session that the turn holds."""
+    existing = nodes.read(connection, tenant, write.record.id, now_ms)
+    if existing is not None and admission.is_replay(existing, write):
+        return admission.stamp_of(existing)
+    _require_fence(connection, tenant, write.precondition.fence, now_ms)
+    admission.require_admission(existing, write)
+    if existing is None:
+        return _insert(connection, tenant, write, now_ms, session_head_id=session_head_id)
+    record = admission.stamped(existing, write, depth=existing.depth, now_ms=now_ms)
+    nodes.overwrite(connection, tenant, record)
+    return admission.stamp_of(record)
+
+
+def fetch(connection: _Connection, tenant: str, response_id: str, now_ms: int) -> Record:
+    record = nodes.read(connection, tenant, response_id, now_ms)
+    if record is None:
+        raise ResponseNotFound.of(response_id)
+    return record
+
+
+def remove(connection: _Connection, tenant: str, response_id: str, condition: Precondition, now_ms: int) -> None:
+    record = fetch(connection, tenant, response_id, now_ms)
+    _require_fence(connection, tenant, condition.fence, now_ms)
+    admission.require_precondition(record, condition)
+    node = nodes.find(connection, tenant, response_id)
+    if node is not None:
+        nodes.mark_deleted(connection, node.place)
+        lineage.reclaim(connection, node.place, now_ms)
+
+
+def ancestry(connection: _Connection, tenant: str, bounds: ChainBounds, now_ms: int) -> list[Record]:
+    records = lineage.read_chain(connection, tenant, bounds, now_ms)
+    if not records:
+        raise ResponseNotFound.of(bounds.response_id)
+    return records
+
+
+# ---- Sessions ----
+
+
+def acquire_lease(
+    connection: _Connection, tenant: str, session_id: str, *, holder: str, ttl_ms: int, now_ms: int
+) -> Lease:
+    state = sessions.read(connection, tenant, session_id)
+    state = leases.acquire(state, session_id, holder=holder, ttl_ms=ttl_ms, now_ms=now_ms)
+    sessions.write(connection, tenant, session_id, state)
+    return leases.granted(state, session_id)
+
+
+def renew_lease(connection: _Connection, tenant: str, fence: Fence, *, ttl_ms: int, now_ms: int) -> Lease:
+    state = sessions.read(connection, tenant, fence.session_id)
+    state = leases.renew(state, fence, ttl_ms=ttl_ms, now_ms=now_ms)
+    sessions.write(connection, tenant, fence.session_id, state)
+    return leases.granted(state, fence.session_id)
+
+
+def release_lease(connection: _Connection, tenant: str, fence: Fence, now_ms: int) -> bool:
+    state = sessions.read(connection, tenant, fence.session_id)
+    if not leases.holds(state, fence, now_ms):
+        return False
+    sessions.write(connection, tenant, fence.session_id, leases.released(state))
+    return True
+
+
+def describe_session(connection: _Connection, tenant: str, session_id: str, now_ms: int) -> Session:
+    state = sessions.read_current(connection, tenant, session_id, now_ms)
+    return Session(
+        id=session_id,
+        head_id=state.head_id,
+        last_fence=state.last_fence,
+        lease=leases.lease_of(state, session_id, now_ms),
+    )
+
+
+# ---- Turns ----
+
+
+def begin_after(connection: _Connection, tenant: str, request: TurnRequest, now_ms: int) -> TurnStart:
+    """A turn that continues a response, or nothing. Reads only."""
+    if request.previous_response_id is None:
+        return TurnStart(History())
+    bounds = ChainBounds(request.previous_response_id, request.max_depth, request.max_bytes)
+    history = lineage.read_history(connection, tenant, bounds, now_ms)
+    if history is None:
+        raise PreviousResponseNotFound.of(request.previous_response_id)
+    return TurnStart(history)
+
+
+def begin_in_session(
+    connection: _Connection, tenant: str, session_id: str, request: TurnRequest, now_ms: int
+) -> TurnStart:
+    """A turn under the lease of its session, which continues the head, deleted or not, until its time is over."""
+    lease = acquire_lease(
+        connection, tenant, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms, now_ms=now_ms
+    )
+    head_id = sessions.read(connection, tenant, session_id).head_id
+    if head_id is None:
+        return TurnStart(History(), lease)
+    bounds = ChainBounds(head_id, request.max_depth, request.max_bytes)
+    history = lineage.read_history(connection, tenant, bounds, now_ms, deleted_too=True)
+    return TurnStart(history or History(), lease)
+
+
+def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence | None, now_ms: int) -> Stamp:
+    if fence is None:
+        return put(connection, tenant, write, now_ms)
+    state = sessions.read(connection, tenant, fence.session_id)
+    fenced = replace(write, precondition=replace(write.precondition, fence=fence))
+    stamp = put(connection, tenant, fenced, now_ms, session_head_id=state.head_id)
+    if leases.holds(state, fence, now_ms):  # not so when this is a replay
+        moved = replace(leases.released(state), head_id=write.record.id)
+        sessions.write(connection, tenant, fence.session_id, moved)
+        _let_go_of_head(connection, tenant, state.head_id, now_ms)
+    return stamp
+
+
+# ---- Parts ----
+
+
+def _require_fence(connection: _Connection, tenant: str, fence: Fence | None, now_ms: int) -> None:
+    if fence is not None:
+        leases.require(sessions.read(connection, tenant, fence.session_id), fence, now_ms)
+
+
+def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, *, session_head_id: str | None) -> Stamp:
+    parent = _parent_place(connection, tenant, write.record.parent_id, now_ms, session_head_id=session_head_id)
+    former = nodes.find(connection, tenant, write.record.id)
+    if former is not None:
+        lineage.reclaim(connection, former.place, now_ms)
+        if nodes.find(connection, tenant, write.record.id) is not None:
+            raise AlreadyExists.of(write.record.id)
+    place = lineage.new_place(connection, parent)
+    record = admission.stamped(None, write, depth=depth_of(place), now_ms=now_ms)
+    nodes.insert(connection, tenant, place, record)
+    return admission.stamp_of(record)
+
+
+def _parent_place(
+    connection: _Connection, tenant: str, parent_id: str | None, now_ms: int, *, session_head_id: str | None
+) -> int | None:
+    if parent_id is None:
+        return None
+    parent = nodes.find(connection, tenant, parent_id)
+    may_be_deleted = parent_id == session_head_id
+    if parent is None or parent.is_expired(now_ms) or (parent.deleted and not may_be_deleted):
+        raise ResponseNotFound.of(parent_id)
+    return parent.place
+
+
+def _let_go_of_head(connection: _Connection, tenant: str, head_id: str | None, now_ms: int) -> None:
+    """The former head of a session: nothing keeps it any more if it was deleted."""
+    head = nodes.find(connection, tenant, head_id) if head_id else None
+    if head is not None and not head.is_readable(now_ms):
+        lineage.reclaim(connection, head.place, now_ms)

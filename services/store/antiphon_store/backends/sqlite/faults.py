@@ -1,0 +1,33 @@
+"""SQLite's own errors end here: each is logged and becomes one of ours."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+
+from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+# Primary result codes that pass, or that an operator can make pass.
+_UNAVAILABLE = {
+    sqlite3.SQLITE_BUSY: "another process is writing to it",
+    sqlite3.SQLITE_LOCKED: "another process is writing to it",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+    sqlite3.SQLITE_CANTOPEN: "its file cannot be opened",
+    sqlite3.SQLITE_READONLY: "its file is read-only",
+    sqlite3.SQLITE_PERM: "its file may not be used",
+    sqlite3.SQLITE_NOTADB: "its file is not an SQLite database",
+    sqlite3.SQLITE_CORRUPT: "its file is damaged",
+}
+
+
+def translate(error: sqlite3.Error) -> AntiphonError:
+    """What a caller gets instead of `error`, which is logged."""
+    log.error("sqlite: %s (%s)", error, getattr(error, "sqlite_errorname", "no code"), exc_info=error)
+    code = getattr(error, "sqlite_errorcode", None)
+    reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
+    if reason is not None:
+        return StoreUnavailable(f"The store cannot be used: {reason}.")
+    return InternalError("The store failed. Its log says why.")

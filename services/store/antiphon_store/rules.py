@@ -1,0 +1,186 @@
+"""What callers may ask, wherever they stand: ids, sizes, counts, times. Pure checks that raise InvalidRequest or
+TooLarge with the field's name.
+
+The service applies them to every call. The client applies those that need no knowledge of the store before it sends, so
+that a value which the wire cannot carry (a negative count, an empty id) is refused in the same words here and there.
+Only `check_content` looks into JSON, and only the service calls it; `tight` follows it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.ids import is_response_id, is_session_id, tree_tag
+from antiphon_core.jsons import kind, parse_array, parse_object
+from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
+
+INT64_MAX = 2**63 - 1
+TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years: longer ones are meant as "for ever", and sums stay in 64 bits
+
+_TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
+
+
+def check_tenant(tenant: str) -> None:
+    if not _TENANT.fullmatch(tenant):
+        raise InvalidRequest("A tenant is 1 to 128 printable ASCII characters without spaces.", field="tenant")
+
+
+def check_response_id(response_id: str, field: str) -> None:
+    if not is_response_id(response_id):
+        raise InvalidRequest(f"'{field}' must be 'resp_' followed by 48 lower-case hexadecimal digits.", field=field)
+
+
+def check_session_id(session_id: str, field: str) -> None:
+    if not is_session_id(session_id):
+        raise InvalidRequest(f"'{field}' must be 1 to 128 letters, digits, underscores and hyphens.", field=field)
+
+
+def check_range(value: int, low: int, high: int, field: str) -> None:
+    if not low <= value <= high:
+        raise InvalidRequest(f"'{field}' must be from {low} to {high}, but is {value}.", field=field)
+
+
+def check_ttl(ttl_ms: int | None) -> None:
+    if ttl_ms is not None:
+        check_range(ttl_ms, 1, TTL_MS_MAX, "ttl_ms")
+
+
+def check_page_limit(limit: int) -> None:
+    check_range(limit, 1, limits.PAGE_ITEMS_MAX, "limit")
+
+
+def check_after(after: str | None) -> None:
+    if after is not None and not _utf8_length(after):
+        raise InvalidRequest("'after' must be the id of an item.", field="after")
+
+
+def check_chain_bounds(max_depth: int, max_bytes: int) -> None:
+    check_range(max_depth, 1, limits.CHAIN_DEPTH_MAX, "max_depth")
+    check_range(max_bytes, 1, limits.CHAIN_BYTES_MAX, "max_bytes")
+
+
+def check_holder(holder: str) -> None:
+    if not 1 <= _utf8_length(holder) <= limits.HOLDER_BYTES_MAX:
+        raise InvalidRequest(f"'holder' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.", field="holder")
+
+
+def check_lease_ttl(ttl_ms: int, field: str = "ttl_ms") -> None:
+    check_range(ttl_ms, limits.LEASE_TTL_MS_MIN, limits.LEASE_TTL_MS_MAX, field)
+
+
+def check_wait(wait_ms: int) -> None:
+    check_range(wait_ms, 0, limits.LEASE_WAIT_MS_MAX, "wait_ms")
+
+
+def check_fence(fence: Fence, field: str = "fence") -> None:
+    check_session_id(fence.session_id, f"{field}.session_id")
+    check_range(fence.token, 1, INT64_MAX, f"{field}.token")
+
+
+def check_precondition(condition: Precondition) -> None:
+    if condition.version is not None:
+        check_range(condition.version, 0, INT64_MAX, "precondition.version")
+    if condition.fence is not None:
+        check_fence(condition.fence, "precondition.fence")
+
+
+def check_record(record: Record) -> None:
+    """Ids, their kinship and the size."""
+    check_response_id(record.id, "record.id")
+    if record.parent_id is not None:
+        check_response_id(record.parent_id, "record.parent_id")
+        _check_kinship(record.id, record.parent_id, "record.parent_id")
+        if record.parent_id == record.id:
+            raise InvalidRequest("A response cannot continue itself.", field="record.parent_id")
+    if record.session_id is not None:
+        check_session_id(record.session_id, "record.session_id")
+        _check_kinship(record.id, record.session_id, "record.session_id")
+    size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
+    if size_bytes > limits.RECORD_BYTES_MAX:
+        raise TooLarge(
+            f"The response is {size_bytes} bytes long; at most {limits.RECORD_BYTES_MAX} are stored.", field="record"
+        )
+
+
+def check_content(record: Record) -> None:
+    """That the JSON is what it says it is, so that it can be joined without ever being parsed again."""
+    body = parse_object(record.body, field="record.body")
+    if "output" in body:
+        raise InvalidRequest(
+            "'record.body' must not have the member 'output': it belongs in 'record.output_items'.",
+            field="record.body",
+        )
+    _check_items(record.input_items, "record.input_items")
+    _check_items(record.output_items, "record.output_items")
+
+
+def tight(record: Record) -> Record:
+    """The record with no white space at the ends of its item arrays, where history joins them."""
+    input_items, output_items = _tight(record.input_items), _tight(record.output_items)
+    if input_items is record.input_items and output_items is record.output_items:
+        return record
+    return replace(record, input_items=input_items, output_items=output_items)
+
+
+def check_turn_request(request: TurnRequest) -> None:
+    if request.previous_response_id is not None and request.session_id is not None:
+        raise InvalidRequest(
+            "'previous_response_id' and 'session_id' exclude each other.",
+            field="previous_response_id",
+            code="mutually_exclusive_parameters",
+        )
+    if request.previous_response_id is not None:
+        check_response_id(request.previous_response_id, "previous_response_id")
+    if request.session_id is not None:
+        check_session_id(request.session_id, "session_id")
+        check_holder(request.holder)
+        check_lease_ttl(request.lease_ttl_ms, "lease_ttl_ms")
+        check_wait(request.wait_ms)
+    check_chain_bounds(request.max_depth, request.max_bytes)
+
+
+def check_turn_commit(commit: TurnCommit) -> None:
+    check_record(commit.record)
+    check_ttl(commit.ttl_ms)
+    if commit.fence is not None:
+        check_fence(commit.fence)
+        if commit.fence.session_id != commit.record.session_id:
+            raise InvalidRequest(
+                "A turn is committed under the fence of the session that its record names.",
+                field="fence.session_id",
+            )
+
+
+def _check_kinship(response_id: str, relative: str, field: str) -> None:
+    """Responses that continue one another, and the conversation they were made in, share their tree tag."""
+    tag = tree_tag(relative)
+    if tag is not None and tag != tree_tag(response_id):
+        raise InvalidRequest(f"'{field}' belongs to another tree than 'record.id': their tags differ.", field=field)
+
+
+def _check_items(items: bytes, field: str) -> None:
+    for index, item in enumerate(parse_array(items, field=field)):
+        if not isinstance(item, dict):
+            path = f"{field}[{index}]"
+            raise InvalidRequest(f"'{path}' must be a JSON object, but is {kind(item)}.", field=path)
+        if not isinstance(item.get("id"), str):
+            path = f"{field}[{index}].id"
+            raise InvalidRequest(f"'{path}' must be a string.", field=path)
+
+
+def _tight(array: bytes) -> bytes:
+    ends = array[:1] + array[-1:]
+    if ends == b"[]" and not array[1:2].isspace() and not array[-2:-1].isspace():
+        return array
+    return b"[" + array.strip()[1:-1].strip() + b"]"
+
+
+def _utf8_length(text: str) -> int:
+    """Bytes that the text takes; 0 for what is no Unicode text (lone surrogates)."""
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        return 0

@@ -1,0 +1,185 @@
+"""The store as its callers see it, over any backend.
+
+It owns the rules that a user can name: what ids, counts and times may be (`rules`), how long a response lives when
+nobody says, how long a call waits for a session. It must never read something and then write by what it read: what has
+to be indivisible is one atom of the backend. It holds no data, so any number of services may share an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core import items, limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ports.store import (
+    NO_PRECONDITION,
+    Fence,
+    ItemPage,
+    Lease,
+    Order,
+    Precondition,
+    Record,
+    Session,
+    Stamp,
+    TurnCommit,
+    TurnRequest,
+    TurnStart,
+)
+from antiphon_store import rules
+from antiphon_store.backends.base import Backend, Write
+from antiphon_store.settings import StoreSettings
+from antiphon_store.waiting import SessionQueue
+
+
+class StoreService:
+    """Implements `antiphon_core.ports.store.ResponseStore`. The backend is opened and closed by whoever made it."""
+
+    def __init__(self, backend: Backend, settings: StoreSettings | None = None) -> None:
+        self._backend = backend
+        self._settings = settings or StoreSettings()
+        self._queue = SessionQueue(poll_s=self._settings.lease_poll_ms / 1000)
+
+    async def ready(self) -> None:
+        await self._backend.ready()
+
+    # ---- Records ----
+
+    async def put(
+        self,
+        tenant: str,
+        record: Record,
+        *,
+        precondition: Precondition = NO_PRECONDITION,
+        ttl_ms: int | None = None,
+    ) -> Stamp:
+        rules.check_tenant(tenant)
+        rules.check_record(record)
+        rules.check_precondition(precondition)
+        lifetime_ms = self._lifetime_ms(ttl_ms)
+        rules.check_content(record)
+        return await self._backend.put(tenant, Write(rules.tight(record), precondition, lifetime_ms))
+
+    async def get(self, tenant: str, response_id: str) -> Record:
+        rules.check_tenant(tenant)
+        rules.check_response_id(response_id, "id")
+        return await self._backend.fetch(tenant, response_id)
+
+    async def delete(self, tenant: str, response_id: str, *, precondition: Precondition = NO_PRECONDITION) -> None:
+        rules.check_tenant(tenant)
+        rules.check_response_id(response_id, "id")
+        rules.check_precondition(precondition)
+        await self._backend.remove(tenant, response_id, precondition)
+
+    async def list_items(
+        self,
+        tenant: str,
+        response_id: str,
+        *,
+        after: str | None = None,
+        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        order: Order = Order.DESCENDING,
+    ) -> ItemPage:
+        rules.check_tenant(tenant)
+        rules.check_response_id(response_id, "response_id")
+        rules.check_page_limit(limit)
+        rules.check_after(after)
+        record = await self._backend.fetch(tenant, response_id)
+        page = items.page(record.input_items, after=after, limit=limit, order=order)
+        if page is None:
+            raise InvalidRequest(f"'after' names no input item of '{response_id}'.", field="after")
+        return page
+
+    # ---- Lineage ----
+
+    async def chain(
+        self,
+        tenant: str,
+        response_id: str,
+        *,
+        max_depth: int = limits.CHAIN_DEPTH_MAX,
+        max_bytes: int = limits.CHAIN_BYTES_MAX,
+    ) -> Sequence[Record]:
+        rules.check_tenant(tenant)
+        rules.check_response_id(response_id, "id")
+        rules.check_chain_bounds(max_depth, max_bytes)
+        return await self._backend.ancestry(tenant, response_id, max_depth=max_depth, max_bytes=max_bytes)
+
+    # ---- Sessions ----
+
+    async def acquire_session(
+        self,
+        tenant: str,
+        session_id: str,
+        *,
+        holder: str,
+        ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
+        wait_ms: int = 0,
+    ) -> Lease:
+        rules.check_tenant(tenant)
+        rules.check_session_id(session_id, "session_id")
+        rules.check_holder(holder)
+        rules.check_lease_ttl(ttl_ms)
+        rules.check_wait(wait_ms)
+        return await self._queue.until_free(
+            (tenant, session_id),
+            lambda: self._backend.acquire_lease(tenant, session_id, holder=holder, ttl_ms=ttl_ms),
+            wait_ms=wait_ms,
+        )
+
+    async def renew_session(self, tenant: str, fence: Fence, *, ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT) -> Lease:
+        rules.check_tenant(tenant)
+        rules.check_fence(fence)
+        rules.check_lease_ttl(ttl_ms)
+        return await self._backend.renew_lease(tenant, fence, ttl_ms=ttl_ms)
+
+    async def release_session(self, tenant: str, fence: Fence) -> bool:
+        rules.check_tenant(tenant)
+        rules.check_fence(fence)
+        released = await self._backend.release_lease(tenant, fence)
+        self._queue.wake((tenant, fence.session_id))
+        return released
+
+    async def describe_session(self, tenant: str, session_id: str) -> Session:
+        rules.check_tenant(tenant)
+        rules.check_session_id(session_id, "session_id")
+        return await self._backend.describe_session(tenant, session_id)
+
+    # ---- Turns ----
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        rules.check_tenant(tenant)
+        rules.check_turn_request(request)
+        if request.session_id is None:
+            return await self._backend.begin_turn(tenant, request)
+        return await self._queue.until_free(
+            (tenant, request.session_id),
+            lambda: self._backend.begin_turn(tenant, request),
+            wait_ms=request.wait_ms,
+        )
+
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        rules.check_tenant(tenant)
+        rules.check_turn_commit(commit)
+        lifetime_ms = self._lifetime_ms(commit.ttl_ms)
+        rules.check_content(commit.record)
+        write = Write(rules.tight(commit.record), ttl_ms=lifetime_ms)
+        stamp = await self._backend.commit_turn(tenant, write, commit.fence)
+        if commit.fence is not None:
+            self._queue.wake((tenant, commit.fence.session_id))
+        return stamp
+
+    async def abort_turn(self, tenant: str, fence: Fence | None) -> None:
+        rules.check_tenant(tenant)
+        if fence is not None:
+            await self.release_session(tenant, fence)
+
+    def _lifetime_ms(self, ttl_ms: int | None) -> int | None:
+        """The lifetime of a record: what its writer asked for, within the policy."""
+        rules.check_ttl(ttl_ms)
+        most_s = self._settings.max_ttl_s
+        if ttl_ms is None:
+            default_s = self._settings.default_ttl_s
+            return None if default_s is None else default_s * 1000
+        if most_s is not None:
+            rules.check_range(ttl_ms, 1, most_s * 1000, "ttl_ms")
+        return ttl_ms

@@ -1,0 +1,178 @@
+"""Turns: history and lease in one step, record and head and release in another."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    ChainTooLong,
+    InvalidRequest,
+    ResponseNotFound,
+    SessionLocked,
+    StaleFence,
+)
+from antiphon_core.ports.store import History, Record, TurnCommit, TurnRequest, TurnStart
+from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.subject import Subject, content, draft, new_session_id, turn_in
+
+TTL_MS = 500
+
+
+class TurnSuite:
+    async def begin(self, subject: Subject, request: TurnRequest) -> TurnStart:
+        return await subject.store.begin_turn(subject.tenant, request)
+
+    async def test_a_turn_may_begin_from_nothing(self, subject: Subject) -> None:
+        assert await self.begin(subject, TurnRequest()) == TurnStart(History(b"[]", 0, None), None)
+
+    async def test_a_turn_continues_a_response_without_a_lease(self, subject: Subject) -> None:
+        line = await subject.put_line(3)
+        for _ in range(2):
+            start = await self.begin(subject, TurnRequest(previous_response_id=line[2].id))
+            assert start == TurnStart(History(joined(line), 3, line[2].id), None)
+
+    async def test_a_commit_without_a_session_is_a_put(self, subject: Subject) -> None:
+        (root,) = await subject.put_line(1)
+        child = draft(root)
+        stamp = await subject.store.commit_turn(subject.tenant, TurnCommit(child, ttl_ms=TTL_MS))
+        assert (stamp.version, stamp.depth) == (1, 1)
+        assert stamp.expires_at_ms == stamp.created_at_ms + TTL_MS
+        assert content(await subject.get(child)) == content(child)
+        assert await subject.store.commit_turn(subject.tenant, TurnCommit(child)) == stamp
+        with pytest.raises(AlreadyExists):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(replace(child, body=b"{}")))
+        orphan = draft(draft())
+        with pytest.raises(ResponseNotFound):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(orphan))
+
+    async def test_a_session_remembers_its_turns(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        line: list[Record] = []
+        for number in range(4):
+            history, lease = await subject.begin_in(session_id)
+            assert lease.fence.token == number + 1
+            assert history == History(joined(line), number, line[-1].id if line else None)
+            line.append(draft(line[-1] if line else None, session_id=session_id))
+            await subject.store.commit_turn(subject.tenant, TurnCommit(line[-1], lease.fence))
+            session = await subject.store.describe_session(subject.tenant, session_id)
+            assert (session.head_id, session.last_fence, session.lease) == (line[-1].id, number + 1, None)
+
+    async def test_a_session_with_a_turn_is_locked(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        with pytest.raises(SessionLocked):
+            await subject.peer.begin_turn(subject.tenant, turn_in(session_id, holder="holder-b"))
+        _history, again = await subject.begin_in(session_id)
+        assert again.fence == lease.fence
+
+    async def test_a_second_turn_waits_for_the_first(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        waiting = asyncio.create_task(self.begin(subject, turn_in(session_id, holder="holder-b", wait_ms=20_000)))
+        await asyncio.sleep(0.02)
+        assert not waiting.done()
+        record = draft(session_id=session_id)
+        await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        second = await asyncio.wait_for(waiting, 5)
+        assert second.history.head_id == record.id
+
+    async def test_an_aborted_turn_leaves_nothing(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        for _ in range(2):
+            await subject.store.abort_turn(subject.tenant, lease.fence)
+        await subject.store.abort_turn(subject.tenant, None)
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.head_id, session.last_fence, session.lease) == (None, 1, None)
+        record = draft(session_id=session_id)
+        with pytest.raises(StaleFence):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+
+    async def test_a_commit_can_be_repeated(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        commit = TurnCommit(draft(session_id=session_id), lease.fence)
+        stamp = await subject.store.commit_turn(subject.tenant, commit)
+        await subject.elapse(5)
+        assert await subject.peer.commit_turn(subject.tenant, commit) == stamp
+
+    async def test_a_late_repetition_does_not_disturb_the_next_turn(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        commit = TurnCommit(draft(session_id=session_id), lease.fence)
+        stamp = await subject.store.commit_turn(subject.tenant, commit)
+        second = await subject.commit_in(session_id, commit.record)
+        running = await self.begin(subject, turn_in(session_id, holder="holder-b"))
+        assert await subject.store.commit_turn(subject.tenant, commit) == stamp
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.head_id, session.lease) == (second.id, running.lease)
+
+    async def test_a_record_that_was_put_before_still_ends_its_turn(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        record = draft(session_id=session_id)
+        await subject.put(record)
+        await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.head_id, session.lease) == (record.id, None)
+
+    async def test_a_holder_that_came_too_late_writes_nothing(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id, lease_ttl_ms=TTL_MS)
+        await subject.elapse(TTL_MS)
+        late = draft(session_id=session_id)
+        with pytest.raises(StaleFence):  # expired, though nobody took over
+            await subject.store.commit_turn(subject.tenant, TurnCommit(late, lease.fence))
+        successor = await subject.commit_in(session_id)
+        with pytest.raises(StaleFence):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(late, lease.fence))
+        with pytest.raises(ResponseNotFound):
+            await subject.get(late)
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert session.head_id == successor.id
+
+    async def test_a_refused_commit_keeps_lease_and_head(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        head = await subject.commit_in(session_id)
+        _history, lease = await subject.begin_in(session_id)
+        orphan = draft(draft(), session_id=session_id)
+        with pytest.raises(ResponseNotFound):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(orphan, lease.fence))
+        taken = replace(head, body=b"{}")
+        with pytest.raises(AlreadyExists):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(taken, lease.fence))
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.head_id, session.lease) == (head.id, lease)
+
+    async def test_a_history_that_is_too_long_takes_no_lease(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        first = await subject.commit_in(session_id)
+        await subject.commit_in(session_id, first)
+        for max_depth, max_bytes in ((1, 10_000), (9, 10)):
+            with pytest.raises(ChainTooLong):
+                await self.begin(subject, turn_in(session_id, max_depth=max_depth, max_bytes=max_bytes))
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.last_fence, session.lease) == (2, None)
+
+    async def test_two_children_of_one_response_need_no_lock(self, subject: Subject) -> None:
+        line = await subject.put_line(2)
+        children = [draft(line[-1]) for _ in range(8)]
+        stamps = await asyncio.gather(
+            *(subject.store.commit_turn(subject.tenant, TurnCommit(child)) for child in children)
+        )
+        assert {stamp.depth for stamp in stamps} == {2}
+        for child in children:
+            assert await subject.begin_after(child) == joined([*line, child])
+
+    async def test_a_response_and_a_session_exclude_each_other(self, subject: Subject) -> None:
+        (root,) = await subject.put_line(1)
+        request = TurnRequest(previous_response_id=root.id, session_id=new_session_id(), holder="a")
+        with pytest.raises(InvalidRequest) as caught:
+            await self.begin(subject, request)
+        assert caught.value.code == "mutually_exclusive_parameters"

@@ -1,0 +1,1 @@
+"""Backends around backends: one concern each, with the same interface, stacked where the store is composed."""

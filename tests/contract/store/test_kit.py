@@ -1,0 +1,137 @@
+"""The kit notices: each store here breaks one promise, and the suite that stands for it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session, Stamp, TurnRequest, TurnStart
+from antiphon_store import testing
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.testing import Subject
+from tests.contract.store.conftest import SETTINGS, elapse
+
+
+class ForgetsTheFence(MemoryBackend):
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        return await super().commit_turn(tenant, write, None)
+
+
+class KeepsTheLease(MemoryBackend):
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        before = dict(self._sessions)
+        stamp = await super().commit_turn(tenant, write, fence)
+        self._sessions.update(before)
+        return stamp
+
+
+class ReusesTokens(MemoryBackend):
+    async def release_lease(self, tenant: str, fence: Fence) -> bool:
+        released = await super().release_lease(tenant, fence)
+        state = self._sessions.get((tenant, fence.session_id))
+        if released and state:
+            self._sessions[tenant, fence.session_id] = replace(state, last_fence=state.last_fence - 1)
+        return released
+
+
+class NeverExpires(MemoryBackend):
+    async def put(self, tenant: str, write: Write) -> Stamp:
+        return await super().put(tenant, replace(write, ttl_ms=None))
+
+
+class CutsChains(MemoryBackend):
+    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
+        chain = await super().ancestry(tenant, response_id, max_depth=1000, max_bytes=2**30)
+        return chain[-max_depth:]
+
+
+class TakesTheLeaseForNothing(MemoryBackend):
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        if request.session_id is not None:
+            await self.acquire_lease(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
+        return await super().begin_turn(tenant, request)
+
+
+class MixesTenants(MemoryBackend):
+    async def fetch(self, tenant: str, response_id: str) -> Record:
+        for owner, _ in list(self._nodes):
+            node = self._nodes.get((owner, response_id))
+            if node:
+                return node.record
+        return await super().fetch(tenant, response_id)
+
+
+class DeletesDescendants(MemoryBackend):
+    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+        children = list(self._nodes[tenant, response_id].children) if (tenant, response_id) in self._nodes else []
+        for _, child in children:
+            await self.remove(tenant, child, Precondition())
+        await super().remove(tenant, response_id, precondition)
+
+
+class ReadsThenWrites(MemoryBackend):
+    async def put(self, tenant: str, write: Write) -> Stamp:
+        existing = self._nodes.get((tenant, write.record.id))
+        await asyncio.sleep(0)
+        if existing is None:
+            self._nodes.pop((tenant, write.record.id), None)
+        return await super().put(tenant, write)
+
+
+class ForgetsTheHolder(MemoryBackend):
+    async def describe_session(self, tenant: str, session_id: str) -> Session:
+        return replace(await super().describe_session(tenant, session_id), lease=None)
+
+
+class LeaksClosing(MemoryBackend):
+    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
+        if not self._open:
+            await self.open()
+        return await super().acquire_lease(tenant, session_id, holder=holder, ttl_ms=ttl_ms)
+
+
+Check = Callable[[Subject], Awaitable[None]]
+
+NOTICED: list[tuple[type[MemoryBackend], Check]] = [
+    (ForgetsTheFence, testing.TurnSuite().test_a_holder_that_came_too_late_writes_nothing),
+    (KeepsTheLease, testing.TurnSuite().test_a_session_remembers_its_turns),
+    (ReusesTokens, testing.LeaseSuite().test_tokens_grow_over_release_and_expiry),
+    (NeverExpires, testing.RetentionSuite().test_a_lifetime_ends_on_time),
+    (CutsChains, testing.LineageSuite().test_too_many_responses_are_refused),
+    (TakesTheLeaseForNothing, testing.TurnSuite().test_a_history_that_is_too_long_takes_no_lease),
+    (MixesTenants, testing.TenancySuite().test_another_tenants_response_does_not_exist),
+    (DeletesDescendants, testing.RemovalSuite().test_descendants_of_a_deleted_response_keep_working),
+    (ReadsThenWrites, testing.RaceSuite().test_one_of_two_different_writers_makes_the_record),
+    (ForgetsTheHolder, testing.LeaseSuite().test_the_first_lease_has_the_first_token),
+]
+
+
+@pytest.mark.parametrize(("broken", "check"), NOTICED, ids=lambda value: getattr(value, "__name__", ""))
+async def test_a_broken_promise_is_noticed(clock: ManualClock, broken: type[MemoryBackend], check: Check) -> None:
+    await check(await subject_on(MemoryBackend(clock), clock))
+    with pytest.raises((Exception, pytest.fail.Exception)):
+        await check(await subject_on(broken(clock), clock))
+
+
+async def subject_on(backend: MemoryBackend, clock: ManualClock) -> Subject:
+    await backend.open()
+    store = StoreService(backend, SETTINGS)
+    return Subject(store=store, peer=store, elapse=elapse(clock))
+
+
+async def test_use_after_close_is_noticed(clock: ManualClock) -> None:
+    for backend, noticed in ((MemoryBackend(clock), False), (LeaksClosing(clock), True)):
+        await backend.open()
+        check = testing.LifecycleSuite().test_after_it_was_closed_it_is_unavailable
+        try:
+            await check(backend, "acquire_lease")
+        except pytest.fail.Exception:
+            assert noticed
+        else:
+            assert not noticed
