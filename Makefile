@@ -26,7 +26,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json
-	npm ci --silent --ignore-scripts
+	npm install --silent --ignore-scripts --no-save
 	@touch $@
 
 run: install     ## start everything on this machine, with a real Triton and a small model

@@ -25,22 +25,23 @@ _TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC met
 
 def check_tenant(tenant: str) -> None:
     if not _TENANT.fullmatch(tenant):
-        raise InvalidRequest("A tenant is 1 to 128 printable ASCII characters without spaces.", field="tenant")
+        raise _invalid("tenant", "A tenant is 1 to 128 printable ASCII characters without spaces.")
 
 
 def check_response_id(response_id: str, field: str) -> None:
     if not is_response_id(response_id):
-        raise InvalidRequest(f"'{field}' must be 'resp_' followed by 48 lower-case hexadecimal digits.", field=field)
+        raise _invalid(field, f"'{field}' must be 'resp_' followed by 48 lower-case hexadecimal digits.")
 
 
 def check_session_id(session_id: str, field: str) -> None:
     if not is_session_id(session_id):
-        raise InvalidRequest(f"'{field}' must be 1 to 128 letters, digits, underscores and hyphens.", field=field)
+        raise _invalid(field, f"'{field}' must be 1 to 128 letters, digits, underscores and hyphens.")
 
 
 def check_range(value: int, low: int, high: int, field: str) -> None:
     if not low <= value <= high:
-        raise InvalidRequest(f"'{field}' must be from {low} to {high}, but is {value}.", field=field)
+        code = "integer_below_min_value" if value < low else "integer_above_max_value"
+        raise InvalidRequest(f"'{field}' must be from {low} to {high}, but is {value}.", field=field, code=code)
 
 
 def check_ttl(ttl_ms: int | None) -> None:
@@ -54,7 +55,7 @@ def check_page_limit(limit: int) -> None:
 
 def check_after(after: str | None) -> None:
     if after is not None and not _utf8_length(after):
-        raise InvalidRequest("'after' must be the id of an item.", field="after")
+        raise _invalid("after", "'after' must be the id of an item.")
 
 
 def check_chain_bounds(max_depth: int, max_bytes: int) -> None:
@@ -64,7 +65,7 @@ def check_chain_bounds(max_depth: int, max_bytes: int) -> None:
 
 def check_holder(holder: str) -> None:
     if not 1 <= _utf8_length(holder) <= limits.HOLDER_BYTES_MAX:
-        raise InvalidRequest(f"'holder' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.", field="holder")
+        raise _invalid("holder", f"'holder' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.")
 
 
 def check_lease_ttl(ttl_ms: int, field: str = "ttl_ms") -> None:
@@ -94,7 +95,7 @@ def check_record(record: Record) -> None:
         check_response_id(record.parent_id, "record.parent_id")
         _check_kinship(record.id, record.parent_id, "record.parent_id")
         if record.parent_id == record.id:
-            raise InvalidRequest("A response cannot continue itself.", field="record.parent_id")
+            raise _invalid("record.parent_id", "A response cannot continue itself.")
     if record.session_id is not None:
         check_session_id(record.session_id, "record.session_id")
         _check_kinship(record.id, record.session_id, "record.session_id")
@@ -109,9 +110,8 @@ def check_content(record: Record) -> None:
     """That the JSON is what it says it is, so that it can be joined without ever being parsed again."""
     body = parse_object(record.body, field="record.body")
     if "output" in body:
-        raise InvalidRequest(
-            "'record.body' must not have the member 'output': it belongs in 'record.output_items'.",
-            field="record.body",
+        raise _invalid(
+            "record.body", "'record.body' must not have the member 'output': it belongs in 'record.output_items'."
         )
     _check_items(record.input_items, "record.input_items")
     _check_items(record.output_items, "record.output_items")
@@ -148,9 +148,8 @@ def check_turn_commit(commit: TurnCommit) -> None:
     if commit.fence is not None:
         check_fence(commit.fence)
         if commit.fence.session_id != commit.record.session_id:
-            raise InvalidRequest(
-                "A turn is committed under the fence of the session that its record names.",
-                field="fence.session_id",
+            raise _invalid(
+                "fence.session_id", "A turn is committed under the fence of the session that its record names."
             )
 
 
@@ -158,17 +157,17 @@ def _check_kinship(response_id: str, relative: str, field: str) -> None:
     """Responses that continue one another, and the conversation they were made in, share their tree tag."""
     tag = tree_tag(relative)
     if tag is not None and tag != tree_tag(response_id):
-        raise InvalidRequest(f"'{field}' belongs to another tree than 'record.id': their tags differ.", field=field)
+        raise _invalid(field, f"'{field}' belongs to another tree than 'record.id': their tags differ.")
 
 
 def _check_items(items: bytes, field: str) -> None:
     for index, item in enumerate(parse_array(items, field=field)):
         if not isinstance(item, dict):
             path = f"{field}[{index}]"
-            raise InvalidRequest(f"'{path}' must be a JSON object, but is {kind(item)}.", field=path)
+            raise _invalid(path, f"'{path}' must be a JSON object, but is {kind(item)}.", code="invalid_type")
         if not isinstance(item.get("id"), str):
             path = f"{field}[{index}].id"
-            raise InvalidRequest(f"'{path}' must be a string.", field=path)
+            raise _invalid(path, f"'{path}' must be a string.", code="invalid_type")
 
 
 def _tight(array: bytes) -> bytes:
@@ -184,3 +183,7 @@ def _utf8_length(text: str) -> int:
         return len(text.encode())
     except UnicodeEncodeError:
         return 0
+
+
+def _invalid(field: str, message: str, *, code: str = "invalid_value") -> InvalidRequest:
+    return InvalidRequest(message, field=field, code=code)

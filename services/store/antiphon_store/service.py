@@ -86,7 +86,9 @@ class StoreService:
         record = await self._backend.fetch(tenant, response_id)
         page = items.page(record.input_items, after=after, limit=limit, order=order)
         if page is None:
-            raise InvalidRequest(f"'after' names no input item of '{response_id}'.", field="after")
+            raise InvalidRequest(
+                f"'after' names no input item of '{response_id}'.", field="after", code="invalid_value"
+            )
         return page
 
     # ---- Lineage ----

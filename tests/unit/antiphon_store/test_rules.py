@@ -16,9 +16,10 @@ from antiphon_store.testing.subject import draft
 def test_a_range_includes_both_ends() -> None:
     for value in (1, 5):
         rules.check_range(value, 1, 5, "n")
-    for value in (0, 6):
-        with pytest.raises(InvalidRequest, match="'n' must be from 1 to 5, but is"):
+    for value, code in ((0, "integer_below_min_value"), (6, "integer_above_max_value")):
+        with pytest.raises(InvalidRequest, match="'n' must be from 1 to 5, but is") as caught:
             rules.check_range(value, 1, 5, "n")
+        assert caught.value.code == code
 
 
 @pytest.mark.parametrize("tenant", ["default", "a", "team/blue-7", "!~", "x" * 128])
@@ -64,8 +65,9 @@ def test_a_commit_is_fenced_by_its_own_session() -> None:
 
 def test_items_need_ids() -> None:
     rules.check_content(draft(input_items=b'[{"id":"a"},{"id":""}]'))
-    with pytest.raises(InvalidRequest, match=r"input_items\[1\].id"):
+    with pytest.raises(InvalidRequest, match=r"input_items\[1\].id") as caught:
         rules.check_content(draft(input_items=b'[{"id":"a"},{}]'))
+    assert caught.value.code == "invalid_type"
 
 
 @pytest.mark.parametrize(

@@ -225,16 +225,17 @@ class MemoryBackend:
             return
         former = (tenant, state.head_id)
         self._heads[former] -= 1
+        if not self._heads[former]:
+            del self._heads[former]
         if former in self._nodes:
             self._reclaim(self._nodes[former], now_ms)
 
     def _reclaim(self, node: _Node | None, now_ms: int) -> None:
         """Lets go of the node and its subtree if nothing in it is kept; then the same for its parent."""
         while node is not None:
-            subtree = list(_subtree(node))
-            if any(self._is_kept(each, now_ms) for each in subtree):
+            if any(self._is_kept(each, now_ms) for each in _subtree(node)):
                 return
-            for each in subtree:
+            for each in _subtree(node):
                 del self._nodes[each.key]
             if node.parent is not None:
                 del node.parent.children[node.key]

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.errors import AlreadyExists, InvalidRequest, ResponseNotFound
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.store import Order, Precondition, Record, Status
+from antiphon_core.ports.store import Order, Precondition, Record, Status, TurnCommit
 from antiphon_store.testing.subject import Subject, content, draft
 
 
@@ -32,6 +32,7 @@ class RecordSuite:
         read = await subject.get(record)
         assert (read.input_items, read.output_items) == (b"[" + inside + b"]", b"[]")
         assert await subject.put(record) == stamp
+        assert await subject.store.commit_turn(subject.tenant, TurnCommit(record)) == stamp
 
     async def test_what_one_client_was_told_is_written_another_reads(self, subject: Subject) -> None:
         for _ in range(20):

@@ -61,4 +61,4 @@ async def test_a_deleted_head_goes_when_the_session_moves_on(backend: MemoryBack
         assert len(backend._nodes) == 1
         await backend.remove("t", record.id, NO_PRECONDITION)
         assert len(backend._nodes) == 1
-    assert +backend._heads == {("t", record.id): 1}
+    assert backend._heads == {("t", record.id): 1}

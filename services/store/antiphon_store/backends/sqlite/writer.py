@@ -96,13 +96,13 @@ class Writer:
             self._connection.execute("BEGIN IMMEDIATE")
             outcomes = [self._attempt(job.atom) for job in batch]
             self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on: others wait for it
             self._roll_back()
-            return [_Outcome(error=translate(error)) for _ in batch]
+            return [_failure(error) for _ in batch]
         return outcomes
 
     def _attempt(self, atom: Atom[Any]) -> _Outcome:
-        """Runs one atom in a savepoint. Raises sqlite3.Error when the whole transaction is lost."""
+        """Runs one atom in a savepoint. Raises when the whole transaction is lost."""
         self._connection.execute("SAVEPOINT atom")
         try:
             outcome = _Outcome(value=atom(self._connection))
@@ -110,7 +110,7 @@ class Writer:
             if not self._connection.in_transaction:  # SQLite gave it up by itself, as it does when the disk is full
                 raise
             self._connection.execute("ROLLBACK TO atom")
-            outcome = _Outcome(error=translate(error) if isinstance(error, sqlite3.Error) else error)
+            outcome = _failure(error)
         self._connection.execute("RELEASE atom")
         return outcome
 
@@ -123,6 +123,10 @@ class Writer:
         """Wakes the event loop once for the whole batch."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             self._loop.call_soon_threadsafe(_resolve, batch, outcomes)
+
+
+def _failure(error: Exception) -> _Outcome:
+    return _Outcome(error=translate(error) if isinstance(error, sqlite3.Error) else error)
 
 
 def _resolve(batch: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:

@@ -114,6 +114,16 @@ async def test_an_atom_with_a_bug_fails_alone(writer: Writer) -> None:
     assert isinstance(failure, InternalError)
 
 
+async def test_an_atom_that_loses_the_transaction_fails_the_batch(writer: Writer) -> None:
+    def lose(connection: sqlite3.Connection) -> int:
+        connection.execute("ROLLBACK")
+        raise RuntimeError("lost")
+
+    outcomes = await together(writer, insert, lose, insert)
+    assert [type(outcome) for outcome in outcomes] == [RuntimeError] * 3
+    assert await writer.run(insert) == 1
+
+
 async def test_nobody_is_answered_before_the_commit(
     writer: Writer, watched: Watched, connection: sqlite3.Connection
 ) -> None:
