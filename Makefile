@@ -68,7 +68,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	@rm uv.lock
 
 bench: $(VENV)/.installed-dev   ## run the benchmarks: ratios against a baseline of the same run
-	for script in tests/bench/*_bench.py; do $(BIN)/python $$script || exit 1; done
+	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

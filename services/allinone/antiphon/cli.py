@@ -6,14 +6,14 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
 from antiphon import banner, settings, up
 from antiphon.local.errors import LocalModelError
 from antiphon.settings import SECTIONS, Settings
-from antiphon.targets import GROUPS, TARGETS, Process, build
+from antiphon.targets import GROUPS, TARGETS, Process, build, expand
 from antiphon_core import config, lifecycle, logs
 
 Flags = dict[str, str]
@@ -90,15 +90,16 @@ def _up(options: argparse.Namespace, flags: Flags) -> int:
     )
     flags["--translator-profiles"] = str(plan.profiles)
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config, preset=up.preset(plan))
-    _prepare(loaded)
+    _prepare(loaded, SECTIONS)
     asyncio.run(up.run(plan, loaded))
     return 0
 
 
 def _serve(options: argparse.Namespace, flags: Flags) -> int:
+    names = expand(options.target.split(","))
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
-    _prepare(loaded)
-    asyncio.run(_run_targets(options.target.split(","), loaded))
+    _prepare(loaded, names)  # a target's section has its name
+    asyncio.run(_run_targets(names, loaded))
     return 0
 
 
@@ -115,7 +116,7 @@ def _config(options: argparse.Namespace, flags: Flags) -> int:
     for setting in config.declared(SECTIONS):
         value = getattr(getattr(loaded, setting.section), setting.field.name)
         print(f"{setting.section}.{setting.field.name} = {value!r}")
-    _print_warnings(loaded)
+    _print_warnings(loaded, SECTIONS)
     return 0
 
 
@@ -124,11 +125,11 @@ def _version(_options: argparse.Namespace, _flags: Flags) -> int:
     return 0
 
 
-def _prepare(loaded: Settings) -> None:
+def _prepare(loaded: Settings, sections: Iterable[str]) -> None:
     logs.configure(loaded.log)
-    _print_warnings(loaded)
+    _print_warnings(loaded, sections)
 
 
-def _print_warnings(loaded: Settings) -> None:
-    for message, explanation in loaded.warnings():
+def _print_warnings(loaded: Settings, sections: Iterable[str]) -> None:
+    for message, explanation in loaded.warnings(sections):
         print(f"warning: {message}\n         {explanation}", file=sys.stderr)

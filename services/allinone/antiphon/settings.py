@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ class Settings:
     store: StoreSettings
     log: LogSettings
 
-    def warnings(self) -> Iterator[tuple[str, str]]:
-        """(message, explanation) for what is legal and unwise."""
-        for name in SECTIONS:
+    def warnings(self, sections: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
+        """(message, explanation) for what is legal and unwise in the sections that matter."""
+        for name in sections:
             warn = getattr(getattr(self, name), "warnings", None)
             if warn is not None:
                 yield from warn()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon.settings import Settings
-from antiphon.targets import Process, StorePart, build, expand
+from antiphon.settings import SECTIONS, Settings
+from antiphon.targets import TARGETS, Process, StorePart, build, expand
 from antiphon_core.config import SettingsError
 from antiphon_core.logs import LogSettings
 from antiphon_edge.settings import EdgeSettings
@@ -74,3 +74,8 @@ async def test_warnings_of_all_sections_are_collected() -> None:
     messages = " ".join(message for message, _ in open_door.warnings())
     assert "not authenticated" in messages
     assert "memory only" in messages
+    assert [message for message, _ in open_door.warnings(["translator"])] == []
+
+
+def test_every_target_has_a_section_of_its_name() -> None:
+    assert set(TARGETS) <= set(SECTIONS)
