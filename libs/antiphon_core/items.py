@@ -6,7 +6,7 @@ present, message content a list of parts. Members that are not known here are ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from antiphon_core.ids import Ids, new_item_id
@@ -41,11 +41,6 @@ def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPa
         last_id=chosen[-1]["id"] if chosen else None,
         has_more=start + limit < len(entries),
     )
-
-
-def text_of(content: Iterable[Object]) -> str:
-    """The text of a message's parts, one line break between two parts; a refusal counts as text."""
-    return "\n".join(part.get("text") or part.get("refusal") or "" for part in content)
 
 
 def _normalise(item: Object, ids: Ids) -> Object:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.ids import SequentialIds
-from antiphon_core.items import normalise_input, page, text_of
+from antiphon_core.items import normalise_input, page
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import Order
 
@@ -63,6 +63,3 @@ def test_pages(after: str | None, limit: int, order: Order, ids: list[str], has_
 def test_a_page_after_a_stranger_is_none() -> None:
     assert page(ITEMS, after="msg_9", limit=2, order=Order.ASCENDING) is None
 
-
-def test_text_of_joins_parts_with_line_breaks() -> None:
-    assert text_of([{"type": "input_text", "text": "a"}, {"type": "refusal", "refusal": "no"}]) == "a\nno"
