@@ -1,0 +1,115 @@
+"""What a streamed token costs on its way through the whole gateway, and what the first one waits for.
+
+One process runs edge, translator and store in memory; the engine plays ids from a script, the client is another
+process. The baseline is a bare aiohttp handler that writes the same frames one by one. Figures are processor time of
+the serving process, so a busy machine changes them little.
+
+    python -m tests.bench.relay_bench
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+
+from aiohttp import web
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import dumps
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_translator.engines.scripted import ScriptedEngine
+from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.served_models import END_ID, model, tokenizer
+
+TOKENS = 2_000
+RUNS = 7
+FRAME = b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":" word"}\n\n'
+
+
+class FastEngine(ScriptedEngine):
+    """As many ids as fit into a story, `together` at a time, with a turn of the event loop between two batches."""
+
+    def __init__(self, together: int) -> None:
+        super().__init__([])
+        words = tokenizer().encode("Once upon a time there was a small town by the sea. ")
+        self._ids = (words * (TOKENS // len(words) + 1))[:TOKENS]
+        self._together = together
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        for start in range(0, TOKENS, self._together):
+            await asyncio.sleep(0)
+            yield [EngineChunk((token,)) for token in self._ids[start : start + self._together]]
+        yield [EngineChunk((END_ID,))]
+
+
+async def read_all(url: str, body: bytes) -> None:
+    """One streamed request from another process, its answer thrown away."""
+    client = await asyncio.create_subprocess_exec("curl", "-sN", "-o", "/dev/null", "-d", body, url)
+    assert await client.wait() == 0
+
+
+async def cost_us(url: str, body: bytes) -> float:
+    """Processor time of this process for one token of a stream, in microseconds: the best of some runs."""
+    costs = []
+    for _ in range(RUNS):
+        started = time.process_time()
+        await read_all(url, body)
+        costs.append((time.process_time() - started) / TOKENS * 1e6)
+    return min(costs)
+
+
+async def bare() -> float:
+    async def stream(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        for _ in range(TOKENS):
+            await asyncio.sleep(0)
+            await answer.write(FRAME)
+        return answer
+
+    app = web.Application()
+    app.router.add_post("/", stream)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    cost = await cost_us(f"http://127.0.0.1:{port}/", b"{}")
+    await runner.cleanup()
+    return cost
+
+
+async def gateway(together: int) -> float:
+    backend = MemoryBackend()
+    await backend.open()
+    translator = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+    translator.add(model(), FastEngine(together))
+    store = StoreService(backend)
+    edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=SystemClock(), ids=RandomIds())
+    await edge.start()
+    body = dumps({"model": "m", "input": "Tell me a story.", "stream": True})
+    cost = await cost_us(f"{edge.url}/v1/responses", body)
+    await edge.stop()
+    await translator.close()
+    await backend.close()
+    return cost
+
+
+async def main() -> None:
+    baseline = await bare()
+    print(f"\nProcessor time per streamed token, {TOKENS} tokens, best of {RUNS}")
+    print(f"  aiohttp writing ready frames         {baseline:6.1f} us   1.0 x")
+    for together in (1, 4, 16):
+        cost = await gateway(together)
+        print(f"  whole gateway, {together:2} ids at a time      {cost:6.1f} us  {cost / baseline:4.1f} x")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
