@@ -54,12 +54,13 @@ def from_text(text: str, *, model: str) -> AntiphonError:
 
 
 @contextmanager
-def translated(model: str) -> Iterator[None]:
-    """Turns what grpc.aio raises into our errors; lets the cancellation of the current task pass."""
+def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
+    """Turns what grpc.aio raises into our errors, its own words logged at `level`; lets the cancellation of the current
+    task pass."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        raise _from_rpc(error, model=model) from error
+        raise _from_rpc(error, model=model, level=level) from error
     except (grpc.aio.UsageError, asyncio.InvalidStateError) as error:  # the channel, or the RPC, is closed already
         raise EngineUnavailable(f"The connection to the Triton server of model '{model}' is closed.") from error
     except asyncio.CancelledError as error:
@@ -69,8 +70,8 @@ def translated(model: str) -> Iterator[None]:
         raise EngineUnavailable(f"The connection to the Triton server of model '{model}' was closed.") from error
 
 
-def _from_rpc(error: grpc.aio.AioRpcError, *, model: str) -> AntiphonError:
+def _from_rpc(error: grpc.aio.AioRpcError, *, model: str, level: int) -> AntiphonError:
     """The error that a failed RPC stands for."""
-    log.warning("model '%s': RPC to Triton failed: %s %s", model, error.code(), error.details())
+    log.log(level, "model '%s': RPC to Triton failed: %s %s", model, error.code(), error.details())
     kind, what = _BY_CODE.get(error.code(), (EngineFault, "reported an error"))
     return kind(f"The Triton server of model '{model}' {what}.")

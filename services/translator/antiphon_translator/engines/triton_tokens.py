@@ -20,6 +20,7 @@ delay. When nobody takes batches the queue fills up, the reader stops reading an
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
@@ -142,7 +143,8 @@ class TritonTokensEngine:
         return self._model
 
     async def _ask(self, method: str, message: Any) -> Any:
-        with triton_errors.translated(self._profile.name):
+        # A probe that fails is an answer: a server may be starting.
+        with triton_errors.translated(self._profile.name, level=logging.INFO):
             return await getattr(self._connected(), method)(message, timeout=self._profile.probe_timeout_s)
 
     def _connected(self) -> Any:
