@@ -44,11 +44,9 @@ async def test_hanging_up_stops_the_model_within_one_token(tmp_path: Path, strea
                 received = await (_hang_up_streaming(http) if stream else _hang_up_waiting(http))
                 line = await triton.logged("cancelled after", timeout_s=2 * DELAY_MS / 1000 + 1)
     generated = int(line.partition("cancelled after ")[2].split()[0])
+    assert generated <= received + 1
     if stream:
-        # The first ids that the scripted model sends are markup that makes no text: they come with the first delta.
-        assert received <= generated <= received + 4
-    else:
-        assert generated <= received + 1
+        assert generated >= received
 
 
 async def _hang_up_streaming(http: Http) -> int:
