@@ -1,5 +1,19 @@
-"""`python -m antiphon`."""
+"""The `antiphon` command, also as `python -m antiphon`."""
 
-from antiphon.cli import main
+from __future__ import annotations
 
-raise SystemExit(main())
+import sys
+
+
+def main() -> int:
+    """Runs the command line; says what to install where only the store's client was installed."""
+    try:
+        from antiphon.cli import main as run
+    except ModuleNotFoundError as error:
+        print(f"antiphon: the package '{error.name}' is missing: pip install 'antiphon[all]'", file=sys.stderr)
+        return 2
+    return run()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

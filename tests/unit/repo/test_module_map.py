@@ -23,7 +23,6 @@ ELSEWHERE = {
     "antiphon_store/backends/base.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon/local/errors.py": ("tests/unit/antiphon/local", "one class without behaviour"),
-    "antiphon/__main__.py": ("tests/unit/antiphon/test_cli.py", "two lines that call the command line"),
 }
 # test module -> what it tests, which is no module of a package
 FOREIGN = {
