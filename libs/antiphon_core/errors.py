@@ -7,12 +7,16 @@
     ├── NotFound
     │   ├── ResponseNotFound
     │   ├── ItemNotFound
+    │   ├── LogNotFound
+    │   ├── JobNotFound
     │   └── ModelNotFound
     ├── Conflict                       the state is not what the write expected; nothing was written
     │   ├── AlreadyExists
     │   ├── VersionMismatch
     │   ├── StatusMismatch
     │   ├── StaleFence
+    │   ├── PositionMismatch
+    │   ├── LogClosed
     │   └── SessionLocked
     ├── LimitExceeded
     │   ├── ChainTooLong
@@ -98,6 +102,18 @@ class ItemNotFound(NotFound):
         return cls(f"Item with id '{item_id}' not found.", id=item_id)
 
 
+class LogNotFound(NotFound):
+    @classmethod
+    def of(cls, response_id: str) -> Self:
+        return cls(f"There are no events of response '{response_id}'.", id=response_id)
+
+
+class JobNotFound(NotFound):
+    @classmethod
+    def of(cls, job_id: str) -> Self:
+        return cls(f"Job with id '{job_id}' not found.", id=job_id)
+
+
 class ModelNotFound(NotFound):
     @classmethod
     def of(cls, model: str) -> Self:
@@ -132,6 +148,19 @@ class StaleFence(Conflict):
     def of(cls, session_id: str, *, token: int) -> Self:
         message = f"Fence {token} of session '{session_id}' is stale: its lease ran out or another was granted."
         return cls(message, session_id=session_id, token=token)
+
+
+class PositionMismatch(Conflict):
+    @classmethod
+    def of(cls, response_id: str, *, expected: int, actual: int) -> Self:
+        message = f"The events of '{response_id}' go on at {actual}; at {expected} there is a gap or something else."
+        return cls(message, id=response_id, expected=expected, actual=actual)
+
+
+class LogClosed(Conflict):
+    @classmethod
+    def of(cls, response_id: str) -> Self:
+        return cls(f"The events of '{response_id}' have come to their end.", id=response_id)
 
 
 class SessionLocked(Conflict):
@@ -237,12 +266,16 @@ TABLE: tuple[Row, ...] = (
     Row(NotFound, "NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ResponseNotFound, "RESPONSE_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ItemNotFound, "ITEM_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(LogNotFound, "LOG_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(JobNotFound, "JOB_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ModelNotFound, "MODEL_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, "model_not_found"),
     Row(Conflict, "CONFLICT", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conflict"),
     Row(AlreadyExists, "ALREADY_EXISTS", _Code.ALREADY_EXISTS, 409, _REQUEST, "already_exists"),
     Row(VersionMismatch, "VERSION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "version_mismatch"),
     Row(StatusMismatch, "STATUS_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "status_mismatch"),
     Row(StaleFence, "STALE_FENCE", _Code.FAILED_PRECONDITION, 409, _REQUEST, "stale_fence"),
+    Row(PositionMismatch, "POSITION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "position_mismatch"),
+    Row(LogClosed, "LOG_CLOSED", _Code.FAILED_PRECONDITION, 409, _REQUEST, "log_closed"),
     Row(SessionLocked, "SESSION_LOCKED", _Code.FAILED_PRECONDITION, 400, _REQUEST, "conversation_locked"),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),

@@ -24,6 +24,19 @@ LEASE_TTL_MS_DEFAULT = 30_000
 LEASE_TTL_MS_MIN = 100
 LEASE_TTL_MS_MAX = 3_600_000
 LEASE_WAIT_MS_MAX = 60_000
+APPEND_EVENTS_MAX = 10_000
+APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response repeats the whole of it
+CHECKPOINT_ITEMS_MAX = 1_000_000  # token ids
+EVENT_PAGE_BYTES = 2**20  # how much of a log is read at once
+JOB_PAYLOAD_BYTES_MAX = 20 * 2**20  # a request with its history
+JOB_ATTEMPTS_ITEMS_DEFAULT = 3
+JOB_ATTEMPTS_ITEMS_MAX = 100
+JOB_DELAY_MS_MAX = 7 * 24 * 3_600_000
+JOB_REASON_CHARS_MAX = 1_024
+QUEUE_NAME_CHARS_MAX = 128
+CLAIM_QUEUES_ITEMS_MAX = 16
+SWEEP_ITEMS_DEFAULT = 10_000
+SWEEP_ITEMS_MAX = 100_000
 
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.

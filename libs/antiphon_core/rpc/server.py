@@ -11,11 +11,13 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NoReturn
 
 import grpc
+from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from antiphon_core.errors import AntiphonError, InternalError, Unavailable, Unimplemented
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
@@ -80,7 +82,7 @@ class RpcServer:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [*self._ready, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        reflection.enable_server_reflection(names, self._server, pool=default_google_proto_descriptor_pool)
+        reflection.enable_server_reflection(names, self._server, pool=_reflection_pool())
         bound = self._server.add_insecure_port(f"{host}:{port}")
         await self._server.start()
         await self._report_health()
@@ -106,6 +108,14 @@ class RpcServer:
             serving = await _is_ready(name, ready)
             answer = health_pb2.HealthCheckResponse
             await self._health.set(name, answer.SERVING if serving else answer.NOT_SERVING)
+
+
+@cache
+def _reflection_pool() -> DescriptorPool:
+    """The descriptors of everything that is served: ours, and those of the two services that come with gRPC."""
+    for module in (health_pb2, reflection_pb2):
+        default_google_proto_descriptor_pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+    return default_google_proto_descriptor_pool
 
 
 async def _is_ready(name: str, ready: Ready) -> bool:

@@ -62,4 +62,3 @@ def test_pages(after: str | None, limit: int, order: Order, ids: list[str], has_
 
 def test_a_page_after_a_stranger_is_none() -> None:
     assert page(ITEMS, after="msg_9", limit=2, order=Order.ASCENDING) is None
-
