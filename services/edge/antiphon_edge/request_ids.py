@@ -14,6 +14,8 @@ from antiphon_edge.http_errors import Handler
 
 access_log = logging.getLogger("antiphon_edge.access")
 
+CLIENT_CLOSED_REQUEST = 499  # nginx's word for a caller that hung up; it is only ever logged
+
 _USABLE = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _STARTED_AT: web.RequestKey[float] = web.RequestKey("started_at", float)
 _REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
@@ -28,8 +30,12 @@ def middleware(ids: Ids) -> Handler:
         request_id = given if _USABLE.fullmatch(given) else new_request_id(ids)
         request[_REQUEST_ID], request[_STARTED_AT] = request_id, time.perf_counter()
         logs.request_id.set(request_id)
-        answer = await handler(request)
-        access_log.info("%s %s %d %dms", request.method, request.path, answer.status, _elapsed_ms(request))
+        status = CLIENT_CLOSED_REQUEST
+        try:
+            answer = await handler(request)
+            status = answer.status
+        finally:
+            access_log.info("%s %s %d %dms", request.method, request.path, status, _elapsed_ms(request))
         return answer
 
     return name_request  # type: ignore[return-value]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 
@@ -36,3 +37,17 @@ async def test_one_access_line_for_each_request(edge: RunningEdge, caplog: pytes
     await edge.ask("GET", "/v1/nowhere")
     (line,) = [record.getMessage() for record in caplog.records if record.name == "antiphon_edge.access"]
     assert re.fullmatch(r"GET /v1/nowhere 404 \d+ms", line)
+
+
+async def test_a_caller_that_hangs_up_has_its_line_too(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="antiphon_edge.access")
+    edge.translator.hang = True
+    asking = asyncio.create_task(edge.create())
+    while not edge.translator.turns:
+        await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.wait_for(edge.translator.closed.wait(), 2)
+    async with asyncio.timeout(2):
+        while "499" not in caplog.text:
+            await asyncio.sleep(0.01)
+    assert "POST /v1/responses 499" in caplog.text
