@@ -7,6 +7,7 @@
     ├── NotFound
     │   ├── ResponseNotFound
     │   ├── ItemNotFound
+    │   ├── ConversationNotFound
     │   ├── LogNotFound
     │   ├── JobNotFound
     │   └── ModelNotFound
@@ -15,6 +16,7 @@
     │   ├── VersionMismatch
     │   ├── StatusMismatch
     │   ├── StaleFence
+    │   ├── IdempotencyMismatch
     │   ├── PositionMismatch
     │   ├── LogClosed
     │   └── SessionLocked
@@ -114,6 +116,12 @@ class JobNotFound(NotFound):
         return cls(f"Job with id '{job_id}' not found.", id=job_id)
 
 
+class ConversationNotFound(NotFound):
+    @classmethod
+    def of(cls, conversation_id: str) -> Self:
+        return cls(f"Conversation with id '{conversation_id}' not found.", id=conversation_id)
+
+
 class ModelNotFound(NotFound):
     @classmethod
     def of(cls, model: str) -> Self:
@@ -161,6 +169,16 @@ class LogClosed(Conflict):
     @classmethod
     def of(cls, response_id: str) -> Self:
         return cls(f"The events of '{response_id}' have come to their end.", id=response_id)
+
+
+class IdempotencyMismatch(Conflict):
+    @classmethod
+    def of(cls, idempotency_key: str) -> Self:
+        return cls(
+            f"The idempotency key '{idempotency_key}' belongs to another request. Use a new key for a new request.",
+            field="idempotency_key",
+            key=idempotency_key,
+        )
 
 
 class SessionLocked(Conflict):
@@ -268,6 +286,7 @@ TABLE: tuple[Row, ...] = (
     Row(ItemNotFound, "ITEM_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(LogNotFound, "LOG_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(JobNotFound, "JOB_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
+    Row(ConversationNotFound, "CONVERSATION_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ModelNotFound, "MODEL_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, "model_not_found"),
     Row(Conflict, "CONFLICT", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conflict"),
     Row(AlreadyExists, "ALREADY_EXISTS", _Code.ALREADY_EXISTS, 409, _REQUEST, "already_exists"),
@@ -276,6 +295,14 @@ TABLE: tuple[Row, ...] = (
     Row(StaleFence, "STALE_FENCE", _Code.FAILED_PRECONDITION, 409, _REQUEST, "stale_fence"),
     Row(PositionMismatch, "POSITION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "position_mismatch"),
     Row(LogClosed, "LOG_CLOSED", _Code.FAILED_PRECONDITION, 409, _REQUEST, "log_closed"),
+    Row(
+        IdempotencyMismatch,
+        "IDEMPOTENCY_MISMATCH",
+        _Code.FAILED_PRECONDITION,
+        409,
+        _REQUEST,
+        "idempotency_key_reused",
+    ),
     Row(SessionLocked, "SESSION_LOCKED", _Code.FAILED_PRECONDITION, 400, _REQUEST, "conversation_locked"),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),

@@ -17,6 +17,7 @@ UNIQUE_DIGITS = 32
 
 _RESPONSE_ID = re.compile(rf"resp_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_CONVERSATION_ID = re.compile(rf"conv_[0-9a-f]{{{TREE_TAG_DIGITS + UNIQUE_DIGITS}}}")
 _TAGGED_ID = re.compile(rf"(?:resp|conv)_([0-9a-f]{{{TREE_TAG_DIGITS}}})[0-9a-f]{{{UNIQUE_DIGITS}}}")
 
 
@@ -50,6 +51,11 @@ def new_response_id(ids: Ids, *, relative: str | None = None) -> str:
     return f"resp_{tag or ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
 
 
+def new_conversation_id(ids: Ids) -> str:
+    """A conversation id, in a tree of its own."""
+    return f"conv_{ids.hex(TREE_TAG_DIGITS)}{ids.hex(UNIQUE_DIGITS)}"
+
+
 def new_item_id(ids: Ids, prefix: str) -> str:
     """An item id such as `msg_` + 48 hex digits."""
     return f"{prefix}_{ids.hex(TREE_TAG_DIGITS + UNIQUE_DIGITS)}"
@@ -68,6 +74,10 @@ def tree_tag(tagged_id: str) -> str | None:
 
 def is_response_id(text: str) -> bool:
     return _RESPONSE_ID.fullmatch(text) is not None
+
+
+def is_conversation_id(text: str) -> bool:
+    return _CONVERSATION_ID.fullmatch(text) is not None
 
 
 def is_session_id(text: str) -> bool:
