@@ -1,0 +1,71 @@
+"""Records what a real Triton streams, message by message: `python -m tests.golden.engine_streams.record`.
+
+SmolLM2 answers as it does. The echoing model of the tests sends the prompt's own ids, four at a time, so that characters
+which take several tokens are among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from antiphon.local.repository import MODEL_NAME, write_model_repository
+from antiphon.local.server_venv import read_layout
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_tokens import TritonTokensEngine
+from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.profiles import ModelProfile
+from tests.support.served_models import model, turn
+from tests.support.triton import RunningTriton, ScriptedModel, server_venv, triton_repository, triton_server
+
+FOLDER = Path(__file__).parent
+ECHO = ScriptedModel("echo", "coarse", delay_ms=1, ids_per_response=4)
+SCENARIOS: dict[str, tuple[str, Object]] = {
+    "answer": ("What is the capital of France?", {"temperature": 0.0}),
+    "story": ("Tell a story about the sea, with emoji.", {"temperature": 0.7, "max_output_tokens": 160}),
+    "tired": ("Say anything at all.", {"temperature": 2.0, "max_output_tokens": 120}),
+    "cut": ("Write the numbers from one to a hundred.", {"temperature": 0.0, "max_output_tokens": 7}),
+}
+ECHOES: dict[str, tuple[str, Object]] = {
+    "scripts": ("naïve Größe 日本語で 😀👩‍👩‍👧 ⅷ ﷽ 🜁🜂🜃🜄 Ελληνικά", {"max_output_tokens": 80}),
+    "half": ("👩‍👩‍👧", {"max_output_tokens": 9}),
+}
+
+
+async def record(engine: TritonTokensEngine, text: str, parameters: dict[str, Any]) -> list[list[int]]:
+    """The ids of one generation, message by message."""
+    pipeline = TurnPipeline(
+        model(context_length=1024), turn(text, **parameters), controls=await engine.controls(), ids=SequentialIds()
+    )
+    _, request = pipeline.start()
+    async with aclosing(engine.generate(request)) as batches:
+        return [list(chunk.token_ids) async for batch in batches for chunk in batch]
+
+
+async def record_all(server: RunningTriton, triton_model: str, scenarios: dict[str, tuple[str, Object]]) -> None:
+    profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=triton_model)
+    engine = TritonTokensEngine(profile, TritonChannels())
+    for name, (text, parameters) in scenarios.items():
+        messages = await record(engine, text, parameters)
+        recording = {"text": text, "parameters": parameters, "messages": messages}
+        (FOLDER / f"{name}.json").write_bytes(dumps(recording) + b"\n")
+    await engine.close()
+
+
+async def main() -> None:
+    gguf = read_layout(server_venv()).packaged_gguf
+    with tempfile.TemporaryDirectory() as folder:
+        repository = write_model_repository(Path(folder) / "models", gguf=gguf, context_length=1024, slots=1)
+        async with triton_repository(repository) as server:
+            await record_all(server, MODEL_NAME, SCENARIOS)
+    async with triton_server(ECHO) as server:
+        await record_all(server, ECHO.name, ECHOES)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
