@@ -1,7 +1,7 @@
 """Records what a real Triton streams, message by message: `python -m tests.golden.engine_streams.record`.
 
-SmolLM2 answers as it does. The echoing model of the tests sends the prompt's own ids, four at a time, so that characters
-which take several tokens are among them.
+SmolLM2 answers as it does. The echoing model of the tests sends the prompt's own ids, four at a time, so that
+characters which take several tokens are among them.
 """
 
 from __future__ import annotations
