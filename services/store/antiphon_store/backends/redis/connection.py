@@ -1,0 +1,80 @@
+"""From an address to the servers: one master, the master that Sentinel names, or a cluster.
+
+Timeouts are bounded, and a client asks nothing twice by itself: whether a write that got no answer is asked for again,
+the caller decides. Only a cluster's client follows redirections, and asks once more after it has learnt the new layout,
+as its callers would: every write can be repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis, RedisCluster, Sentinel
+from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff, NoBackoff
+
+from antiphon_store.backends.redis.addresses import Address, Topology
+
+CALLS_MAX = 64  # at once; a server runs one script at a time, more would only wait there instead of here
+CONNECT_TIMEOUT_S = 1.0
+ANSWER_TIMEOUT_S = 3.0  # longer than an fsync on a bad day, shorter than a failover should be noticed
+SENTINEL_TIMEOUT_S = 0.3  # one that does not answer is passed over, within what `ready` may take
+CLUSTER_RETRIES = 1
+
+OPTIONS: dict[str, Any] = {
+    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+    "socket_timeout": ANSWER_TIMEOUT_S,
+    "socket_keepalive": True,
+    "max_connections": CALLS_MAX + 16,  # readiness and checks come on top
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """A client of the servers that hold the data, and of those that watch them."""
+
+    client: Redis | RedisCluster
+    sentinels: tuple[Redis, ...] = ()
+
+    async def ask_masters(self, *command: str) -> list[Any]:
+        """The answer of every master to a command without keys."""
+        if isinstance(self.client, Redis):
+            return [await self.client.execute_command(*command)]  # type: ignore[no-untyped-call]
+        await self.client.initialize()
+        return [await self.client.execute_command(*command, target_nodes=node) for node in self.client.get_primaries()]
+
+    async def ask_again_for_master(self) -> None:
+        """Under Sentinel: lets go of idle connections, so that the next call learns who the master is. One that was
+        replaced while it slept keeps its connections, and refuses on each."""
+        if self.sentinels and isinstance(self.client, Redis):
+            await self.client.connection_pool.disconnect(inuse_connections=False)
+
+    async def close(self) -> None:
+        for client in (self.client, *self.sentinels):
+            await client.aclose()
+
+
+def connect(address: Address) -> Servers:
+    """Connections are opened when they are needed."""
+    login: dict[str, Any] = {"username": address.username, "password": address.password, "ssl": address.tls}
+    if address.topology is Topology.CLUSTER:
+        retry = Retry(ExponentialBackoff(base=0.05, cap=0.5), CLUSTER_RETRIES)
+        nodes = [ClusterNode(host, port) for host, port in address.nodes]
+        return Servers(RedisCluster(startup_nodes=nodes, retry=retry, **login, **OPTIONS))
+    options = {"db": address.database, "retry": _never(), **login, **OPTIONS}
+    if address.topology is Topology.SENTINEL:
+        return _watched(address, options)
+    ((host, port),) = address.nodes
+    return Servers(Redis(host=host, port=port, **options))
+
+
+def _watched(address: Address, options: dict[str, Any]) -> Servers:
+    timeouts = {"socket_connect_timeout": SENTINEL_TIMEOUT_S, "socket_timeout": SENTINEL_TIMEOUT_S, "retry": _never()}
+    watch = Sentinel(address.nodes, sentinel_kwargs=timeouts)  # type: ignore[no-untyped-call]
+    return Servers(watch.master_for(address.service or "", **options), tuple(watch.sentinels))
+
+
+def _never() -> Retry:
+    return Retry(NoBackoff(), 0)

@@ -1,0 +1,67 @@
+"""Errors of Redis and of its client end here: each is logged and becomes one of ours."""
+
+from __future__ import annotations
+
+import logging
+
+from redis import exceptions
+
+from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+
+class TooFewCopies(exceptions.RedisError):
+    """Fewer replicas than needed have a write by the time that they were given."""
+
+
+# What a server's answer begins with, when it passes or an operator can make it pass.
+_REASONS = {
+    "LOADING": "Redis is still loading its data",
+    "READONLY": "the server is a replica",
+    "NOREPLICAS": "too few replicas follow the master",
+    "MISCONF": "Redis cannot save to its disk",
+    "OOM": "Redis is out of memory",
+    "BUSY": "Redis is busy with a script",
+    "CLUSTERDOWN": "the cluster does not cover all slots",
+    "TRYAGAIN": "the cluster is moving the data",
+    "MOVED": "the cluster is moving the data",
+    "ASK": "the cluster is moving the data",
+    "MASTERDOWN": "the link to the master is down",
+    "NOAUTH": "Redis refuses the credentials",
+    "WRONGPASS": "Redis refuses the credentials",
+    "NOPERM": "Redis refuses the credentials",
+}
+# The client's own classes, which drop the answer's first word. Before their parents.
+_CLASSES: tuple[tuple[type[Exception], str], ...] = (
+    (TooFewCopies, "a write reached too few replicas in time, and may be kept or lost"),
+    (exceptions.BusyLoadingError, _REASONS["LOADING"]),
+    (exceptions.AuthenticationError, _REASONS["NOAUTH"]),
+    (exceptions.AuthorizationError, _REASONS["NOAUTH"]),
+    (exceptions.NoPermissionError, _REASONS["NOAUTH"]),
+    (exceptions.ReadOnlyError, _REASONS["READONLY"]),
+    (exceptions.OutOfMemoryError, _REASONS["OOM"]),
+    (exceptions.ClusterError, _REASONS["CLUSTERDOWN"]),
+    (exceptions.RedisClusterException, _REASONS["CLUSTERDOWN"]),
+    (exceptions.TimeoutError, "Redis does not answer"),
+    (exceptions.ConnectionError, "Redis cannot be reached"),
+    (TimeoutError, "Redis does not answer"),
+    (OSError, "Redis cannot be reached"),
+)
+
+
+def translate(error: Exception) -> AntiphonError:
+    """What a caller gets instead of `error`, which is logged."""
+    reason = _reason(error)
+    if reason is not None:
+        log.error("redis: %s (%s)", error, type(error).__name__)  # one line: in an outage there are many
+        return StoreUnavailable(f"The store cannot be used: {reason}.")
+    log.error("redis: %s (%s)", error, type(error).__name__, exc_info=error)
+    return InternalError("The store failed. Its log says why.")
+
+
+def _reason(error: Exception) -> str | None:
+    for cls, reason in _CLASSES:
+        if isinstance(error, cls):
+            return reason
+    return _REASONS.get(str(error).partition(" ")[0].removeprefix("-"))

@@ -1,0 +1,76 @@
+"""What a server must be set to so that a durability is no empty word: facts in, a reason against it out.
+
+It is checked when the store opens, on every master, because Redis itself never says that it forgets: without an
+append-only file all is gone with the process, and a memory policy that evicts takes responses before their time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Durability
+
+VERSION_MIN = (7, 0)
+SETTINGS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy", "min-replicas-to-write")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What one master says about itself."""
+
+    version: str
+    appendonly: str
+    appendfsync: str
+    maxmemory: int
+    maxmemory_policy: str
+    min_replicas_to_write: int
+    replicas: int
+
+    @classmethod
+    def of(cls, info: Mapping[str, object], settings: Mapping[str, str]) -> ServerFacts:
+        return cls(
+            version=str(info["redis_version"]),
+            appendonly=settings["appendonly"],
+            appendfsync=settings["appendfsync"],
+            maxmemory=int(settings["maxmemory"]),
+            maxmemory_policy=settings["maxmemory-policy"],
+            min_replicas_to_write=int(settings["min-replicas-to-write"]),
+            replicas=int(str(info.get("connected_slaves", 0))),
+        )
+
+
+def require(facts: ServerFacts, durability: Durability) -> None:
+    """StoreUnavailable: what has to be changed, in words of redis.conf."""
+    reasons = list(_reasons(facts, durability))
+    if reasons:
+        raise StoreUnavailable(f"This Redis cannot keep durability '{durability}': {'; '.join(reasons)}.")
+
+
+def replicas_to_wait_for(facts: ServerFacts) -> int:
+    """How many replicas must have a write before it is acknowledged: with the master they are most of the copies, so
+    that it survives any one machine and does not need every one. More when the server itself asks for more."""
+    return max(facts.min_replicas_to_write, (facts.replicas + 1) // 2)
+
+
+def _reasons(facts: ServerFacts, durability: Durability) -> Iterator[str]:
+    if _version(facts.version) < VERSION_MIN:
+        yield f"version {facts.version} is older than {'.'.join(map(str, VERSION_MIN))}"
+    if durability is Durability.MEMORY:
+        return
+    if facts.maxmemory and facts.maxmemory_policy != "noeviction":
+        yield f"maxmemory-policy is {facts.maxmemory_policy}, and must be noeviction"
+    if durability is Durability.QUORUM:
+        if facts.min_replicas_to_write < 1:
+            yield "min-replicas-to-write must be at least 1, or a master that was cut off goes on writing"
+        if facts.replicas < facts.min_replicas_to_write:
+            yield f"{facts.replicas} replicas follow, and min-replicas-to-write is {facts.min_replicas_to_write}"
+    elif facts.appendonly != "yes":
+        yield "appendonly must be yes"
+    elif durability is Durability.DISK and facts.appendfsync != "always":
+        yield f"appendfsync is {facts.appendfsync}, and must be always ('process' is content with everysec)"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())

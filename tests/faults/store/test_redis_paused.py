@@ -1,0 +1,72 @@
+"""A Redis server that is stopped with its sockets open: readiness says so in time, and all goes on when it wakes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.redis.connection import OPTIONS
+from antiphon_store.testing.subject import draft
+from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_cluster, redis_server
+
+READY_S_MAX = 1.0
+
+
+@pytest.fixture(params=["single", "cluster"])
+def servers(request: pytest.FixtureRequest) -> Iterator[tuple[str, RedisServer]]:
+    """The URL of the whole, and one server of it."""
+    if request.param == "single":
+        with redis_server(NO_FILES) as server:
+            yield server.url, server
+        return
+    with redis_cluster(NO_FILES) as cluster:
+        yield cluster.url, cluster.masters[1]
+
+
+async def test_readiness_fails_in_time(servers: tuple[str, RedisServer]) -> None:
+    url, server = servers
+    backend = backend_at(url)
+    await backend.open()
+    await backend.ready()
+    server.pause()
+    for _ in range(2):
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            await backend.ready()
+        assert time.monotonic() - began < READY_S_MAX
+    server.resume()
+    await backend.ready()
+    await backend.close()
+
+
+async def test_a_write_that_waited_is_answered_when_the_server_wakes() -> None:
+    with redis_server(NO_FILES) as server:
+        backend = backend_at(server.url)
+        await backend.open()
+        server.pause()
+        record = draft()
+        writing = asyncio.create_task(backend.put("t", Write(record)))
+        await asyncio.sleep(0.1)
+        assert not writing.done()
+        server.resume()
+        assert (await writing).version == 1
+        await backend.close()
+
+
+async def test_a_write_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPTIONS, "socket_timeout", 0.2)
+    with redis_server(NO_FILES) as server:
+        backend = backend_at(server.url)
+        await backend.open()
+        server.pause()
+        record = draft()
+        with pytest.raises(StoreUnavailable, match="does not answer"):
+            await backend.put("t", Write(record))
+        server.resume()
+        assert (await backend.put("t", Write(record))).version == 1  # it may have happened; asking again is safe
+        await backend.close()

@@ -1,0 +1,296 @@
+"""Real Redis servers for tests, from Debian's packages, on free loopback ports in temporary folders.
+
+    backend_at(shared_redis().url)          # one server for the whole run
+
+    with redis_server() as server:          # one that a test may break
+        server.kill()
+
+Three shapes: one server, a cluster of three masters, and a master with replicas under three sentinels. Nothing here
+skips: a server that is missing is installed where that is possible, or the run fails and says what to do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from antiphon_core.clock import Clock
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.redis.addresses import parse_address
+from antiphon_store.backends.redis.backend import RedisBackend
+
+HOST = "127.0.0.1"
+PACKAGES = ("redis-server", "redis-sentinel")
+POLICY = Path("/usr/sbin/policy-rc.d")  # says whether a package may start its service
+SERVICE = "antiphon"
+SLOTS = 16384
+START_TIMEOUT_S = 20.0
+
+SAFE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
+NO_FILES = ("--appendonly", "no", "--save", "")
+
+
+@dataclass(slots=True)
+class RedisServer:
+    """One redis-server; `kill` and `start` may follow one another."""
+
+    folder: Path
+    port: int
+    options: Sequence[str] = SAFE
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"redis://{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> None:
+        """Returns when it answers: its data are loaded."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = ("--bind", HOST, "--port", str(self.port), "--dir", str(self.folder), "--logfile", "log")
+        self.launch([_program("redis-server"), *place, "--daemonize", "no", *self.options])
+        wait_until(self._answers, f"redis-server on port {self.port}")
+
+    def launch(self, command: Sequence[str]) -> None:
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        """kill -9, also when it is stopped."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    @contextmanager
+    def client(self) -> Iterator[redis.Redis]:
+        with redis.Redis(HOST, self.port, socket_timeout=5, decode_responses=True) as client:
+            yield client
+
+    def _answers(self) -> bool:
+        assert self.process is not None
+        if self.process.poll() is not None:
+            pytest.fail(f"redis-server ended at once: {(self.folder / 'log').read_text()[-500:]}")
+        with suppress(redis.RedisError), self.client() as client:
+            return bool(client.ping())
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RedisCluster:
+    masters: Sequence[RedisServer]
+
+    @property
+    def url(self) -> str:
+        return "redis+cluster://" + ",".join(f"{HOST}:{master.port}" for master in self.masters)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRedis:
+    """A master, its replicas, and the sentinels that choose another."""
+
+    servers: Sequence[RedisServer]
+    sentinels: Sequence[RedisServer]
+
+    @property
+    def url(self) -> str:
+        return "redis+sentinel://" + ",".join(f"{HOST}:{each.port}" for each in self.sentinels) + f"/{SERVICE}"
+
+    def master(self) -> RedisServer:
+        """Who is the master now, as the first sentinel sees it."""
+        with self.sentinels[0].client() as client:
+            address: Any = client.sentinel_get_master_addr_by_name(SERVICE)
+        return next(server for server in self.servers if server.port == int(address[1]))
+
+
+def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RedisBackend:
+    """A backend on these servers, not yet opened, that may live by a clock of the test's own."""
+    scheme, _, rest = url.partition("://")
+    return RedisBackend(parse_address(scheme, rest), durability=durability, clock=clock)
+
+
+@cache
+def shared_redis() -> RedisServer:
+    """The server that all tests of this run share, started for the first that asks; it keeps no files. Each test has
+    a tenant of its own."""
+    life = ExitStack()
+    atexit.register(life.close)
+    return life.enter_context(redis_server(NO_FILES))
+
+
+@cache
+def shared_cluster() -> RedisCluster:
+    """The cluster that all tests of this run share, in the same way."""
+    life = ExitStack()
+    atexit.register(life.close)
+    return life.enter_context(redis_cluster(NO_FILES))
+
+
+@contextmanager
+def redis_server(options: Sequence[str] = SAFE) -> Iterator[RedisServer]:
+    """A running server; gone at the end, data and all."""
+    with ExitStack() as stack:
+        server = RedisServer(_folder(stack), free_ports(1)[0], options)
+        stack.callback(server.kill)
+        server.start()
+        yield server
+
+
+@contextmanager
+def redis_cluster(options: Sequence[str] = SAFE) -> Iterator[RedisCluster]:
+    """Three masters that share the slots."""
+    cluster = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", *options)
+    with ExitStack() as stack:
+        folder = _folder(stack)
+        masters = []
+        for port in free_ports(3, and_above=10_000):
+            masters.append(RedisServer(folder / str(port), port, cluster))
+            stack.callback(masters[-1].kill)
+            masters[-1].start()
+        _form_cluster(masters)
+        yield RedisCluster(masters)
+
+
+@contextmanager
+def watched_redis(replicas: int = 2) -> Iterator[WatchedRedis]:
+    """A master with replicas that acknowledge within a second, under three sentinels that act after one."""
+    ports = free_ports(1 + replicas + 3)
+    guarded = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "2", "--repl-diskless-sync-delay", "0")
+    with ExitStack() as stack:
+        folder = _folder(stack)
+        servers, sentinels = [], []
+        for port in ports[: 1 + replicas]:
+            follow = ("--replicaof", HOST, str(ports[0])) if port != ports[0] else ()
+            servers.append(RedisServer(folder / str(port), port, (*NO_FILES, *guarded, *follow)))
+            stack.callback(servers[-1].kill)
+            servers[-1].start()
+        for port in ports[1 + replicas :]:
+            sentinels.append(_sentinel(folder / f"sentinel-{port}", port, master_port=ports[0]))
+            stack.callback(sentinels[-1].kill)
+        watched = WatchedRedis(servers, sentinels)
+        wait_until(lambda: _is_settled(watched, replicas), "the sentinels")
+        yield watched
+
+
+def free_ports(count: int, *, and_above: int = 0) -> list[int]:
+    """Ports that nobody listens on; with `and_above`, the ports so far above them are free as well."""
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < count:
+            port = held.enter_context(socket.create_server((HOST, 0))).getsockname()[1]
+            if not and_above:
+                found.append(port)
+            elif port + and_above < 2**16:
+                with suppress(OSError):
+                    held.enter_context(socket.create_server((HOST, port + and_above)))
+                    found.append(port)
+    return found
+
+
+def wait_until(check: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while not check():
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what} did not get ready within {START_TIMEOUT_S} s")
+        time.sleep(0.02)
+
+
+def _folder(stack: ExitStack) -> Path:
+    """A folder that goes with the stack, after the servers in it."""
+    folder = Path(tempfile.mkdtemp(prefix="redis-"))
+    stack.callback(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def _program(name: str) -> str:
+    """The path of a server's program, installed if it is missing."""
+    found = shutil.which(name) or _install(name)
+    if found is None:
+        raise RuntimeError(f"The tests need Redis: apt-get install -y --no-install-recommends {' '.join(PACKAGES)}")
+    return found
+
+
+def _install(name: str) -> str | None:
+    """Debian's packages, without starting the services that they bring."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    had_policy = POLICY.exists()
+    if not had_policy:
+        POLICY.write_text("#!/bin/sh\nexit 101\n")
+        POLICY.chmod(0o755)
+    try:
+        environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
+            subprocess.run(["apt-get", "-q", *command], check=True, env=environ, stdout=subprocess.DEVNULL)
+    finally:
+        if not had_policy:
+            POLICY.unlink()
+    return shutil.which(name)
+
+
+def _form_cluster(masters: Sequence[RedisServer]) -> None:
+    bounds = [SLOTS * number // len(masters) for number in range(len(masters) + 1)]
+    for number, master in enumerate(masters):
+        with master.client() as client:
+            client.execute_command("CLUSTER", "SET-CONFIG-EPOCH", number + 1)  # type: ignore[no-untyped-call]
+            client.execute_command("CLUSTER", "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)  # type: ignore[no-untyped-call]
+            for other in masters[:number]:
+                client.execute_command("CLUSTER", "MEET", HOST, other.port)  # type: ignore[no-untyped-call]
+    wait_until(lambda: all(_is_in_cluster(master, len(masters)) for master in masters), "the cluster")
+
+
+def _is_in_cluster(master: RedisServer, size: int) -> bool:
+    with master.client() as client:
+        answer = client.execute_command("CLUSTER", "INFO")  # type: ignore[no-untyped-call]
+    return "cluster_state:ok" in answer and f"cluster_known_nodes:{size}" in answer
+
+
+def _sentinel(folder: Path, port: int, *, master_port: int) -> RedisServer:
+    folder.mkdir(parents=True)
+    configuration = folder / "sentinel.conf"
+    configuration.write_text(
+        f"port {port}\nbind {HOST}\ndir {folder}\nlogfile log\n"
+        f"sentinel monitor {SERVICE} {HOST} {master_port} 2\n"
+        f"sentinel down-after-milliseconds {SERVICE} 1000\n"
+        f"sentinel failover-timeout {SERVICE} 5000\n"
+    )
+    sentinel = RedisServer(folder, port)
+    sentinel.launch([_program("redis-sentinel"), str(configuration)])
+    return sentinel
+
+
+def _is_settled(watched: WatchedRedis, replicas: int) -> bool:
+    """Whether every sentinel knows all others and all replicas, and the replicas follow."""
+    for sentinel in watched.sentinels:
+        with suppress(redis.RedisError), sentinel.client() as client:
+            state: Any = client.sentinel_master(SERVICE)
+            if state["num-other-sentinels"] == len(watched.sentinels) - 1 and state["num-slaves"] == replicas:
+                continue
+        return False
+    with watched.servers[0].client() as client:
+        return bool(client.info("replication")["connected_slaves"] == replicas)

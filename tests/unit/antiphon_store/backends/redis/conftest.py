@@ -1,0 +1,37 @@
+"""An opened backend on the run's shared server, and a client to look behind it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import redis
+
+from antiphon_core.clock import ManualClock
+from antiphon_store.backends.redis.backend import RedisBackend
+from tests.support.redis_servers import backend_at, shared_redis
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def backend(clock: ManualClock) -> AsyncIterator[RedisBackend]:
+    backend = backend_at(shared_redis().url, clock=clock)
+    await backend.open()
+    yield backend
+    await backend.close()
+
+
+@pytest.fixture
+def server() -> Iterator[redis.Redis]:
+    with shared_redis().client() as client:
+        yield client

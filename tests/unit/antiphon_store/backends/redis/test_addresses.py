@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_store.backends.redis.addresses import Address, Topology, parse_address
+from antiphon_store.backends.redis.keys import Partition
+
+
+def test_one_server() -> None:
+    assert parse_address("redis", "host") == Address(Topology.SINGLE, (("host", 6379),))
+    assert parse_address("redis", "host:7000/3") == Address(Topology.SINGLE, (("host", 7000),), database=3)
+    assert parse_address("rediss", "host").tls
+
+
+def test_sentinel() -> None:
+    address = parse_address("redis+sentinel", "a,b:1,c/main/2?tls=true")
+    nodes = (("a", 26379), ("b", 1), ("c", 26379))
+    assert address == Address(Topology.SENTINEL, nodes, service="main", database=2, tls=True)
+
+
+def test_cluster() -> None:
+    address = parse_address("redis+cluster", "a:1,b:2?partition=tenant")
+    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), partition=Partition.TENANT)
+
+
+def test_ipv6() -> None:
+    assert parse_address("redis+cluster", "[::1]:7000,[fe80::2]").nodes == (("::1", 7000), ("fe80::2", 6379))
+
+
+def test_credentials_are_decoded_and_not_shown() -> None:
+    address = parse_address("redis", "us%40er:pass%2Fword%3A@host")
+    assert (address.username, address.password) == ("us@er", "pass/word:")
+    assert "pass/word" not in repr(address)
+    assert parse_address("redis", ":secret@host").password == "secret"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "rest", "words"),
+    [
+        ("redis", "", "redis://HOST:PORT"),
+        ("redis", "a,b", "redis://HOST:PORT"),
+        ("redis", "a:x", "'x' is no port"),
+        ("redis", "a:70000", "no port"),
+        ("redis", "a/x", "no such database"),
+        ("redis", "a?timeout=3", "known are partition"),
+        ("redis", "a?tls=true", "known are partition"),
+        ("redis", "a?partition=", "known are partition"),
+        ("redis+sentinel", "a,b", "SERVICE"),
+        ("redis+sentinel", "a,,b/main", "HOST:PORT,HOST:PORT"),
+        ("redis+cluster", "a/1", "no such database"),
+        ("redis+cluster", "a?tls=maybe", "tls=true"),
+    ],
+)
+def test_others_are_refused_with_advice(scheme: str, rest: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        parse_address(scheme, rest)
+
+
+def test_a_refusal_does_not_show_the_password() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_address("redis", "me:secret@host:x")
+    assert "secret" not in str(caught.value)

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from redis.asyncio import Redis, RedisCluster
+
+from antiphon_store.backends.redis.addresses import parse_address
+from antiphon_store.backends.redis.connection import Servers, connect
+from tests.support.redis_servers import shared_cluster, shared_redis
+
+
+def servers_at(url: str) -> Servers:
+    scheme, _, rest = url.partition("://")
+    return connect(parse_address(scheme, rest))
+
+
+async def test_one_server() -> None:
+    servers = servers_at(f"{shared_redis().url}/1")
+    assert isinstance(servers.client, Redis)
+    assert await servers.ask_masters("PING") == [True]
+    assert servers.client.connection_pool.connection_kwargs["db"] == 1
+    await servers.close()
+
+
+async def test_every_master_of_a_cluster_is_asked() -> None:
+    servers = servers_at(shared_cluster().url)
+    assert isinstance(servers.client, RedisCluster)
+    assert await servers.ask_masters("PING") == [True] * 3
+    await servers.close()
+
+
+async def test_one_node_is_enough_to_find_a_cluster() -> None:
+    servers = servers_at(f"redis+cluster://127.0.0.1:{shared_cluster().masters[0].port}")
+    assert len(await servers.ask_masters("PING")) == 3
+    await servers.close()
+
+
+async def test_sentinels_are_clients_too() -> None:
+    servers = servers_at("redis+sentinel://a,b:1/main")
+    assert len(servers.sentinels) == 2
+    await servers.ask_again_for_master()
+    await servers.close()

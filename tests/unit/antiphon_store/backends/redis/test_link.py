@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+import redis
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.redis.addresses import parse_address
+from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.backends.redis.connection import connect
+from antiphon_store.backends.redis.link import Link
+from antiphon_store.backends.redis.scripts import DESCRIBE_SESSION, FETCH, RELEASE_LEASE
+from antiphon_store.testing.subject import draft
+from tests.support.redis_servers import NO_FILES, redis_server, shared_redis
+
+
+def link(*, replicas: int = 0) -> Link:
+    return Link(connect(parse_address("redis", shared_redis().url.removeprefix("redis://"))), replicas=replicas)
+
+
+async def test_a_server_that_forgot_the_scripts_gets_them_again(
+    backend: RedisBackend, server: redis.Redis, tenant: str
+) -> None:
+    record = draft()
+    await backend.put(tenant, Write(record))
+    server.script_flush()
+    assert (await backend.fetch(tenant, record.id)).id == record.id
+    assert server.script_exists(FETCH.sha) == [True]
+
+
+async def test_a_write_that_no_replica_has_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
+    waiting = link(replicas=1)
+    with pytest.raises(StoreUnavailable, match="may be kept or lost"):
+        await waiting.run(RELEASE_LEASE, ["antiphon:{x}:session:s"], ["", "a", "b", 1])
+    answer = await waiting.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+    assert answer == [b"ok", 0, b"", 0, b""]  # what only reads waits for nobody
+    await waiting.close()
+
+
+async def test_closing_waits_for_what_runs() -> None:
+    open_link = link()
+    call = asyncio.create_task(open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"]))
+    await asyncio.sleep(0)
+    await open_link.close()
+    assert (await call)[0] == b"ok"
+    with pytest.raises(StoreUnavailable, match="closed"):
+        open_link.require_open()
+
+
+async def test_many_calls_at_once_share_few_connections(backend: RedisBackend, tenant: str) -> None:
+    records = [draft() for _ in range(300)]
+    stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
+    assert {stamp.version for stamp in stamps} == {1}
+
+
+async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
+    with redis_server(NO_FILES) as server, server.client() as client:
+        scheme, _, rest = server.url.partition("://")
+        backend = RedisBackend(parse_address(scheme, rest))
+        client.config_set("appendonly", "yes")
+        client.config_set("appendfsync", "always")
+        await backend.open()
+        record = draft()
+        await backend.put("t", Write(record))
+        client.config_set("maxmemory", 1)
+        with pytest.raises(StoreUnavailable, match="out of memory"):
+            await backend.ready()
+        with pytest.raises(StoreUnavailable, match="out of memory"):
+            await backend.put("t", Write(draft()))
+        assert (await backend.fetch("t", record.id)).id == record.id
+        await backend.remove("t", record.id, Write(record).precondition)
+        client.config_set("maxmemory", 0)
+        await backend.ready()
+        await backend.close()
