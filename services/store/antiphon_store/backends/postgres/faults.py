@@ -1,0 +1,59 @@
+"""PostgreSQL's own errors end here: each is logged and becomes one of ours."""
+
+from __future__ import annotations
+
+import logging
+
+import psycopg
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+
+log = logging.getLogger(__name__)
+
+# SQLSTATEs, or their first two digits, of what passes or what an operator can make pass. The longer one counts.
+_UNAVAILABLE = {
+    "08": "the connection to its database was lost",
+    "25006": "its database is read-only",
+    "28": "its database refuses the user or the password",
+    "3D000": "its database does not exist",
+    "40": "too many writers were in each other's way",
+    "42501": "its database's user lacks a permission",
+    "42P01": "its tables are not there",
+    "53": "its database is out of resources",
+    "53100": "its database's disk is full",
+    "53300": "its database has too many connections",
+    "55P03": "another writer holds a lock for too long",
+    "57": "its database was told to stop",
+    "57014": "its database took too long to answer",
+    "58": "its database's system reports an error",
+    "XX001": "its database is damaged",
+    "XX002": "its database is damaged",
+}
+_CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: nothing was written, and the next try may do
+
+
+def is_conflict(error: psycopg.Error) -> bool:
+    """Whether the same transaction may be tried again at once."""
+    return error.sqlstate in _CONFLICTS
+
+
+def translate(error: psycopg.Error) -> AntiphonError:
+    """What a caller gets instead of `error`, which is logged."""
+    log.error("postgresql: %s (%s)", error, error.sqlstate or type(error).__name__, exc_info=error)
+    reason = _reason(error)
+    if reason is not None:
+        return StoreUnavailable(f"The store cannot be used: {reason}.")
+    return InternalError("The store failed. Its log says why.")
+
+
+def _reason(error: psycopg.Error) -> str | None:
+    if error.sqlstate is not None:
+        return _UNAVAILABLE.get(error.sqlstate) or _UNAVAILABLE.get(error.sqlstate[:2])
+    if isinstance(error, PoolTimeout):
+        return "no connection to its database was free in time"
+    if isinstance(error, PoolClosed):
+        return "it is closed"
+    if isinstance(error, psycopg.OperationalError):  # without a state: the server never got to answer
+        return "its database cannot be reached"
+    return None

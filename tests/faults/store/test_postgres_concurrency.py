@@ -1,0 +1,132 @@
+"""Many writers on few trees: nobody's work is lost, nobody dies of a deadlock, and the tables stay whole."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from psycopg import AsyncConnection, sql
+
+from antiphon_core.errors import AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence
+from antiphon_core.ports.store import Record, TurnCommit
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.service import StoreService
+from antiphon_store.testing.subject import draft, turn_in
+from tests.support.postgres_server import new_schema, shared_postgres
+
+TENANT = "t"
+REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
+
+# A response whose branch is not there, or that is not the first of its branch and has nobody before it; a branch
+# without responses, or that begins behind nobody.
+BROKEN = """
+SELECT 'response', place FROM node WHERE NOT EXISTS (SELECT FROM branch WHERE branch.id = place >> 24)
+    OR (place & 16777215 > coalesce((SELECT (forked_at & 16777215) + 1 FROM branch WHERE id = place >> 24), 0)
+        AND NOT EXISTS (SELECT FROM node AS before WHERE before.place = node.place - 1))
+UNION ALL
+SELECT 'branch', id FROM branch WHERE NOT EXISTS (SELECT FROM node WHERE place >> 24 = branch.id)
+    OR (forked_at IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE place = forked_at))
+"""
+
+
+@pytest.fixture
+def schema() -> str:
+    return new_schema()
+
+
+@pytest.fixture
+async def stores(schema: str) -> AsyncIterator[list[StoreService]]:
+    """Two replicas on one database."""
+    url = shared_postgres().url
+    backends = [PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
+    for backend in backends:
+        await backend.open()
+    yield [StoreService(backend) for backend in backends]
+    for backend in backends:
+        await backend.close()
+
+
+async def broken_rows(schema: str) -> list[tuple[object, ...]]:
+    connection: Connection = await AsyncConnection.connect(shared_postgres().url, autocommit=True)
+    async with connection:
+        await connection.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(schema)))
+        return await (await connection.execute(BROKEN)).fetchall()
+
+
+async def test_no_child_is_lost_and_none_is_there_twice(stores: list[StoreService], schema: str) -> None:
+    parents = [draft() for _ in range(20)]
+    for parent in parents:
+        await stores[0].put(TENANT, parent)
+    children = [draft(parent) for parent in parents for _ in range(64)]
+    random.Random(7).shuffle(children)
+    stamps = await asyncio.gather(*(stores[n % 2].put(TENANT, child) for n, child in enumerate(children)))
+    assert {stamp.depth for stamp in stamps} == {1}
+    for child in children:
+        chain = await stores[0].chain(TENANT, child.id)
+        assert [each.id for each in chain] == [child.parent_id, child.id]
+    assert await broken_rows(schema) == []
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Does things at random; what it is refused is no matter."""
+
+    store: StoreService
+    dice: random.Random
+    known: list[Record]
+
+    async def act(self, times: int) -> None:
+        for _ in range(times):
+            record = self.dice.choice(self.known)
+            deed = self.dice.choice((self.put_child, self.put_child, self.put_again, self.delete, self.take_turn))
+            with contextlib.suppress(*REFUSALS):
+                await deed(record)
+
+    async def put_child(self, parent: Record) -> None:
+        await self.store.put(TENANT, self.new(draft(parent)))
+
+    async def put_again(self, record: Record) -> None:
+        await self.store.put(TENANT, record)
+
+    async def delete(self, record: Record) -> None:
+        await self.store.delete(TENANT, record.id)
+
+    async def take_turn(self, parent: Record) -> None:
+        """In a session whose turns jump between trees."""
+        session_id, holder = f"session-{self.dice.randrange(2)}", f"holder-{self.dice.random()}"
+        start = await self.store.begin_turn(TENANT, turn_in(session_id, holder=holder, wait_ms=100))
+        assert start.lease is not None
+        child = self.new(draft(parent, session_id=session_id))
+        try:
+            await self.store.commit_turn(TENANT, TurnCommit(child, start.lease.fence))
+        finally:
+            await self.store.abort_turn(TENANT, start.lease.fence)
+
+    def new(self, record: Record) -> Record:
+        self.known.append(record)
+        return record
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_trees_stay_whole_whatever_happens_at_once(stores: list[StoreService], schema: str, seed: int) -> None:
+    known = [draft() for _ in range(3)]
+    for root in known:
+        await stores[0].put(TENANT, root)
+    actors = [Actor(stores[n % 2], random.Random(100 * seed + n), known) for n in range(12)]
+    await asyncio.gather(*(actor.act(60) for actor in actors))
+    assert await broken_rows(schema) == []
+    for record in known:
+        with contextlib.suppress(NotFound):
+            await require_whole(stores[0], record)
+
+
+async def require_whole(store: StoreService, record: Record) -> None:
+    chain = await store.chain(TENANT, record.id)
+    assert [each.depth for each in chain] == list(range(len(chain)))
+    assert [each.parent_id for each in chain[1:]] == [each.id for each in chain[:-1]]

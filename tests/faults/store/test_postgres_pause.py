@@ -1,0 +1,80 @@
+"""The server is stopped and not dead: connections stay and nobody answers. Every call ends in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from antiphon_core.errors import StaleFence, StoreUnavailable
+from antiphon_core.ports.store import TurnCommit
+from antiphon_store.backends.postgres import connections
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.service import StoreService
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from tests.support.postgres_server import PostgresServer, postgres_server
+
+TENANT = "t"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with postgres_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresBackend]:
+    monkeypatch.setattr(connections, "CANCEL_GRACE_S", 0.2)
+    backend = PostgresBackend(server.url)
+    await backend.open()
+    yield backend
+    await backend.close()
+
+
+async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: PostgresBackend) -> None:
+    await backend.ready()
+    server.pause()
+    try:
+        for _ in range(2):
+            started_s = time.monotonic()
+            with pytest.raises(StoreUnavailable, match="in time"):
+                await backend.ready()
+            assert time.monotonic() - started_s < 1
+    finally:
+        server.resume()
+    await backend.ready()
+
+
+async def test_calls_end_and_it_goes_on_afterwards(
+    server: PostgresServer, backend: PostgresBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 0.5)
+    store, record = StoreService(backend), draft()
+    await store.put(TENANT, record)
+    server.pause()
+    try:
+        started_s = time.monotonic()
+        calls = [store.get(TENANT, record.id), store.put(TENANT, draft()), store.chain(TENANT, record.id)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+        assert time.monotonic() - started_s < 1
+        await asyncio.sleep(0.3)  # the connections are dropped meanwhile
+    finally:
+        server.resume()
+    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 5)
+    assert (await store.get(TENANT, record.id)).id == record.id
+
+
+async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: PostgresBackend) -> None:
+    """The lease ends by the server's clock, whoever was stopped meanwhile."""
+    store, session_id = StoreService(backend), new_session_id()
+    start = await store.begin_turn(TENANT, turn_in(session_id, lease_ttl_ms=100))
+    assert start.lease is not None
+    server.pause()
+    await asyncio.sleep(0.15)
+    server.resume()
+    with pytest.raises(StaleFence):
+        await store.commit_turn(TENANT, TurnCommit(draft(session_id=session_id), start.lease.fence))

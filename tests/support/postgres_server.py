@@ -1,0 +1,206 @@
+"""A real PostgreSQL for tests, from Debian's packages, on a free loopback port in a temporary folder.
+
+    backend = PostgresBackend(shared_postgres().url)    # one server for the whole run
+
+    with postgres_server() as server:                   # one that a test may break
+        server.kill()
+
+Nothing here skips: a server that is missing is installed where that is possible, or the run fails and says what to do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psycopg
+
+PROGRAMS = Path("/usr/lib/postgresql")
+PACKAGE = "postgresql"
+CLUSTER_SETTINGS = Path("/etc/postgresql-common/createcluster.conf")
+USER = "postgres"  # initdb and postgres refuse to run as root
+START_TIMEOUT_S = 20.0
+
+# fsync stays on: what the tests say about durability would mean nothing without it.
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "shared_buffers": "32MB",
+    "max_connections": "200",
+    "logging_collector": "off",
+    "fsync": "on",
+}
+
+
+@dataclass(slots=True)
+class PostgresServer:
+    """One server, which a test may stop, kill and start again. Its data outlives that."""
+
+    folder: Path
+    port: int
+    settings: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/postgres"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> None:
+        options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
+        command = [str(programs() / "postgres"), "-D", str(self.data), "-p", str(self.port), *options]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, cwd="/", start_new_session=True, user=_owner(), group=_owner()
+            )
+        self._wait_until_it_answers()
+
+    def stop(self) -> None:
+        """Ends all sessions and the server, in order."""
+        self._end(signal.SIGINT)
+
+    def crash(self) -> None:
+        """As `pg_ctl stop -m immediate`: nothing is written any more, the next start has to recover."""
+        self._end(signal.SIGQUIT)
+
+    def kill(self) -> None:
+        """kill -9 of the server and of all that it started."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGKILL)
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Stops every process of the server: connections stay, nobody answers."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "postgres.log"
+
+    def _pids(self) -> list[int]:
+        """The server first, so that it cannot start others behind our back."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        return [self.pid, *map(int, children)]
+
+    def _end(self, how: signal.Signals) -> None:
+        if self.process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, how)
+            self.process.wait(START_TIMEOUT_S)
+            self.process = None
+
+    def _wait_until_it_answers(self) -> None:
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                psycopg.connect(self.url, connect_timeout=2).close()
+            except psycopg.OperationalError:
+                assert self.process is not None
+                assert self.process.poll() is None, self.log.read_text("utf-8", "replace")[-2000:]
+                assert time.monotonic() < deadline_s, self.log.read_text("utf-8", "replace")[-2000:]
+                time.sleep(0.05)
+            else:
+                return
+
+
+@contextmanager
+def postgres_server(**settings: str) -> Iterator[PostgresServer]:
+    """A running server with a database of its own; gone at the end, data and all."""
+    folder = Path(tempfile.mkdtemp(prefix="postgres-"))
+    server = PostgresServer(folder, _free_port(), SETTINGS | settings)
+    try:
+        _initialise(server)
+        server.start()
+        yield server
+    finally:
+        if server.process is not None:
+            server.resume()
+            server.crash()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def shared_postgres() -> PostgresServer:
+    """The server that all tests of this run share, started for the first that asks. Each keeps to tenants or a schema
+    of its own."""
+    life = ExitStack()
+    atexit.register(life.close)
+    return life.enter_context(postgres_server())
+
+
+def new_schema() -> str:
+    """A name for a schema that nobody has used: an empty store in a shared server."""
+    return f"store_{secrets.token_hex(6)}"
+
+
+def programs() -> Path:
+    """The folder of the newest server's programs, installed if there is none."""
+    for attempt in (_newest, _install):
+        found = attempt()
+        if found is not None:
+            return found
+    raise RuntimeError(f"The tests need a PostgreSQL server: install Debian's package '{PACKAGE}'.")
+
+
+def _newest() -> Path | None:
+    found = [path.parent for path in PROGRAMS.glob("*/bin/initdb")]
+    return max(found, key=lambda path: int(path.parent.name), default=None)
+
+
+def _install() -> Path | None:
+    """Debian's package, without the cluster that it would make and start."""
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return None
+    if not CLUSTER_SETTINGS.exists():
+        CLUSTER_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
+        CLUSTER_SETTINGS.write_text("create_main_cluster = false\n")
+    environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update"], ["install", "-y", "--no-install-recommends", PACKAGE]):
+        subprocess.run(["apt-get", "-q", *command], check=True, env=environ, stdout=subprocess.DEVNULL)
+    return _newest()
+
+
+def _initialise(server: PostgresServer) -> None:
+    owner = _owner()
+    if owner is not None:
+        shutil.chown(server.folder, owner)
+    options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]
+    command = [str(programs() / "initdb"), "-D", str(server.data), *options]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", user=owner, group=owner)
+
+
+def _owner() -> str | None:
+    """Who the server's processes and files belong to: us, unless we are root."""
+    return USER if os.geteuid() == 0 else None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

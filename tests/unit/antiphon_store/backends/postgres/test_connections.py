@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from psycopg import errors
+
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_store.backends.postgres import connections as module
+from antiphon_store.backends.postgres.connections import CONFLICT_ATTEMPTS_MAX, Connections
+from antiphon_store.backends.postgres.server import Connection, conninfo_of
+
+
+async def nothing(_connection: Connection) -> None:
+    pass
+
+
+async def answer(connection: Connection) -> int:
+    row = await (await connection.execute("SELECT 42")).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def sleep(seconds: float) -> module.Atom[object]:
+    return lambda connection: connection.execute("SELECT pg_sleep(%s)", [seconds])
+
+
+@pytest.fixture
+async def connections(url: str) -> AsyncIterator[Connections]:
+    connections = Connections(conninfo_of(url), configure=nothing)
+    await connections.open(nothing)
+    yield connections
+    await connections.close()
+
+
+async def test_atoms_run_side_by_side(connections: Connections) -> None:
+    async with asyncio.timeout(3):
+        await asyncio.gather(*(connections.run(sleep(0.2)) for _ in range(2 * module.CONNECTIONS_MAX)))
+
+
+async def test_a_conflict_is_tried_again(connections: Connections) -> None:
+    tries = []
+
+    async def loses_twice(connection: Connection) -> int:
+        tries.append(connection)
+        if len(tries) < 3:
+            raise errors.SerializationFailure
+        return await answer(connection)
+
+    assert await connections.run(loses_twice) == 42
+    assert len(tries) == 3
+
+
+async def test_a_conflict_that_stays_is_unavailable(connections: Connections) -> None:
+    tries = []
+
+    async def always_loses(_connection: Connection) -> None:
+        tries.append(1)
+        raise errors.DeadlockDetected
+
+    with pytest.raises(StoreUnavailable, match="each other's way"):
+        await connections.run(always_loses)
+    assert len(tries) == CONFLICT_ATTEMPTS_MAX
+
+
+async def test_an_error_of_the_statement_leaves_the_connection_usable(connections: Connections) -> None:
+    with pytest.raises(InternalError):
+        await connections.run(lambda connection: connection.execute("SELECT 1 / 0"))
+    assert await connections.run(answer) == 42
+
+
+async def test_nobody_waits_longer_than_said(connections: Connections) -> None:
+    with pytest.raises(StoreUnavailable, match="in time"):
+        await connections.run(sleep(20), timeout_s=0.05)
+    assert await connections.run(answer) == 42
+
+
+async def test_a_caller_that_gives_up_ends_its_statement(connections: Connections) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await connections.run(sleep(20))
+    async with asyncio.timeout(3):
+        await connections.close()  # waits for what still runs
+
+
+async def test_closing_lets_running_atoms_end(connections: Connections) -> None:
+    running = asyncio.create_task(connections.run(sleep(0.1)))
+    await asyncio.sleep(0.02)
+    await connections.close()
+    assert running.done()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await connections.run(answer)
+
+
+async def test_a_connection_that_died_while_idle_is_not_used(connections: Connections) -> None:
+    async def end_all(connection: Connection) -> None:
+        await connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND application_name = 'antiphon-store'"
+        )
+
+    other = Connections(conninfo_of(connections._conninfo), configure=nothing)
+    await other.open(nothing)
+    assert await connections.run(answer) == 42
+    await other.run(end_all)
+    await asyncio.sleep(0.05)
+    assert await connections.run(answer) == 42
+    await other.close()
+
+
+async def test_what_cannot_be_opened_leaves_nothing_open(url: str) -> None:
+    async def refuse(_connection: Connection) -> None:
+        raise StoreUnavailable("Not this one.")
+
+    connections = Connections(conninfo_of(url), configure=nothing)
+    with pytest.raises(StoreUnavailable, match="Not this one"):
+        await connections.open(refuse)
+    await connections.close()
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    connections = Connections(conninfo_of("postgresql://127.0.0.1:1/database"), configure=nothing)
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        await connections.open(nothing)

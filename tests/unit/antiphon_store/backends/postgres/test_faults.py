@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import logging
+
+import psycopg
+import pytest
+from psycopg import errors
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_store.backends.postgres.faults import is_conflict, translate
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (errors.ConnectionFailure, "connection to its database was lost"),
+        (errors.AdminShutdown, "told to stop"),
+        (errors.CannotConnectNow, "told to stop"),
+        (errors.TooManyConnections, "too many connections"),
+        (errors.DiskFull, "disk is full"),
+        (errors.OutOfMemory, "out of resources"),
+        (errors.LockNotAvailable, "holds a lock"),
+        (errors.QueryCanceled, "too long to answer"),
+        (errors.ReadOnlySqlTransaction, "read-only"),
+        (errors.InvalidPassword, "refuses the user"),
+        (errors.InvalidCatalogName, "does not exist"),
+        (errors.UndefinedTable, "tables are not there"),
+        (errors.InsufficientPrivilege, "lacks a permission"),
+        (errors.DeadlockDetected, "in each other's way"),
+        (errors.IoError, "reports an error"),
+        (errors.DataCorrupted, "damaged"),
+        (psycopg.OperationalError, "cannot be reached"),
+        (PoolTimeout, "free in time"),
+        (PoolClosed, "closed"),
+    ],
+)
+def test_what_may_pass_is_unavailable(error: type[psycopg.Error], words: str) -> None:
+    ours = translate(error("secret detail"))
+    assert isinstance(ours, StoreUnavailable)
+    assert words in ours.message
+
+
+@pytest.mark.parametrize(
+    "error", [errors.UniqueViolation, errors.SyntaxError, errors.InternalError_, psycopg.DataError]
+)
+def test_what_will_not_pass_is_our_bug(error: type[psycopg.Error]) -> None:
+    assert isinstance(translate(error("secret detail")), InternalError)
+
+
+def test_the_cause_is_logged_and_not_sent(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        error = translate(errors.DiskFull("secret detail"))
+    assert "secret detail" in caplog.text
+    assert "53100" in caplog.text
+    assert "secret detail" not in error.message
+
+
+def test_only_a_transaction_that_changed_nothing_is_tried_again() -> None:
+    assert is_conflict(errors.SerializationFailure())
+    assert is_conflict(errors.DeadlockDetected())
+    assert not is_conflict(errors.AdminShutdown())
+    assert not is_conflict(psycopg.OperationalError())
