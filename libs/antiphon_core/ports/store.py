@@ -77,6 +77,9 @@ class Precondition:
     fence: Fence | None = None
 
 
+NO_PRECONDITION = Precondition()
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     fence: Fence
@@ -115,7 +118,10 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """How a turn begins: after a response, in a session, or from nothing."""
+    """How a turn begins: after a response, in a session, or from nothing.
+
+    To an `idempotency_key` (up to IDEMPOTENCY_KEY_BYTES_MAX) belong the `fingerprint` of the request (SHA-256) and the
+    `response_id` that the turn will commit. IdempotencyMismatch: the key is another request's."""
 
     previous_response_id: str | None = None
     session_id: str | None = None
@@ -124,24 +130,32 @@ class TurnRequest:
     wait_ms: int = 0
     max_depth: int = limits.CHAIN_DEPTH_MAX
     max_bytes: int = limits.CHAIN_BYTES_MAX
+    idempotency_key: str | None = None
+    fingerprint: bytes = b""
+    response_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
+    """What a turn begins with. With `replay` or `running_response_id` there is nothing to do, and no lease: the key's
+    request has this result, or runs elsewhere as this response."""
+
     history: History
     lease: Lease | None = None
+    replay: Record | None = None
+    running_response_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCommit:
-    """How a turn ends. `ttl_ms` is the record's lifetime from now; None means the store's default."""
+    """How a turn ends. `ttl_ms` is the record's lifetime from now; None means the store's default. `precondition` lets
+    it complete a record that is there already."""
 
     record: Record
     fence: Fence | None = None
     ttl_ms: int | None = None
-
-
-NO_PRECONDITION = Precondition()
+    idempotency_key: str | None = None
+    precondition: Precondition = NO_PRECONDITION
 
 
 class ResponseStore(Protocol):
@@ -154,6 +168,7 @@ class ResponseStore(Protocol):
         *,
         precondition: Precondition = NO_PRECONDITION,
         ttl_ms: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Stamp: ...
 
     async def get(self, tenant: str, response_id: str) -> Record: ...
@@ -199,7 +214,14 @@ class ResponseStore(Protocol):
 
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp: ...
 
-    async def abort_turn(self, tenant: str, fence: Fence | None) -> None: ...
+    async def abort_turn(
+        self,
+        tenant: str,
+        fence: Fence | None,
+        *,
+        idempotency_key: str | None = None,
+        response_id: str | None = None,
+    ) -> None: ...
 
     async def ready(self) -> None:
         """Returns when the store can serve; raises StoreUnavailable with the reason when it cannot."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from antiphon.targets import Process
@@ -49,4 +50,9 @@ def curl_line(url: str, model: str) -> str:
 def store_line(process: Process) -> str:
     """Which engine keeps the data, and what its promise is worth."""
     assert process.store is not None  # noqa: S101 - asked for by who has one
-    return f"{process.settings.store.url}, durability {process.store.backend.durability}"
+    return f"{without_password(process.settings.store.url)}, durability {process.store.backend.durability}"
+
+
+def without_password(url: str) -> str:
+    """A URL that may be shown: its password, if it has one, replaced by stars."""
+    return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)

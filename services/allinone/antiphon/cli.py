@@ -1,4 +1,4 @@
-"""The command line: `antiphon up | serve | config | version`."""
+"""The command line: `antiphon up | serve | store | config | version`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from antiphon import banner, settings, up
+from antiphon import banner, settings, store_commands, up
 from antiphon.local.errors import LocalModelError
 from antiphon.settings import SECTIONS, Settings
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
 from antiphon_core import config, lifecycle, logs
+from antiphon_core.errors import StoreUnavailable
 
 Flags = dict[str, str]
 
@@ -28,6 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (config.SettingsError, LocalModelError) as error:
         print(f"antiphon: {error}", file=sys.stderr)
         return 2
+    except StoreUnavailable as error:
+        print(f"antiphon: {error}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"antiphon: {error.strerror or error}", file=sys.stderr)
         return 1
@@ -52,6 +56,11 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--target", default="all", help=f"any of {', '.join([*TARGETS, *GROUPS])}, comma-separated")
     _add_settings(serve)
     serve.set_defaults(run=_serve)
+
+    store = commands.add_parser("store", help="look after a store's data").add_subparsers(required=True, metavar="WHAT")
+    migrate = store.add_parser("migrate", help="bring the database's schema to this release's version")
+    _add_settings(migrate)
+    migrate.set_defaults(run=_migrate_store)
 
     show = commands.add_parser("config", help="print all settings as they are now")
     show.add_argument("--markdown", action="store_true", help="print the reference page instead")
@@ -108,6 +117,12 @@ async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
     await lifecycle.run(build(names, process), on_started=lambda: print(banner.addresses(process), flush=True))
 
 
+def _migrate_store(options: argparse.Namespace, flags: Flags) -> int:
+    loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
+    store_commands.migrate(loaded)
+    return 0
+
+
 def _config(options: argparse.Namespace, flags: Flags) -> int:
     if options.markdown:
         print(settings.as_markdown(), end="")
@@ -115,7 +130,8 @@ def _config(options: argparse.Namespace, flags: Flags) -> int:
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
     for setting in config.declared(SECTIONS):
         value = getattr(getattr(loaded, setting.section), setting.field.name)
-        print(f"{setting.section}.{setting.field.name} = {value!r}")
+        shown = banner.without_password(value) if isinstance(value, str) else value
+        print(f"{setting.section}.{setting.field.name} = {shown!r}")
     _print_warnings(loaded, SECTIONS)
     return 0
 

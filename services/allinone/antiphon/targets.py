@@ -35,7 +35,9 @@ class StorePart:
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings.store
-        self.backend = open_backend(self._settings.url, durability=self._settings.durability, clock=clock)
+        self.backend = open_backend(
+            self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
+        )
         self.service = StoreService(self.backend, self._settings)
         self.address = ""
 

@@ -32,9 +32,14 @@ from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 from antiphon_store import rules, wire
+from antiphon_store.conversations.client import ConversationCalls
+from antiphon_store.event_logs.client import EventLogCalls
+from antiphon_store.jobs.client import JobCalls
+from antiphon_store.lineage.client import LineageCalls
+from antiphon_store.retention.client import RetentionCalls
 
 
-class StoreClient:
+class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, LineageCalls):
     """Implements `antiphon_core.ports.store.ResponseStore`. Made and used inside a running event loop, and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises
@@ -66,13 +71,18 @@ class StoreClient:
         *,
         precondition: Precondition = NO_PRECONDITION,
         ttl_ms: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Stamp:
         rules.check_tenant(tenant)
         rules.check_record(record)
         rules.check_precondition(precondition)
         rules.check_ttl(ttl_ms)
+        rules.check_key(idempotency_key)
         request = v1.PutRequest(
-            record=wire.to_record(record), precondition=wire.to_precondition(precondition), ttl_ms=ttl_ms or 0
+            record=wire.to_record(record),
+            precondition=wire.to_precondition(precondition),
+            ttl_ms=ttl_ms or 0,
+            idempotency_key=idempotency_key or "",
         )
         answer: v1.PutResponse = await self._call("Put", tenant, request)
         return wire.from_stamp(wire.given(answer.stamp, "stamp"))
@@ -179,11 +189,22 @@ class StoreClient:
         answer: v1.CommitTurnResponse = await self._call("CommitTurn", tenant, wire.to_turn_commit(commit))
         return wire.from_stamp(wire.given(answer.stamp, "stamp"))
 
-    async def abort_turn(self, tenant: str, fence: Fence | None) -> None:
+    async def abort_turn(
+        self,
+        tenant: str,
+        fence: Fence | None,
+        *,
+        idempotency_key: str | None = None,
+        response_id: str | None = None,
+    ) -> None:
         rules.check_tenant(tenant)
+        rules.check_claim(idempotency_key, response_id)
         if fence is not None:
             rules.check_fence(fence)
-        await self._call("AbortTurn", tenant, v1.AbortTurnRequest(fence=wire.to_fence(fence)))
+        request = v1.AbortTurnRequest(
+            fence=wire.to_fence(fence), idempotency_key=idempotency_key or "", response_id=response_id or ""
+        )
+        await self._call("AbortTurn", tenant, request)
 
     async def _call(self, name: str, tenant: str, request: Any) -> Any:
         return await self._rpc.call(name, request, tenant=tenant, request_id=logs.request_id.get())

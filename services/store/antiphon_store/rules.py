@@ -18,6 +18,7 @@ from antiphon_core.jsons import kind, parse_array, parse_object
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
 
 INT64_MAX = 2**63 - 1
+FINGERPRINT_BYTES = 32
 TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years: longer ones are meant as "for ever", and sums stay in 64 bits
 
 _TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
@@ -58,6 +59,11 @@ def check_after(after: str | None) -> None:
         raise _invalid("after", "'after' must be the id of an item.")
 
 
+def is_text(text: str) -> bool:
+    """Whether it is not empty and can be written as UTF-8."""
+    return _utf8_length(text) > 0
+
+
 def check_chain_bounds(max_depth: int, max_bytes: int) -> None:
     check_range(max_depth, 1, limits.CHAIN_DEPTH_MAX, "max_depth")
     check_range(max_bytes, 1, limits.CHAIN_BYTES_MAX, "max_bytes")
@@ -88,6 +94,21 @@ def check_precondition(condition: Precondition) -> None:
         check_fence(condition.fence, "precondition.fence")
 
 
+def check_key(idempotency_key: str | None) -> None:
+    most = limits.IDEMPOTENCY_KEY_BYTES_MAX
+    if idempotency_key is not None and not 1 <= _utf8_length(idempotency_key) <= most:
+        raise _invalid("idempotency_key", f"'idempotency_key' must be 1 to {most} bytes of text.")
+
+
+def check_claim(idempotency_key: str | None, response_id: str | None) -> None:
+    """A key, and the response that it is claimed for."""
+    check_key(idempotency_key)
+    if response_id is not None:
+        check_response_id(response_id, "response_id")
+    elif idempotency_key is not None:
+        raise _invalid("response_id", "'idempotency_key' needs 'response_id': the response that it belongs to.")
+
+
 def check_record(record: Record) -> None:
     """Ids, their kinship and the size."""
     check_response_id(record.id, "record.id")
@@ -106,15 +127,17 @@ def check_record(record: Record) -> None:
         )
 
 
-def check_content(record: Record) -> None:
-    """That the JSON is what it says it is, so that it can be joined without ever being parsed again."""
+def check_content(record: Record) -> tuple[str, ...]:
+    """That the JSON is what it says it is, so that it can be joined without ever being parsed again. Returns the
+    distinct ids of the items."""
     body = parse_object(record.body, field="record.body")
     if "output" in body:
         raise _invalid(
             "record.body", "'record.body' must not have the member 'output': it belongs in 'record.output_items'."
         )
-    _check_items(record.input_items, "record.input_items")
-    _check_items(record.output_items, "record.output_items")
+    item_ids = _check_items(record.input_items, "record.input_items")
+    item_ids += _check_items(record.output_items, "record.output_items")
+    return tuple(dict.fromkeys(item_ids))
 
 
 def tight(record: Record) -> Record:
@@ -140,11 +163,18 @@ def check_turn_request(request: TurnRequest) -> None:
         check_lease_ttl(request.lease_ttl_ms, "lease_ttl_ms")
         check_wait(request.wait_ms)
     check_chain_bounds(request.max_depth, request.max_bytes)
+    check_claim(request.idempotency_key, request.response_id)
+    if len(request.fingerprint) != FINGERPRINT_BYTES and (request.fingerprint or request.idempotency_key is not None):
+        raise _invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
 
 
 def check_turn_commit(commit: TurnCommit) -> None:
     check_record(commit.record)
     check_ttl(commit.ttl_ms)
+    check_key(commit.idempotency_key)
+    check_precondition(commit.precondition)
+    if None not in (commit.fence, commit.precondition.fence) and commit.fence != commit.precondition.fence:
+        raise _invalid("precondition.fence", "'precondition.fence' and 'fence' must be the same.")
     if commit.fence is not None:
         check_fence(commit.fence)
         if commit.fence.session_id != commit.record.session_id:
@@ -160,7 +190,8 @@ def _check_kinship(response_id: str, relative: str, field: str) -> None:
         raise _invalid(field, f"'{field}' belongs to another tree than 'record.id': their tags differ.")
 
 
-def _check_items(items: bytes, field: str) -> None:
+def _check_items(items: bytes, field: str) -> list[str]:
+    item_ids = []
     for index, item in enumerate(parse_array(items, field=field)):
         if not isinstance(item, dict):
             path = f"{field}[{index}]"
@@ -168,6 +199,8 @@ def _check_items(items: bytes, field: str) -> None:
         if not isinstance(item.get("id"), str):
             path = f"{field}[{index}].id"
             raise _invalid(path, f"'{path}' must be a string.", code="invalid_type")
+        item_ids.append(item["id"])
+    return item_ids
 
 
 def _tight(array: bytes) -> bytes:

@@ -6,15 +6,30 @@ RPCs that are not in the table answer UNIMPLEMENTED with their name, and so do f
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from antiphon_core import limits
+from antiphon_core.ports.conversations import ConversationStore
+from antiphon_core.ports.event_logs import EventLogs
+from antiphon_core.ports.jobs import Jobs
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_core.ports.retention import Retention
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.rpc.server import Call, Handler
 from antiphon_protos.antiphon.store import v1
 from antiphon_store import wire
+from antiphon_store.conversations import server as conversations
+from antiphon_store.event_logs import server as event_logs
+from antiphon_store.jobs import server as jobs
+from antiphon_store.lineage import server as lineage
+from antiphon_store.retention import server as retention
 
 
-def handlers(service: ResponseStore) -> Mapping[str, Handler]:
+class WholeStore(ResponseStore, EventLogs, Jobs, Retention, ConversationStore, LineageStore, Protocol):
+    """Everything that is served."""
+
+
+def handlers(service: WholeStore) -> Mapping[str, Handler]:
     """What RpcServer.add needs besides the table of methods."""
     rpcs = _Rpcs(service)
     return {
@@ -30,6 +45,11 @@ def handlers(service: ResponseStore) -> Mapping[str, Handler]:
         "BeginTurn": rpcs.begin_turn,
         "CommitTurn": rpcs.commit_turn,
         "AbortTurn": rpcs.abort_turn,
+        **event_logs.handlers(service),
+        **jobs.handlers(service),
+        **retention.handlers(service),
+        **conversations.handlers(service),
+        **lineage.handlers(service),
     }
 
 
@@ -38,12 +58,12 @@ class _Rpcs:
         self._service = service
 
     async def put(self, request: v1.PutRequest, call: Call) -> v1.PutResponse:
-        wire.refuse_unimplemented("Put", {"idempotency_key": request.idempotency_key})
         stamp = await self._service.put(
             call.tenant,
             wire.from_record(wire.given(request.record, "record")),
             precondition=wire.from_precondition(request.precondition),
             ttl_ms=request.ttl_ms or None,
+            idempotency_key=request.idempotency_key or None,
         )
         return v1.PutResponse(stamp=wire.to_stamp(stamp))
 
@@ -108,9 +128,11 @@ class _Rpcs:
         return v1.CommitTurnResponse(stamp=wire.to_stamp(stamp))
 
     async def abort_turn(self, request: v1.AbortTurnRequest, call: Call) -> v1.AbortTurnResponse:
-        wire.refuse_unimplemented(
-            "AbortTurn", {"idempotency_key": request.idempotency_key, "response_id": request.response_id}
-        )
         fence = wire.from_fence(request.fence) if request.fence is not None else None
-        await self._service.abort_turn(call.tenant, fence)
+        await self._service.abort_turn(
+            call.tenant,
+            fence,
+            idempotency_key=request.idempotency_key or None,
+            response_id=request.response_id or None,
+        )
         return v1.AbortTurnResponse()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from antiphon_core import items, limits
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
@@ -27,17 +28,35 @@ from antiphon_core.ports.store import (
 )
 from antiphon_store import rules
 from antiphon_store.backends.base import Backend, Write
+from antiphon_store.conversations.service import ConversationOperations
+from antiphon_store.event_logs.following import Followers
+from antiphon_store.event_logs.service import EventLogOperations
+from antiphon_store.idempotency.service import IdempotencyOperations
+from antiphon_store.jobs.service import JobOperations
+from antiphon_store.jobs.waiting import Claimers
+from antiphon_store.lineage.service import LineageOperations
+from antiphon_store.retention.service import RetentionOperations
 from antiphon_store.settings import StoreSettings
 from antiphon_store.waiting import SessionQueue
 
 
-class StoreService:
+class StoreService(
+    EventLogOperations,
+    JobOperations,
+    RetentionOperations,
+    ConversationOperations,
+    LineageOperations,
+    IdempotencyOperations,
+):
     """Implements `antiphon_core.ports.store.ResponseStore`. The backend is opened and closed by whoever made it."""
 
-    def __init__(self, backend: Backend, settings: StoreSettings | None = None) -> None:
+    def __init__(self, backend: Backend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
         self._backend = backend
+        self._ids = ids or RandomIds()
         self._settings = settings or StoreSettings()
         self._queue = SessionQueue(poll_s=self._settings.lease_poll_ms / 1000)
+        self._followers = Followers(poll_s=self._settings.event_poll_ms / 1000)
+        self._claimers = Claimers(poll_s=self._settings.job_poll_ms / 1000)
 
     async def ready(self) -> None:
         await self._backend.ready()
@@ -51,13 +70,16 @@ class StoreService:
         *,
         precondition: Precondition = NO_PRECONDITION,
         ttl_ms: int | None = None,
+        idempotency_key: str | None = None,
     ) -> Stamp:
         rules.check_tenant(tenant)
         rules.check_record(record)
         rules.check_precondition(precondition)
+        rules.check_key(idempotency_key)
         lifetime_ms = self._lifetime_ms(ttl_ms)
-        rules.check_content(record)
-        return await self._backend.put(tenant, Write(rules.tight(record), precondition, lifetime_ms))
+        item_ids = rules.check_content(record)
+        write = Write(rules.tight(record), precondition, lifetime_ms, item_ids)
+        return await self._put(tenant, write, idempotency_key)
 
     async def get(self, tenant: str, response_id: str) -> Record:
         rules.check_tenant(tenant)
@@ -152,10 +174,10 @@ class StoreService:
         rules.check_tenant(tenant)
         rules.check_turn_request(request)
         if request.session_id is None:
-            return await self._backend.begin_turn(tenant, request)
+            return await self._begin_turn(tenant, request)
         return await self._queue.until_free(
             (tenant, request.session_id),
-            lambda: self._backend.begin_turn(tenant, request),
+            lambda: self._begin_turn(tenant, request),
             wait_ms=request.wait_ms,
         )
 
@@ -163,15 +185,27 @@ class StoreService:
         rules.check_tenant(tenant)
         rules.check_turn_commit(commit)
         lifetime_ms = self._lifetime_ms(commit.ttl_ms)
-        rules.check_content(commit.record)
-        write = Write(rules.tight(commit.record), ttl_ms=lifetime_ms)
-        stamp = await self._backend.commit_turn(tenant, write, commit.fence)
+        item_ids = rules.check_content(commit.record)
+        write = Write(rules.tight(commit.record), commit.precondition, lifetime_ms, item_ids)
+        stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
         if commit.fence is not None:
             self._queue.wake((tenant, commit.fence.session_id))
         return stamp
 
-    async def abort_turn(self, tenant: str, fence: Fence | None) -> None:
+    async def abort_turn(
+        self,
+        tenant: str,
+        fence: Fence | None,
+        *,
+        idempotency_key: str | None = None,
+        response_id: str | None = None,
+    ) -> None:
         rules.check_tenant(tenant)
+        rules.check_claim(idempotency_key, response_id)
+        if fence is not None:
+            rules.check_fence(fence)
+        if idempotency_key is not None and response_id is not None:
+            await self._forget_key(tenant, idempotency_key, response_id)
         if fence is not None:
             await self.release_session(tenant, fence)
 

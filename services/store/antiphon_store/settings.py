@@ -15,13 +15,24 @@ _DAY_S = 24 * 3600
 class StoreSettings:
     url: str = field(
         default="memory://",
-        metadata={"doc": "Where the data lives: memory:// or sqlite:///FILE (four slashes for an absolute path)."},
+        metadata={
+            "doc": "Where the data lives: memory://, sqlite:///FILE (four slashes for an absolute path), redis://HOST, "
+            "rediss://HOST, redis+sentinel://HOST,HOST/SERVICE, redis+cluster://HOST,HOST or "
+            "postgresql://USER@HOST/DATABASE."
+        },
     )
-    durability: Literal["process", "disk"] = field(
+    durability: Literal["memory", "process", "disk", "quorum"] = field(
         default="disk",
         metadata={
-            "doc": "What an acknowledged write survives, on engines that write to disk: the death of the process, "
-            "or power loss as well."
+            "doc": "What an acknowledged write survives: nothing (memory), the death of the process, power loss "
+            "(disk), or the loss of one machine (quorum). Which of these an engine has, its README says."
+        },
+    )
+    migrate: bool = field(
+        default=True,
+        metadata={
+            "doc": "Whether a service that starts brings a database's schema up to date. Turn it off where its user "
+            "may not change tables, and run 'antiphon store migrate' before each upgrade. SQLite files always are."
         },
     )
     default_ttl_s: int | None = field(
@@ -31,11 +42,34 @@ class StoreSettings:
     max_ttl_s: int | None = field(
         default=None, metadata={"doc": "Longest lifetime that a writer may ask for; empty means any."}
     )
+    turn_claim_s: int = field(
+        default=600,
+        metadata={
+            "doc": "How long a turn keeps its idempotency key without committing: longer than the longest turn. After "
+            "that a repeated request runs again."
+        },
+    )
     lease_poll_ms: int = field(
         default=100,
         metadata={
             "doc": "How often a call that waits for a session looks again. Releases in the same process "
             "wake it at once."
+        },
+    )
+    event_log_ttl_s: int = field(
+        default=3600, metadata={"doc": "How long the events of a response are kept after the last of them."}
+    )
+    event_poll_ms: int = field(
+        default=100,
+        metadata={
+            "doc": "How often a call that follows events looks again. Events from the same process wake it at once."
+        },
+    )
+    job_ttl_s: int = field(default=_DAY_S, metadata={"doc": "How long a job is remembered after its end."})
+    job_poll_ms: int = field(
+        default=200,
+        metadata={
+            "doc": "How often a call that waits for a job looks again. Jobs from the same process wake it at once."
         },
     )
     host: str = field(default="127.0.0.1", metadata={"doc": "Address to serve gRPC on."})
@@ -44,7 +78,16 @@ class StoreSettings:
     drain_s: float = field(default=10.0, metadata={"doc": "Seconds that running calls get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
-        for name in ("default_ttl_s", "max_ttl_s", "lease_poll_ms"):
+        for name in (
+            "default_ttl_s",
+            "max_ttl_s",
+            "lease_poll_ms",
+            "turn_claim_s",
+            "event_log_ttl_s",
+            "event_poll_ms",
+            "job_ttl_s",
+            "job_poll_ms",
+        ):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be at least 1, but is {value}.")
@@ -59,4 +102,9 @@ class StoreSettings:
             yield (
                 "Acknowledged responses may be lost when the machine loses power.",
                 "durability is 'process'; 'disk' waits for the disk and is the default.",
+            )
+        elif self.durability == "memory":
+            yield (
+                "Acknowledged responses may be lost when the database is restarted.",
+                "durability is 'memory': the database is not asked how it keeps them. 'disk' is the default.",
             )

@@ -74,7 +74,7 @@ def to_record(record: Record) -> v1.Record:
 def from_record(message: v1.Record) -> Record:
     return Record(
         id=message.id,
-        status=_from_status(message.status, "record.status"),
+        status=from_status(message.status, "record.status"),
         body=message.body,
         input_items=message.input_items,
         output_items=message.output_items,
@@ -128,6 +128,14 @@ def from_precondition(message: v1.Precondition | None) -> Precondition:
         unless_statuses=_from_statuses(message.unless_statuses, "precondition.unless_statuses"),
         fence=from_fence(message.fence) if message.fence is not None else None,
     )
+
+
+def from_status(message: v1.ResponseStatus, field: str) -> Status:
+    status = _STATUS_FROM_WIRE.get(message)
+    if status is None:
+        problem = "is missing" if not message else f"has the unknown value {int(message)}"
+        raise InvalidRequest(f"'{field}' {problem}.", field=field)
+    return status
 
 
 def to_order(order: Order) -> v1.Order:
@@ -207,18 +215,13 @@ def to_turn_request(request: TurnRequest) -> v1.BeginTurnRequest:
         wait_ms=request.wait_ms,
         max_depth=request.max_depth,
         max_bytes=request.max_bytes,
+        idempotency_key=request.idempotency_key or "",
+        fingerprint=request.fingerprint,
+        response_id=request.response_id or "",
     )
 
 
 def from_turn_request(message: v1.BeginTurnRequest) -> TurnRequest:
-    refuse_unimplemented(
-        "BeginTurn",
-        {
-            "idempotency_key": message.idempotency_key,
-            "fingerprint": message.fingerprint,
-            "response_id": message.response_id,
-        },
-    )
     return TurnRequest(
         previous_response_id=message.previous_response_id or None,
         session_id=message.session_id or None,
@@ -227,6 +230,9 @@ def from_turn_request(message: v1.BeginTurnRequest) -> TurnRequest:
         wait_ms=message.wait_ms,
         max_depth=message.max_depth or limits.CHAIN_DEPTH_MAX,
         max_bytes=message.max_bytes or limits.CHAIN_BYTES_MAX,
+        idempotency_key=message.idempotency_key or None,
+        fingerprint=message.fingerprint,
+        response_id=message.response_id or None,
     )
 
 
@@ -235,6 +241,8 @@ def to_turn_start(start: TurnStart) -> v1.BeginTurnResponse:
     return v1.BeginTurnResponse(
         history=v1.History(items=history.items, depth=history.depth, head_response_id=history.head_id or ""),
         lease=to_lease(start.lease),
+        replay=to_record(start.replay) if start.replay is not None else None,
+        running_response_id=start.running_response_id or "",
     )
 
 
@@ -243,38 +251,31 @@ def from_turn_start(message: v1.BeginTurnResponse) -> TurnStart:
     return TurnStart(
         History(items=history.items, depth=history.depth, head_id=history.head_response_id or None),
         from_lease(message.lease) if message.lease is not None else None,
+        from_record(message.replay) if message.replay is not None else None,
+        message.running_response_id or None,
     )
 
 
 def to_turn_commit(commit: TurnCommit) -> v1.CommitTurnRequest:
     return v1.CommitTurnRequest(
-        record=to_record(commit.record), fence=to_fence(commit.fence), ttl_ms=commit.ttl_ms or 0
+        record=to_record(commit.record),
+        fence=to_fence(commit.fence),
+        ttl_ms=commit.ttl_ms or 0,
+        idempotency_key=commit.idempotency_key or "",
+        precondition=to_precondition(commit.precondition),
     )
 
 
 def from_turn_commit(message: v1.CommitTurnRequest) -> TurnCommit:
-    refuse_unimplemented(
-        "CommitTurn",
-        {
-            "idempotency_key": message.idempotency_key,
-            "log_end": message.log_end is not None,
-            "precondition": message.precondition is not None,
-        },
-    )
+    refuse_unimplemented("CommitTurn", {"log_end": message.log_end is not None})
     return TurnCommit(
         record=from_record(given(message.record, "record")),
         fence=from_fence(message.fence) if message.fence is not None else None,
         ttl_ms=message.ttl_ms or None,
+        idempotency_key=message.idempotency_key or None,
+        precondition=from_precondition(message.precondition),
     )
 
 
-def _from_status(message: v1.ResponseStatus, field: str) -> Status:
-    status = _STATUS_FROM_WIRE.get(message)
-    if status is None:
-        problem = "is missing" if not message else f"has the unknown value {int(message)}"
-        raise InvalidRequest(f"'{field}' {problem}.", field=field)
-    return status
-
-
 def _from_statuses(messages: Iterable[v1.ResponseStatus], field: str) -> frozenset[Status]:
-    return frozenset(_from_status(message, field) for message in messages)
+    return frozenset(from_status(message, field) for message in messages)

@@ -13,12 +13,15 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store.backends.base import Backend, Durability
 from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing import Subject
+from tests.support.postgres_server import shared_postgres
+from tests.support.redis_servers import backend_at, shared_cluster, shared_redis
 
 SETTINGS = StoreSettings(lease_poll_ms=20)
 
@@ -41,7 +44,30 @@ def sqlite_pair(clock: ManualClock, folder: Path) -> Pair:
     return one, two
 
 
-PAIRS: dict[str, Callable[[ManualClock, Path], Pair]] = {"memory": memory_pair, "sqlite": sqlite_pair}
+def postgres_pair(clock: ManualClock, _folder: Path) -> Pair:
+    url = shared_postgres().url
+    one, two = (PostgresBackend(url, durability=Durability.PROCESS, clock=clock) for _ in range(2))
+    return one, two
+
+
+def redis_pair(clock: ManualClock, _folder: Path) -> Pair:
+    one, two = (backend_at(shared_redis().url, clock=clock) for _ in range(2))
+    return one, two
+
+
+def redis_cluster_pair(clock: ManualClock, _folder: Path) -> Pair:
+    """Three masters, each test's tenant on one of them: sessions of any name go with responses of any tree."""
+    one, two = (backend_at(f"{shared_cluster().url}?partition=tenant", clock=clock) for _ in range(2))
+    return one, two
+
+
+PAIRS: dict[str, Callable[[ManualClock, Path], Pair]] = {
+    "memory": memory_pair,
+    "sqlite": sqlite_pair,
+    "postgres": postgres_pair,
+    "redis": redis_pair,
+    "redis cluster": redis_cluster_pair,
+}
 
 
 @pytest.fixture(params=PAIRS)

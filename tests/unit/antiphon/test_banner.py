@@ -3,6 +3,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+import pytest
+
 from antiphon import banner
 from antiphon.settings import Settings
 from antiphon.targets import Process, build
@@ -35,3 +37,16 @@ async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: 
     words = shlex.split(line)
     assert words[1] == f"{process.edge.url}/v1/responses"
     assert loads(words[-1])["model"] == "toy's"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("redis://:secret@host:6379/0", "redis://:***@host:6379/0"),
+        ("postgresql://me:s3:cr3t@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("sqlite:////data/a:b@c.db", "sqlite:////data/a:b@c.db"),
+    ],
+)
+def test_passwords_are_not_shown(url: str, shown: str) -> None:
+    assert banner.without_password(url) == shown

@@ -5,8 +5,10 @@ import pytest
 from antiphon_core.ids import (
     RandomIds,
     SequentialIds,
+    is_conversation_id,
     is_response_id,
     is_session_id,
+    new_conversation_id,
     new_item_id,
     new_request_id,
     new_response_id,
@@ -51,6 +53,15 @@ def test_session_ids_are_short_and_plain() -> None:
     assert not is_session_id("")
     assert not is_session_id("a b")
     assert not is_session_id("a" * 129)
+
+
+def test_a_conversation_has_a_tree_of_its_own() -> None:
+    made = new_conversation_id(RandomIds())
+    assert is_conversation_id(made)
+    assert is_session_id(made)
+    assert tree_tag(new_response_id(RandomIds(), relative=made)) == tree_tag(made)
+    assert not is_conversation_id(made.replace("conv_", "resp_"))
+    assert not is_conversation_id(made[:-1])
 
 
 def test_sequential_ids_count_up() -> None:

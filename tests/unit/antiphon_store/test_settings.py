@@ -49,6 +49,7 @@ def test_impossible_settings_are_refused(values: dict[str, int | None]) -> None:
     [
         (StoreSettings(url="memory://"), "memory only"),
         (StoreSettings(url="sqlite:///a.db", durability="process"), "loses power"),
+        (StoreSettings(url="redis://localhost", durability="memory"), "is restarted"),
     ],
 )
 def test_unwise_settings_are_named(settings: StoreSettings, words: str) -> None:

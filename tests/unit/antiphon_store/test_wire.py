@@ -62,10 +62,13 @@ requests = st.builds(
     wait_ms=st.integers(0, 9),
     max_depth=numbers,
     max_bytes=numbers,
+    idempotency_key=st.none() | names,
+    fingerprint=st.binary(max_size=32),
+    response_id=st.none() | names,
 )
 histories = st.builds(History, st.binary(min_size=2), numbers, st.none() | names)
-starts = st.builds(TurnStart, histories, st.none() | leases)
-commits = st.builds(TurnCommit, records, st.none() | fences, st.none() | numbers)
+starts = st.builds(TurnStart, histories, st.none() | leases, st.none() | records, st.none() | names)
+commits = st.builds(TurnCommit, records, st.none() | fences, st.none() | numbers, st.none() | names, preconditions)
 
 ROUND_TRIPS = {
     "record": (records, wire.to_record, wire.from_record),

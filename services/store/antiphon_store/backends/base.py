@@ -53,11 +53,13 @@ class Durability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A record to be written. `ttl_ms` is its lifetime from now; None means for ever."""
+    """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
+    of its items, by which they can be found (roles/lineage.py)."""
 
     record: Record
     precondition: Precondition = NO_PRECONDITION
     ttl_ms: int | None = None
+    item_ids: tuple[str, ...] = ()
 
 
 class Backend(Protocol):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import AlreadyExists, PreviousResponseNotFound, ResponseNotFound, StoreUnavailable
 from antiphon_core.jsons import join_arrays
+from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import (
     Fence,
     History,
@@ -24,10 +25,19 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
-from antiphon_store.backends import admission, leases
+from antiphon_store.backends import admission, conversations, job_states, leases
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.bounds import ChainBounds
+from antiphon_store.backends.conversations import StoredConversation
+from antiphon_store.backends.idempotency import KeyUse
 from antiphon_store.backends.leases import NEVER_USED, SessionState
+from antiphon_store.backends.memory_catalogue import Catalogue
+from antiphon_store.backends.memory_conversations import MemoryConversations
+from antiphon_store.backends.memory_event_logs import MemoryEventLogs, MemoryLog
+from antiphon_store.backends.memory_idempotency import MemoryIdempotency
+from antiphon_store.backends.memory_jobs import MemoryJobs, MemoryJobTable
+from antiphon_store.backends.memory_lineage import MemoryLineage
+from antiphon_store.backends.memory_retention import MemoryRetention
 
 _Key = tuple[str, str]  # tenant, id
 
@@ -41,7 +51,9 @@ class _Node:
     deleted: bool = False
 
 
-class MemoryBackend:
+class MemoryBackend(
+    MemoryEventLogs, MemoryJobs, MemoryRetention, MemoryLineage, MemoryConversations, MemoryIdempotency
+):
     """Implements `base.Backend`."""
 
     durability = Durability.MEMORY
@@ -51,6 +63,13 @@ class MemoryBackend:
         self._nodes: dict[_Key, _Node] = {}
         self._sessions: dict[_Key, SessionState] = {}
         self._heads: Counter[_Key] = Counter()  # how many sessions have this response as their head
+        self._logs: dict[_Key, MemoryLog] = {}
+        self._job_table = MemoryJobTable()
+        self._conversations: dict[_Key, StoredConversation] = {}
+        self._removed_items: dict[_Key, set[str]] = {}
+        self._key_uses: dict[_Key, KeyUse] = {}
+        self._forks: dict[_Key, tuple[ForkSource, Fork]] = {}
+        self._catalogue = Catalogue()
         self._open = False
 
     async def open(self) -> None:
@@ -73,8 +92,7 @@ class MemoryBackend:
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
         now_ms = self._now_ms()
         node = self._require(tenant, response_id, now_ms)
-        if precondition.fence is not None:
-            leases.require(self._session(tenant, precondition.fence.session_id), precondition.fence, now_ms)
+        self._require_fence(tenant, precondition.fence, now_ms)
         admission.require_precondition(node.record, precondition)
         node.deleted = True
         self._reclaim(node, now_ms)
@@ -124,7 +142,8 @@ class MemoryBackend:
         now_ms = self._now_ms()
         session_id = request.session_id
         if session_id is None:
-            return TurnStart(_history(self._previous(tenant, request, now_ms), request))
+            bounds = ChainBounds(request.previous_response_id or "", request.max_depth, request.max_bytes)
+            return TurnStart(_history(self._previous(tenant, request, now_ms), bounds))
         state = leases.acquire(
             self._session(tenant, session_id),
             session_id,
@@ -132,7 +151,8 @@ class MemoryBackend:
             ttl_ms=request.lease_ttl_ms,
             now_ms=now_ms,
         )
-        before = _history(self._head(tenant, state, now_ms), request)
+        bounds = ChainBounds(session_id, request.max_depth, request.max_bytes)
+        before = self._context(tenant, session_id, bounds, now_ms)
         self._sessions[tenant, session_id] = state
         return TurnStart(before, leases.granted(state, session_id))
 
@@ -156,6 +176,16 @@ class MemoryBackend:
 
     def _session(self, tenant: str, session_id: str) -> SessionState:
         return self._sessions.get((tenant, session_id), NEVER_USED)
+
+    def _require_fence(self, tenant: str, fence: Fence | None, now_ms: int) -> None:
+        """StaleFence unless the lease of the fence lives: that of a job, when there is one of this id, or a session."""
+        if fence is None:
+            return
+        job = self._job_table.find(tenant, fence.session_id, now_ms)
+        if job is not None:
+            job_states.require(job.stored, fence)
+        else:
+            leases.require(self._session(tenant, fence.session_id), fence, now_ms)
 
     def _readable(self, tenant: str, response_id: str, now_ms: int) -> _Node | None:
         node = self._nodes.get((tenant, response_id))
@@ -186,13 +216,12 @@ class MemoryBackend:
         existing = node.record if node else None
         if existing is not None and admission.is_replay(existing, write):
             return admission.stamp_of(existing)
-        fence = write.precondition.fence
-        if fence is not None:
-            leases.require(self._session(tenant, fence.session_id), fence, now_ms)
+        self._require_fence(tenant, write.precondition.fence, now_ms)
         admission.require_admission(existing, write)
         if node is None:
             return self._insert(tenant, write, now_ms, head_id=head_id)
         node.record = admission.stamped(existing, write, depth=0, now_ms=now_ms)
+        self._catalogue.file(tenant, write)
         return admission.stamp_of(node.record)
 
     def _insert(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> Stamp:
@@ -205,9 +234,32 @@ class MemoryBackend:
         depth = parent.record.depth + 1 if parent else 0
         record = admission.stamped(None, write, depth=depth, now_ms=now_ms)
         node = self._nodes[key] = _Node(key, record, parent)
+        self._catalogue.file(tenant, write)
         if parent is not None:
             parent.children[key] = node
         return admission.stamp_of(record)
+
+    def _context(self, tenant: str, session_id: str, bounds: ChainBounds, now_ms: int) -> History:
+        """What a turn in the session continues, without the items that were taken out of the conversation."""
+        head = self._head(tenant, self._session(tenant, session_id), now_ms)
+        removed = self._removed_items.get((tenant, session_id), ())
+        return conversations.read_context(removed, bounds, lambda wide: _history(head, wide))
+
+    def _head_id(self, tenant: str, session_id: str, now_ms: int) -> str | None:
+        head = self._head(tenant, self._session(tenant, session_id), now_ms)
+        return head.record.id if head else None
+
+    def _stored(self, tenant: str, response_id: str) -> Record | None:
+        """A record that is stored, readable or not."""
+        node = self._nodes.get((tenant, response_id))
+        return node.record if node else None
+
+    def _append_hidden(self, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
+        """A node behind the session's head that is deleted from the start, and the session's new head."""
+        state = self._session(tenant, session_id)
+        self._insert(tenant, write, now_ms, head_id=state.head_id)
+        self._nodes[tenant, write.record.id].deleted = True
+        self._move_head(tenant, session_id, state, write.record.id, now_ms)
 
     def _parent(self, tenant: str, record: Record, now_ms: int, *, head_id: str | None) -> _Node | None:
         if record.parent_id is None:
@@ -218,9 +270,10 @@ class MemoryBackend:
             raise ResponseNotFound.of(record.parent_id)
         return node
 
-    def _move_head(self, tenant: str, session_id: str, state: SessionState, head_id: str, now_ms: int) -> None:
+    def _move_head(self, tenant: str, session_id: str, state: SessionState, head_id: str | None, now_ms: int) -> None:
         self._sessions[tenant, session_id] = replace(state, head_id=head_id)
-        self._heads[tenant, head_id] += 1
+        if head_id is not None:
+            self._heads[tenant, head_id] += 1
         if state.head_id is None:
             return
         former = (tenant, state.head_id)
@@ -237,9 +290,16 @@ class MemoryBackend:
                 return
             for each in _subtree(node):
                 del self._nodes[each.key]
+                self._catalogue.drop(each.key)
             if node.parent is not None:
                 del node.parent.children[node.key]
             node = node.parent
+
+    def _drop_leaf(self, node: _Node) -> None:
+        del self._nodes[node.key]
+        self._catalogue.drop(node.key)
+        if node.parent is not None:
+            del node.parent.children[node.key]
 
     def _is_kept(self, node: _Node, now_ms: int) -> bool:
         return not _is_expired(node, now_ms) and (not node.deleted or self._heads[node.key] > 0)
@@ -270,10 +330,10 @@ def _chain(node: _Node, bounds: ChainBounds) -> list[Record]:
     return chain
 
 
-def _history(node: _Node | None, request: TurnRequest) -> History:
+def _history(node: _Node | None, bounds: ChainBounds) -> History:
     if node is None:
         return History()
-    bounds = ChainBounds(node.record.id, request.max_depth, request.max_bytes)
+    bounds = replace(bounds, response_id=node.record.id)
     chain = _chain(node, bounds)
     items = join_arrays(part for each in chain for part in (each.input_items, each.output_items))
     bounds.require_bytes(len(items))

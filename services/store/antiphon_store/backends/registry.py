@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from antiphon_core.clock import Clock, SystemClock
@@ -14,16 +15,21 @@ from antiphon_store.backends.sqlite.backend import SqliteBackend
 _Factory = Callable[[str, Durability, Clock], Backend]
 
 
-def open_backend(url: str, *, durability: str = Durability.DISK, clock: Clock | None = None) -> Backend:
-    """The backend that `url` names, not yet opened. SettingsError: a URL or a durability that none understands."""
+def open_backend(
+    url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
+) -> Backend:
+    """The backend that `url` names, not yet opened. Without `migrate` a server's schema is left as it is.
+
+    SettingsError: a URL or a durability that none understands."""
     scheme, separator, rest = url.partition("://")
     factory = BACKENDS.get(scheme)
     if not separator or factory is None:
         known = ", ".join(f"{name}://" for name in BACKENDS)
-        later = " It is planned; see the project's issues." if scheme in PLANNED else ""
-        raise SettingsError(f"There is no store backend for '{url}'.{later} Known are: {known}.")
+        raise SettingsError(f"There is no store backend for '{url}'. Known are: {known}.")
     if durability not in set(Durability):
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
+    if factory is _postgresql:
+        factory = partial(_postgresql, migrate=migrate)
     return factory(rest, Durability(durability), clock or SystemClock())
 
 
@@ -45,5 +51,33 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> Backend:
     return SqliteBackend(Path(path), durability=durability, clock=clock)
 
 
-BACKENDS: dict[str, _Factory] = {"memory": _memory, "sqlite": _sqlite}
-PLANNED = frozenset({"redis", "rediss", "redis+sentinel", "redis+cluster", "postgresql"})
+def _redis(scheme: str) -> _Factory:
+    def make(rest: str, durability: Durability, _clock: Clock) -> Backend:
+        """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
+        try:
+            from antiphon_store.backends.redis.addresses import parse_address
+            from antiphon_store.backends.redis.backend import RedisBackend
+        except ImportError as error:
+            raise SettingsError(f"{scheme}:// needs more than is installed: pip install 'antiphon[redis]'.") from error
+        return RedisBackend(parse_address(scheme, rest), durability=durability)
+
+    return make
+
+
+def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> Backend:
+    try:
+        from antiphon_store.backends.postgres.backend import PostgresBackend
+    except ImportError as error:
+        raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
+    return PostgresBackend(f"postgresql://{rest}", durability=durability, migrate=migrate)
+
+
+BACKENDS: dict[str, _Factory] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "redis": _redis("redis"),
+    "rediss": _redis("rediss"),
+    "redis+sentinel": _redis("redis+sentinel"),
+    "redis+cluster": _redis("redis+cluster"),
+    "postgresql": _postgresql,
+}

@@ -15,28 +15,79 @@ Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is importe
 
 import pytest
 
-_SUITES = "arguments leases lifecycle lineage races records removal replacement retention subject tenancy turns"
+_SUITES = (
+    "arguments conversations event_logs idempotency jobs leases lifecycle lineage "
+    "lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
+    "races records removal replacement retention subject sweeping tenancy turns"
+)
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
 
 from antiphon_store.testing.arguments import ArgumentSuite
+from antiphon_store.testing.conversations import (
+    ConversationArgumentSuite,
+    ConversationItemSuite,
+    ConversationSuite,
+)
+from antiphon_store.testing.event_logs import (
+    EventLogAppendSuite,
+    EventLogArgumentSuite,
+    EventLogFollowSuite,
+    EventLogSuite,
+)
+from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
+from antiphon_store.testing.jobs import JobArgumentSuite, JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
 from antiphon_store.testing.leases import LeaseSuite
 from antiphon_store.testing.lifecycle import LifecycleSuite, PersistenceSuite
 from antiphon_store.testing.lineage import LineageSuite
+from antiphon_store.testing.lineage_arguments import LineageArgumentSuite
+from antiphon_store.testing.lineage_forks import LineageForkSuite
+from antiphon_store.testing.lineage_races import LineageRaceSuite
+from antiphon_store.testing.lineage_records import (
+    LineageBatchSuite,
+    LineageItemSuite,
+    LineageListSuite,
+    LineageStatusSuite,
+)
+from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
 from antiphon_store.testing.subject import Subject
+from antiphon_store.testing.sweeping import SweepSuite
 from antiphon_store.testing.tenancy import TenancySuite
 from antiphon_store.testing.turns import TurnSuite
 
 __all__ = [
     "ArgumentSuite",
+    "ConversationArgumentSuite",
+    "ConversationItemSuite",
+    "ConversationSuite",
+    "EventLogAppendSuite",
+    "EventLogArgumentSuite",
+    "EventLogFollowSuite",
+    "EventLogSuite",
+    "IdempotencyArgumentSuite",
+    "IdempotentTurnSuite",
+    "IdempotentWriteSuite",
     "ItemsSuite",
+    "JobArgumentSuite",
+    "JobCancelSuite",
+    "JobLeaseSuite",
+    "JobStateSuite",
+    "JobSuite",
     "LeaseSuite",
     "LifecycleSuite",
+    "LineageArgumentSuite",
+    "LineageBatchSuite",
+    "LineageForkSuite",
+    "LineageItemSuite",
+    "LineageListSuite",
+    "LineageRaceSuite",
+    "LineageStatusSuite",
     "LineageSuite",
+    "LineageTreeSuite",
     "PersistenceSuite",
     "RaceSuite",
     "RecordSuite",
@@ -44,6 +95,7 @@ __all__ = [
     "ReplacementSuite",
     "RetentionSuite",
     "Subject",
+    "SweepSuite",
     "TenancySuite",
     "TurnSuite",
 ]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.registry import BACKENDS, PLANNED, open_backend
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
 
 
@@ -28,6 +31,13 @@ def test_sqlite_has_relative_and_absolute_files(url: str, path: str) -> None:
     assert backend.durability is Durability.PROCESS
 
 
+@pytest.mark.parametrize("url", ["redis://a", "rediss://a:1/2", "redis+sentinel://a,b:1/main", "redis+cluster://a,b"])
+def test_redis_has_four_forms(url: str) -> None:
+    backend = open_backend(url)
+    assert isinstance(backend, RedisBackend)
+    assert backend.durability is Durability.DISK
+
+
 def test_durable_unless_said_otherwise() -> None:
     assert open_backend("sqlite:///a.db").durability is Durability.DISK
 
@@ -38,7 +48,8 @@ def test_durable_unless_said_otherwise() -> None:
         ("", "no store backend"),
         ("sqlite", "no store backend"),
         ("mysql://x", "Known are: memory://, sqlite://"),
-        ("redis://localhost", "planned"),
+        ("redis://", "redis://HOST:PORT"),
+        ("postgresql://host/database?no=such", "not one of PostgreSQL"),
         ("memory://x", "no address"),
         ("sqlite://", "sqlite:///FILE"),
         ("sqlite://host/a.db", "sqlite:///FILE"),
@@ -59,5 +70,14 @@ def test_a_durability_that_sqlite_lacks_is_refused(durability: str) -> None:
         open_backend("sqlite:///a.db", durability=durability)
 
 
-def test_nothing_is_both_here_and_planned() -> None:
-    assert not PLANNED & set(BACKENDS)
+def test_postgresql_is_named_by_a_url_of_its_own() -> None:
+    backend = open_backend("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
+    assert isinstance(backend, PostgresBackend)
+    assert backend.durability is Durability.QUORUM
+    assert backend.migrate is False
+
+
+def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
+    with pytest.raises(SettingsError, match="antiphon\\[postgresql\\]"):
+        open_backend("postgresql://host/database")

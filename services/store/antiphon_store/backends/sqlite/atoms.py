@@ -21,11 +21,12 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
-from antiphon_store.backends import admission, leases
+from antiphon_store.backends import admission, conversations, leases
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.bounds import ChainBounds
-from antiphon_store.backends.sqlite import lineage, nodes, sessions
-from antiphon_store.backends.sqlite.places import depth_of
+from antiphon_store.backends.leases import SessionState
+from antiphon_store.backends.places import depth_of
+from antiphon_store.backends.sqlite import conversation_rows, fences, item_index, lineage, nodes, sessions
 
 _Connection = sqlite3.Connection
 
@@ -39,12 +40,15 @@ def put(
     existing = nodes.read(connection, tenant, write.record.id, now_ms)
     if existing is not None and admission.is_replay(existing, write):
         return admission.stamp_of(existing)
-    _require_fence(connection, tenant, write.precondition.fence, now_ms)
+    fences.require(connection, tenant, write.precondition.fence, now_ms)
     admission.require_admission(existing, write)
     if existing is None:
         return _insert(connection, tenant, write, now_ms, session_head_id=session_head_id)
     record = admission.stamped(existing, write, depth=existing.depth, now_ms=now_ms)
     nodes.overwrite(connection, tenant, record)
+    node = nodes.find(connection, tenant, record.id)
+    if node is not None:
+        item_index.rewrite(connection, tenant, node.place, write.item_ids)
     return admission.stamp_of(record)
 
 
@@ -57,7 +61,7 @@ def fetch(connection: _Connection, tenant: str, response_id: str, now_ms: int) -
 
 def remove(connection: _Connection, tenant: str, response_id: str, condition: Precondition, now_ms: int) -> None:
     record = fetch(connection, tenant, response_id, now_ms)
-    _require_fence(connection, tenant, condition.fence, now_ms)
+    fences.require(connection, tenant, condition.fence, now_ms)
     admission.require_precondition(record, condition)
     node = nodes.find(connection, tenant, response_id)
     if node is not None:
@@ -130,12 +134,22 @@ def begin_in_session(
     lease = acquire_lease(
         connection, tenant, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms, now_ms=now_ms
     )
+    bounds = ChainBounds(session_id, request.max_depth, request.max_bytes)
+    return TurnStart(context(connection, tenant, session_id, bounds, now_ms), lease)
+
+
+def context(connection: _Connection, tenant: str, session_id: str, bounds: ChainBounds, now_ms: int) -> History:
+    """What a turn in the session continues, without the items that were taken out of the conversation."""
     head_id = sessions.read(connection, tenant, session_id).head_id
     if head_id is None:
-        return TurnStart(History(), lease)
-    bounds = ChainBounds(head_id, request.max_depth, request.max_bytes)
-    history = lineage.read_history(connection, tenant, bounds, now_ms, deleted_too=True)
-    return TurnStart(history or History(), lease)
+        return History()
+
+    def read(wide: ChainBounds) -> History:
+        of_head = replace(wide, response_id=head_id)
+        return lineage.read_history(connection, tenant, of_head, now_ms, deleted_too=True) or History()
+
+    removed = conversation_rows.removed_items(connection, tenant, session_id)
+    return conversations.read_context(removed, bounds, read)
 
 
 def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence | None, now_ms: int) -> Stamp:
@@ -145,18 +159,29 @@ def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence
     fenced = replace(write, precondition=replace(write.precondition, fence=fence))
     stamp = put(connection, tenant, fenced, now_ms, session_head_id=state.head_id)
     if leases.holds(state, fence, now_ms):  # not so when this is a replay
-        moved = replace(leases.released(state), head_id=write.record.id)
-        sessions.write(connection, tenant, fence.session_id, moved)
-        _let_go_of_head(connection, tenant, state.head_id, now_ms)
+        move_head(connection, tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
     return stamp
 
 
+def append_hidden(connection: _Connection, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
+    """A node behind the session's head that is deleted from the start, and the session's new head."""
+    state = sessions.read(connection, tenant, session_id)
+    _insert(connection, tenant, write, now_ms, session_head_id=state.head_id)
+    node = nodes.find(connection, tenant, write.record.id)
+    if node is not None:
+        nodes.mark_deleted(connection, node.place)
+    move_head(connection, tenant, session_id, state, write.record.id, now_ms)
+
+
+def move_head(
+    connection: _Connection, tenant: str, session_id: str, state: SessionState, head_id: str | None, now_ms: int
+) -> None:
+    """Writes the session with another head, or none, and lets go of the former one."""
+    sessions.write(connection, tenant, session_id, replace(state, head_id=head_id))
+    _let_go_of_head(connection, tenant, state.head_id, now_ms)
+
+
 # ---- Parts ----
-
-
-def _require_fence(connection: _Connection, tenant: str, fence: Fence | None, now_ms: int) -> None:
-    if fence is not None:
-        leases.require(sessions.read(connection, tenant, fence.session_id), fence, now_ms)
 
 
 def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, *, session_head_id: str | None) -> Stamp:
@@ -169,6 +194,7 @@ def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, *, 
     place = lineage.new_place(connection, parent)
     record = admission.stamped(None, write, depth=depth_of(place), now_ms=now_ms)
     nodes.insert(connection, tenant, place, record)
+    item_index.write(connection, tenant, place, write.item_ids)
     return admission.stamp_of(record)
 
 

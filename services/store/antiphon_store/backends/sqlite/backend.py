@@ -25,14 +25,22 @@ from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.sqlite import atoms
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect, migrate
+from antiphon_store.backends.sqlite.conversations import SqliteConversations
+from antiphon_store.backends.sqlite.event_log_backend import SqliteEventLogs
 from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.idempotency import SqliteIdempotency
+from antiphon_store.backends.sqlite.job_backend import SqliteJobs
+from antiphon_store.backends.sqlite.lineage_backend import SqliteLineage
 from antiphon_store.backends.sqlite.readers import Readers
+from antiphon_store.backends.sqlite.sweeping import SqliteRetention
 from antiphon_store.backends.sqlite.writer import Writer
 
 READERS = 2  # Python runs one thread at a time; the second reads while the first waits for the disk
 
 
-class SqliteBackend:
+class SqliteBackend(
+    SqliteEventLogs, SqliteJobs, SqliteRetention, SqliteConversations, SqliteLineage, SqliteIdempotency
+):
     """Implements `base.Backend`. Several processes of one machine may open the same file; their writes take turns."""
 
     def __init__(self, path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> None:

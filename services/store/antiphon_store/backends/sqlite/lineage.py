@@ -13,9 +13,10 @@ from typing import Any
 
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.store import History, Record
+from antiphon_store.backends import packing
 from antiphon_store.backends.bounds import ChainBounds
-from antiphon_store.backends.sqlite import nodes, packing
-from antiphon_store.backends.sqlite.places import DEPTH_MAX, branch_of, depth_of, place_of
+from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
+from antiphon_store.backends.sqlite import nodes
 from antiphon_store.backends.sqlite.queries import QUERIES
 
 _CHAIN = QUERIES["chain"]
@@ -79,7 +80,7 @@ def reclaim(connection: sqlite3.Connection, place: int | None, now_ms: int) -> N
         subtree = {"place": place}
         if connection.execute(_IS_ANYTHING_KEPT, {"place": place, "now_ms": now_ms}).fetchone():
             return
-        parent = _parent_of(connection, place)
+        parent = parent_of(connection, place)
         begins_branch = parent is None or branch_of(parent) != branch_of(place)
         connection.execute(_DROP_NODES, subtree)
         connection.execute(_DROP_BRANCHES, subtree)
@@ -114,7 +115,7 @@ def _new_branch(connection: sqlite3.Connection, forked_at: int | None) -> int:
     return branch
 
 
-def _parent_of(connection: sqlite3.Connection, place: int) -> int | None:
+def parent_of(connection: sqlite3.Connection, place: int) -> int | None:
     """The place of the response that the one at `place` continues."""
     (forked_at,) = connection.execute(_FORK_OF_BRANCH, {"branch": branch_of(place)}).fetchone()
     first_depth = 0 if forked_at is None else depth_of(forked_at) + 1

@@ -13,9 +13,8 @@ from typing import Any
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Record, Status
-from antiphon_store.backends import admission
-from antiphon_store.backends.sqlite import packing
-from antiphon_store.backends.sqlite.places import depth_of
+from antiphon_store.backends import admission, packing
+from antiphon_store.backends.places import depth_of
 from antiphon_store.backends.sqlite.queries import QUERIES
 
 log = logging.getLogger(__name__)

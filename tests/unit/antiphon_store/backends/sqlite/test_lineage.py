@@ -10,8 +10,8 @@ import pytest
 from antiphon_core.errors import InternalError, LimitExceeded
 from antiphon_core.ports.store import Record
 from antiphon_store.backends.bounds import ChainBounds
+from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
 from antiphon_store.backends.sqlite import lineage, nodes
-from antiphon_store.backends.sqlite.places import DEPTH_MAX, branch_of, depth_of, place_of
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import draft
 

@@ -8,8 +8,8 @@ import pytest
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Record, Status
+from antiphon_store.backends.places import place_of
 from antiphon_store.backends.sqlite import nodes
-from antiphon_store.backends.sqlite.places import place_of
 from antiphon_store.testing.subject import draft
 
 NOW_MS = 1000

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from antiphon_store.backends.sqlite.places import DEPTH_BITS, DEPTH_MAX
+from antiphon_store.backends.places import DEPTH_BITS, DEPTH_MAX
 from antiphon_store.backends.sqlite.queries import QUERIES
 
 

@@ -4,8 +4,8 @@ import sqlite3
 from dataclasses import replace
 
 from antiphon_store.backends.leases import NEVER_USED, SessionState
+from antiphon_store.backends.places import place_of
 from antiphon_store.backends.sqlite import nodes, sessions
-from antiphon_store.backends.sqlite.places import place_of
 from antiphon_store.testing.subject import draft
 
 STATE = SessionState(head_id="resp_head", last_fence=3, holder="a", lease_expires_at_ms=50)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_store.backends.sqlite.places import DEPTH_MAX, branch_of, depth_of, place_of
+from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
 
 branches = st.integers(1, 2**38)
 depths = st.integers(0, DEPTH_MAX)

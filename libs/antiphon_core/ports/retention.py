@@ -1,0 +1,22 @@
+"""Tidying up the store: what nobody can see any more gives its space back. It never changes an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from antiphon_core import limits
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeping:
+    """What was reclaimed: responses, event logs and jobs, and the bytes of their content. `has_more`: there is more."""
+
+    records: int = 0
+    size_bytes: int = 0
+    has_more: bool = False
+
+
+class Retention(Protocol):
+    async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
+        """Reclaims at most `limit` responses, event logs and jobs of the tenant whose time is over."""

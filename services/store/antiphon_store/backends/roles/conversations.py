@@ -1,0 +1,47 @@
+"""What an engine must do for conversations. The rules that hold for every atom are in `backends/base.py`.
+
+Beyond these atoms, `begin_turn` in the session of a conversation leaves out the items that were taken out of it, and
+bounds by `max_bytes` what is left.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from antiphon_core.ports.conversations import Conversation
+from antiphon_store.backends.conversations import Addition, Founding
+
+
+@runtime_checkable
+class ConversationAtoms(Protocol):
+    """ConversationNotFound: the id was never made, was removed, or its time is over."""
+
+    async def create_conversation(self, tenant: str, founding: Founding) -> Conversation:
+        """The conversation and its first items, in one step. An expired one of that id is ended first. The context of a
+        session that was used before stays. The same founding again gives the same answer.
+
+        AlreadyExists, SessionLocked."""
+
+    async def fetch_conversation(self, tenant: str, conversation_id: str) -> Conversation:
+        """A living conversation."""
+
+    async def update_conversation(
+        self, tenant: str, conversation_id: str, metadata: bytes, expected_version: int | None
+    ) -> Conversation:
+        """Compares the version and replaces the metadata in one step. VersionMismatch."""
+
+    async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
+        """Conversation, lease, head and the marks of removed items, in one step; reclaims what the head kept. The
+        fencing token stays used."""
+
+    async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
+        """In one step: that the addition was not made before, that the lease is free or the fence's, the node behind
+        the session's head, the new head. The lease stays as it is. The items as stored.
+
+        SessionLocked, StaleFence, IdempotencyMismatch, AlreadyExists."""
+
+    async def conversation_items(self, tenant: str, conversation_id: str) -> bytes:
+        """The context of a living conversation as one JSON array, as of one moment. ChainTooLong."""
+
+    async def remove_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+        """Marks an item of the context as taken out; a second time it changes nothing. ItemNotFound, ChainTooLong."""

@@ -1,0 +1,60 @@
+"""The atoms of `roles.event_logs` as functions of a connection and the time; see atoms.py."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+from antiphon_core.errors import LogNotFound
+from antiphon_core.ports.event_logs import EventAppend, EventBatch
+from antiphon_core.ports.store import Fence
+from antiphon_store.backends import log_states
+from antiphon_store.backends.log_states import NO_LOG, LogState
+from antiphon_store.backends.roles.event_logs import LogPage
+from antiphon_store.backends.sqlite import event_log_rows as rows
+from antiphon_store.backends.sqlite import fences
+
+
+def append(
+    connection: sqlite3.Connection, tenant: str, append: EventAppend, fence: Fence | None, *, ttl_ms: int, now_ms: int
+) -> int:
+    log, state = _current(connection, tenant, append.response_id, now_ms)
+    batch = log_states.batch_of(append)
+    if log is not None and rows.read_batch(connection, log, append.response_id, append.expected_position) == batch:
+        return log_states.next_position(append)
+    fences.require(connection, tenant, fence, now_ms)
+    state = log_states.extended(state, append, ttl_ms=ttl_ms, now_ms=now_ms)
+    if log is None:
+        log = rows.begin(connection, tenant, append.response_id, state)
+    else:
+        rows.extend(connection, log, state)
+    rows.insert_batch(connection, log, append.response_id, batch)
+    return state.next_position
+
+
+def read(
+    connection: sqlite3.Connection, tenant: str, response_id: str, *, position: int, max_bytes: int, now_ms: int
+) -> LogPage:
+    end: LogState | None = None
+    batches: list[EventBatch] = []
+    size_bytes = 0
+    with closing(rows.read(connection, tenant, response_id, position=position, now_ms=now_ms)) as found:
+        for state, batch in found:
+            end = state
+            if batch is not None:
+                batches.append(batch)
+                size_bytes += len(batch.frames)
+            if size_bytes >= max_bytes:
+                break
+    if end is None:
+        raise LogNotFound.of(response_id)
+    return LogPage(tuple(batches), end.next_position, end.closed)
+
+
+def _current(connection: sqlite3.Connection, tenant: str, response_id: str, now_ms: int) -> tuple[int | None, LogState]:
+    """The log as it is now. What is left of an expired one goes: its place is needed."""
+    log, state = rows.find(connection, tenant, response_id) or (None, NO_LOG)
+    if log is not None and not state.is_there(now_ms):
+        rows.drop(connection, log)
+        return None, NO_LOG
+    return log, state

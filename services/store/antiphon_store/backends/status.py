@@ -1,0 +1,17 @@
+"""Moving a record to another status, apart from any engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from antiphon_core.ports.store import Precondition, Record, Status
+
+
+def is_changed(existing: Record, status: Status, condition: Precondition) -> bool:
+    """Whether the change has been made: the record has the status, at the version that the change would have made."""
+    return existing.status is status and (condition.version is None or 0 < condition.version == existing.version - 1)
+
+
+def changed(existing: Record, status: Status, now_ms: int) -> Record:
+    """The record with its new status. Its lifetime is not touched."""
+    return replace(existing, status=status, version=existing.version + 1, updated_at_ms=now_ms)

@@ -1,0 +1,1 @@
+"""Conversations: sessions with metadata, and items added by hand."""

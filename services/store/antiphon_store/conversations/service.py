@@ -1,0 +1,162 @@
+"""Conversations over any backend: what a user can name is checked, ids are given, then one atom."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from antiphon_core import items as item_arrays
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest, ItemNotFound
+from antiphon_core.ids import UNIQUE_DIGITS, Ids, new_conversation_id
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.ports.conversations import Conversation
+from antiphon_core.ports.store import Fence, ItemPage, Order
+from antiphon_store import rules
+from antiphon_store.backends.base import Backend
+from antiphon_store.backends.conversations import Addition, Founding, find
+from antiphon_store.backends.roles.conversations import ConversationAtoms
+from antiphon_store.backends.unimplemented import ConversationsNotYet
+from antiphon_store.conversations import rules as conversation_rules
+from antiphon_store.settings import StoreSettings
+
+_NOT_YET = ConversationsNotYet()
+_FIRST = "first"  # the salt of the items that a conversation is made with
+
+
+class ConversationOperations:
+    """The part of StoreService that implements `antiphon_core.ports.conversations.ConversationStore`."""
+
+    _backend: Backend
+    _settings: StoreSettings
+    _ids: Ids
+
+    async def create_conversation(
+        self,
+        tenant: str,
+        *,
+        conversation_id: str | None = None,
+        metadata: bytes = b"{}",
+        items: bytes = b"[]",
+        ttl_ms: int | None = None,
+    ) -> Conversation:
+        rules.check_tenant(tenant)
+        if conversation_id is None:
+            conversation_id = new_conversation_id(self._ids)
+        conversation_rules.check_conversation_id(conversation_id, "id")
+        lifetime_ms = self._conversation_lifetime_ms(ttl_ms)
+        kept_metadata = conversation_rules.parse_metadata(metadata)
+        entries = conversation_rules.parse_items(items)
+        founding = Founding(
+            conversation_id=conversation_id,
+            metadata=kept_metadata,
+            origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
+            incarnation=self._ids.hex(UNIQUE_DIGITS),
+            first=self._addition(entries, _FIRST) if entries else None,
+            ttl_ms=lifetime_ms,
+        )
+        return await self._conversations.create_conversation(tenant, founding)
+
+    async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "id")
+        return await self._conversations.fetch_conversation(tenant, conversation_id)
+
+    async def update_conversation(
+        self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
+    ) -> Conversation:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "id")
+        conversation_rules.check_version(expected_version)
+        kept_metadata = conversation_rules.parse_metadata(metadata)
+        return await self._conversations.update_conversation(tenant, conversation_id, kept_metadata, expected_version)
+
+    async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "id")
+        await self._conversations.remove_conversation(tenant, conversation_id)
+
+    async def add_conversation_items(
+        self,
+        tenant: str,
+        conversation_id: str,
+        items: bytes,
+        *,
+        fence: Fence | None = None,
+        idempotency_key: str | None = None,
+    ) -> bytes:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "conversation_id")
+        conversation_rules.check_fence(fence, conversation_id)
+        rules.check_key(idempotency_key)
+        entries = conversation_rules.parse_items(items)
+        if not entries:
+            raise InvalidRequest("'items' must not be empty.", field="items", code="invalid_value")
+        addition = self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
+        return await self._conversations.add_items(tenant, conversation_id, addition)
+
+    async def list_conversation_items(
+        self,
+        tenant: str,
+        conversation_id: str,
+        *,
+        after: str | None = None,
+        limit: int = limits.PAGE_ITEMS_DEFAULT,
+        order: Order = Order.DESCENDING,
+    ) -> ItemPage:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "conversation_id")
+        rules.check_page_limit(limit)
+        rules.check_after(after)
+        context = await self._conversations.conversation_items(tenant, conversation_id)
+        page = item_arrays.page(context, after=after, limit=limit, order=order)
+        if page is None:
+            raise InvalidRequest(f"'after' names no item of '{conversation_id}'.", field="after", code="invalid_value")
+        return page
+
+    async def get_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> bytes:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "conversation_id")
+        conversation_rules.check_item_id(item_id)
+        context = await self._conversations.conversation_items(tenant, conversation_id)
+        item = find(context, item_id)
+        if item is None:
+            raise ItemNotFound.of(item_id)
+        return dumps(item)
+
+    async def delete_conversation_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
+        rules.check_tenant(tenant)
+        conversation_rules.check_conversation_id(conversation_id, "conversation_id")
+        conversation_rules.check_item_id(item_id)
+        return await self._conversations.remove_item(tenant, conversation_id, item_id)
+
+    @property
+    def _conversations(self) -> ConversationAtoms:
+        backend = self._backend
+        return backend if isinstance(backend, ConversationAtoms) else _NOT_YET
+
+    def _addition(
+        self, entries: list[Object], salt: str, fence: Fence | None = None, idempotency_key: str | None = None
+    ) -> Addition:
+        return Addition(
+            items=conversation_rules.with_ids(entries, self._ids),
+            digest=sha256(dumps(entries)).hexdigest(),
+            salt=salt,
+            idempotency_key=idempotency_key,
+            fence=fence,
+        )
+
+    def _salt(self, entries: list[Object], idempotency_key: str | None) -> str:
+        """What makes an addition the same one: its key, else the ids of all its items, else nothing."""
+        if idempotency_key is not None:
+            return f"key {idempotency_key}"
+        given = conversation_rules.given_ids(entries)
+        return f"ids {dumps(given).decode()}" if given is not None else f"new {self._ids.hex(UNIQUE_DIGITS)}"
+
+    def _conversation_lifetime_ms(self, ttl_ms: int | None) -> int | None:
+        """Conversations outlive responses: without a wish only the policy's longest lifetime ends them."""
+        rules.check_ttl(ttl_ms)
+        most_ms = self._settings.max_ttl_s * 1000 if self._settings.max_ttl_s is not None else None
+        if ttl_ms is None or most_ms is None:
+            return most_ms if ttl_ms is None else ttl_ms
+        rules.check_range(ttl_ms, 1, most_ms, "ttl_ms")
+        return ttl_ms

@@ -1,0 +1,49 @@
+"""What may be appended and asked, like `antiphon_store.rules`: pure checks that name the culprit, here and afar."""
+
+from __future__ import annotations
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend
+from antiphon_store.event_logs.frames import FRAME_END
+from antiphon_store.rules import INT64_MAX, check_range, check_response_id
+
+TOKEN_ID_MAX = 2**32 - 1
+
+
+def check_append(append: EventAppend) -> None:
+    check_response_id(append.response_id, "response_id")
+    check_range(append.count, 1, limits.APPEND_EVENTS_MAX, "count")
+    check_range(append.expected_position, 0, INT64_MAX - append.count, "expected_position")
+    if len(append.frames) > limits.APPEND_BYTES_MAX:
+        raise TooLarge(
+            f"The frames are {len(append.frames)} bytes long; at most {limits.APPEND_BYTES_MAX} are appended at once.",
+            field="frames",
+        )
+    _check_frames(append)
+    if append.checkpoint is not None:
+        _check_checkpoint(append.checkpoint)
+
+
+def check_after(after: int | None) -> None:
+    if after is not None:
+        check_range(after, 0, INT64_MAX - 1, "after")
+
+
+def _check_frames(append: EventAppend) -> None:
+    """Counting blank lines is all that is done with frames: a reader that comes back finds its place by them."""
+    found = append.frames.count(FRAME_END)
+    if found != append.count or not append.frames.endswith(FRAME_END):
+        raise InvalidRequest(
+            f"'frames' must be {append.count} events, each closed by a blank line, but has {found} blank lines.",
+            field="frames",
+            code="invalid_value",
+        )
+
+
+def _check_checkpoint(checkpoint: Checkpoint) -> None:
+    check_range(checkpoint.offset, 0, INT64_MAX - limits.CHECKPOINT_ITEMS_MAX, "checkpoint.offset")
+    check_range(len(checkpoint.token_ids), 0, limits.CHECKPOINT_ITEMS_MAX, "checkpoint.token_ids")
+    if checkpoint.token_ids:
+        check_range(min(checkpoint.token_ids), 0, TOKEN_ID_MAX, "checkpoint.token_ids")
+        check_range(max(checkpoint.token_ids), 0, TOKEN_ID_MAX, "checkpoint.token_ids")

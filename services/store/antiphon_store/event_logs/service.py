@@ -1,0 +1,64 @@
+"""Event logs as their callers see them: what may be appended, how long a log is kept, how reading goes on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from antiphon_core import limits
+from antiphon_core.ports.event_logs import EventAppend, EventBatch
+from antiphon_core.ports.store import Fence
+from antiphon_store import rules as store_rules
+from antiphon_store.backends.base import Backend
+from antiphon_store.backends.roles.event_logs import EventLogAtoms
+from antiphon_store.backends.unimplemented import EventLogNotYet
+from antiphon_store.event_logs import rules
+from antiphon_store.event_logs.following import Followers
+from antiphon_store.event_logs.frames import joined
+from antiphon_store.settings import StoreSettings
+
+_NOT_YET = EventLogNotYet()
+
+
+class EventLogOperations:
+    """The part of StoreService that implements `antiphon_core.ports.event_logs.EventLogs`."""
+
+    _backend: Backend
+    _settings: StoreSettings
+    _followers: Followers
+
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+        store_rules.check_tenant(tenant)
+        rules.check_append(append)
+        if fence is not None:
+            store_rules.check_fence(fence)
+        ttl_ms = self._settings.event_log_ttl_s * 1000
+        position = await self._event_log_atoms.append_events(tenant, append, fence=fence, ttl_ms=ttl_ms)
+        self._followers.wake((tenant, append.response_id))
+        return position
+
+    async def read_events(
+        self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False
+    ) -> AsyncGenerator[EventBatch, None]:
+        store_rules.check_tenant(tenant)
+        store_rules.check_response_id(response_id, "response_id")
+        rules.check_after(after)
+        read, page_bytes = self._event_log_atoms.read_log, limits.EVENT_PAGE_BYTES
+        position = 0 if after is None else after + 1
+        with self._followers.following((tenant, response_id)) as news:
+            page = await read(tenant, response_id, position=position, max_bytes=page_bytes)
+            end = page.next_position  # what was there at the beginning
+            while True:
+                if page.batches:
+                    batch = joined(page.batches, position)
+                    yield batch
+                    position += batch.count
+                caught_up = position >= page.next_position
+                if (caught_up and page.closed) or (not follow and position >= end):
+                    return
+                if caught_up:
+                    await news.wait()
+                page = await read(tenant, response_id, position=position, max_bytes=page_bytes)
+
+    @property
+    def _event_log_atoms(self) -> EventLogAtoms:
+        return self._backend if isinstance(self._backend, EventLogAtoms) else _NOT_YET

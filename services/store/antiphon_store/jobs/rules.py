@@ -1,0 +1,62 @@
+"""What may be enqueued, claimed and settled, like `antiphon_store.rules`: pure checks, here and afar."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.ports.jobs import JobDraft
+from antiphon_core.ports.store import Fence
+from antiphon_store.rules import check_fence, check_range, check_response_id
+
+_QUEUE = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.QUEUE_NAME_CHARS_MAX}}}")
+
+
+def check_draft(draft: JobDraft) -> None:
+    check_response_id(draft.id, "id")
+    _check_queue(draft.queue, "queue")
+    check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, "max_attempts")
+    check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
+    if len(draft.payload) > limits.JOB_PAYLOAD_BYTES_MAX:
+        raise TooLarge(
+            f"The payload is {len(draft.payload)} bytes long; at most {limits.JOB_PAYLOAD_BYTES_MAX} are stored.",
+            field="payload",
+        )
+
+
+def check_queues(queues: Sequence[str]) -> None:
+    check_range(len(queues), 1, limits.CLAIM_QUEUES_ITEMS_MAX, "queues")
+    for index, queue in enumerate(queues):
+        _check_queue(queue, f"queues[{index}]")
+
+
+def check_job_fence(fence: Fence) -> None:
+    """A job's fence has its id as `session_id`."""
+    check_fence(fence)
+    check_response_id(fence.session_id, "fence.session_id")
+
+
+def check_reason(reason: str) -> None:
+    """Any Unicode text that is not too long; lone surrogates are none."""
+    try:
+        reason.encode()
+        too_long = len(reason) > limits.JOB_REASON_CHARS_MAX
+    except UnicodeEncodeError:
+        too_long = True
+    if too_long:
+        raise InvalidRequest(
+            f"'reason' must be text of at most {limits.JOB_REASON_CHARS_MAX} characters.",
+            field="reason",
+            code="invalid_value",
+        )
+
+
+def _check_queue(queue: str, field: str) -> None:
+    if not _QUEUE.fullmatch(queue):
+        raise InvalidRequest(
+            f"'{field}' must be 1 to {limits.QUEUE_NAME_CHARS_MAX} letters, digits, dots, underscores and hyphens.",
+            field=field,
+            code="invalid_value",
+        )

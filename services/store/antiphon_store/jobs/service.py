@@ -1,0 +1,76 @@
+"""Jobs as their callers see them: what may be enqueued, how long an ended job is remembered, how a claim waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core import limits
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobPulse
+from antiphon_core.ports.store import Fence
+from antiphon_store import rules as store_rules
+from antiphon_store.backends.base import Backend
+from antiphon_store.backends.roles.jobs import JobAtoms
+from antiphon_store.backends.unimplemented import JobNotYet
+from antiphon_store.jobs import rules
+from antiphon_store.jobs.waiting import Claimers
+from antiphon_store.settings import StoreSettings
+
+_NOT_YET = JobNotYet()
+
+
+class JobOperations:
+    """The part of StoreService that implements `antiphon_core.ports.jobs.Jobs`."""
+
+    _backend: Backend
+    _settings: StoreSettings
+    _claimers: Claimers
+
+    async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
+        store_rules.check_tenant(tenant)
+        rules.check_draft(draft)
+        await self._job_atoms.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
+        self._claimers.wake(tenant, draft.queue)
+
+    async def claim_job(
+        self,
+        tenant: str,
+        queues: Sequence[str],
+        *,
+        holder: str,
+        lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
+        wait_ms: int = 0,
+    ) -> Job | None:
+        store_rules.check_tenant(tenant)
+        rules.check_queues(queues)
+        store_rules.check_holder(holder)
+        store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
+        store_rules.check_wait(wait_ms)
+        return await self._claimers.until_there(
+            tenant,
+            queues,
+            lambda: self._job_atoms.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
+            wait_ms=wait_ms,
+        )
+
+    async def heartbeat_job(
+        self, tenant: str, fence: Fence, *, lease_ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT
+    ) -> JobPulse:
+        store_rules.check_tenant(tenant)
+        rules.check_job_fence(fence)
+        store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
+        return await self._job_atoms.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
+
+    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "") -> None:
+        store_rules.check_tenant(tenant)
+        rules.check_job_fence(fence)
+        rules.check_reason(reason)
+        await self._job_atoms.settle_job(tenant, fence, outcome, reason)
+
+    async def cancel_job(self, tenant: str, job_id: str) -> bool:
+        store_rules.check_tenant(tenant)
+        store_rules.check_response_id(job_id, "id")
+        return await self._job_atoms.cancel_job(tenant, job_id)
+
+    @property
+    def _job_atoms(self) -> JobAtoms:
+        return self._backend if isinstance(self._backend, JobAtoms) else _NOT_YET

@@ -1,0 +1,1 @@
+"""Lineage: forks, trees, lists of responses, and what is found by id in any of them."""

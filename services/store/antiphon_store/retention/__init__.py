@@ -1,0 +1,1 @@
+"""Retention: reclaiming the space of what nobody can see any more."""

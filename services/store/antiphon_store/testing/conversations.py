@@ -1,0 +1,427 @@
+"""Conversations: metadata, and one history of what turns made and what was added by hand."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from antiphon_core import limits
+from antiphon_core.errors import (
+    AlreadyExists,
+    AntiphonError,
+    ConversationNotFound,
+    IdempotencyMismatch,
+    InvalidRequest,
+    ItemNotFound,
+    ResponseNotFound,
+    SessionLocked,
+    StaleFence,
+    TooLarge,
+    VersionMismatch,
+)
+from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.jsons import dumps, loads
+from antiphon_core.ports.conversations import Conversation, ConversationStore
+from antiphon_core.ports.store import Fence, Order, Record, ResponseStore, TurnCommit
+from antiphon_store.testing.races import race
+from antiphon_store.testing.subject import Subject, draft, turn_in
+
+TTL_MS = 60_000
+ROUNDS = 10
+
+
+def talks_of(store: ResponseStore) -> ConversationStore:
+    """The conversations of a store."""
+    return cast("ConversationStore", store)
+
+
+def new_id() -> str:
+    return new_conversation_id(RandomIds())
+
+
+def item(name: str) -> dict[str, Any]:
+    return {"id": name, "type": "message", "role": "user", "content": name}
+
+
+def array(*names: str) -> bytes:
+    return dumps([item(name) for name in names])
+
+
+def names_in(items: bytes) -> list[str]:
+    return [each["id"] for each in loads(items)]
+
+
+async def create(subject: Subject, *names: str, **options: Any) -> Conversation:
+    return await talks_of(subject.store).create_conversation(subject.tenant, items=array(*names), **options)
+
+
+async def add(subject: Subject, conversation_id: str, *names: str, **options: Any) -> bytes:
+    return await talks_of(subject.store).add_conversation_items(
+        subject.tenant, conversation_id, array(*names), **options
+    )
+
+
+async def context(subject: Subject, conversation_id: str) -> list[str]:
+    """What a next turn continues: equal to what is listed."""
+    page = await talks_of(subject.peer).list_conversation_items(
+        subject.tenant, conversation_id, limit=100, order=Order.ASCENDING
+    )
+    history, lease = await subject.begin_in(conversation_id)
+    await subject.store.release_session(subject.tenant, lease.fence)
+    assert names_in(history.items) == names_in(page.items)
+    return names_in(page.items)
+
+
+async def turn(subject: Subject, conversation_id: str) -> Record:
+    """One whole turn, behind whatever the head is."""
+    history, lease = await subject.begin_in(conversation_id)
+    record = draft(tag=conversation_id, parent_id=history.head_id, session_id=conversation_id)
+    await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+    return record
+
+
+def items_of(record: Record) -> list[str]:
+    return names_in(record.input_items) + names_in(record.output_items)
+
+
+class ConversationSuite:
+    """The conversation itself."""
+
+    async def test_it_is_made_and_read(self, subject: Subject) -> None:
+        made = await create(subject, metadata=b'{ "topic" : "demo" }')
+        assert made.id.startswith("conv_")
+        assert (loads(made.metadata), made.version) == ({"topic": "demo"}, 1)
+        assert await talks_of(subject.peer).get_conversation(subject.tenant, made.id) == made
+        assert await context(subject, made.id) == []
+
+    async def test_the_same_founding_again_changes_nothing(self, subject: Subject) -> None:
+        chosen = new_id()
+        made = await create(subject, "a", conversation_id=chosen)
+        await subject.elapse(5)
+        assert await create(subject, "a", conversation_id=chosen) == made
+        assert await context(subject, chosen) == ["a"]
+        with pytest.raises(AlreadyExists):
+            await create(subject, "b", conversation_id=chosen)
+        with pytest.raises(AlreadyExists):
+            await create(subject, "a", conversation_id=chosen, metadata=b'{"other":"1"}')
+
+    async def test_metadata_is_replaced(self, subject: Subject) -> None:
+        store, made = talks_of(subject.store), await create(subject, metadata=b'{"a":"1"}')
+        second = await store.update_conversation(subject.tenant, made.id, b'{"b":"2"}')
+        assert (second.metadata, second.version) == (b'{"b":"2"}', 2)
+        third = await store.update_conversation(subject.tenant, made.id, b"{}", expected_version=2)
+        assert await store.update_conversation(subject.tenant, made.id, b"{}", expected_version=2) == third
+        with pytest.raises(VersionMismatch) as caught:
+            await store.update_conversation(subject.tenant, made.id, b'{"c":"3"}', expected_version=2)
+        assert (caught.value.facts["expected"], caught.value.facts["actual"]) == ("2", "3")
+        assert await store.get_conversation(subject.tenant, made.id) == third
+
+    async def test_deleting_ends_it_but_not_its_responses(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        record = await turn(subject, made.id)
+        lease = await subject.store.acquire_session(subject.tenant, made.id, holder="h")
+        await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
+        for attempt in calls(made.id).values():
+            with pytest.raises(ConversationNotFound):
+                await attempt(talks_of(subject.peer), subject.tenant)
+        session = await subject.store.describe_session(subject.tenant, made.id)
+        assert (session.head_id, session.lease, session.last_fence) == (None, None, lease.fence.token)
+        assert (await subject.get(record)).id == record.id
+        assert names_in(await subject.begin_after(record)) == ["a", *items_of(record)]
+
+    async def test_a_turn_in_a_deleted_conversation_is_refused(self, subject: Subject) -> None:
+        made = await create(subject)
+        _history, lease = await subject.begin_in(made.id)
+        await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
+        record = draft(tag=made.id, session_id=made.id)
+        with pytest.raises(StaleFence):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+
+    async def test_an_id_that_was_deleted_begins_anew(self, subject: Subject) -> None:
+        chosen = new_id()
+        await create(subject, "a", conversation_id=chosen)
+        await add(subject, chosen, "b")
+        await talks_of(subject.store).delete_conversation_item(subject.tenant, chosen, "a")
+        await talks_of(subject.store).delete_conversation(subject.tenant, chosen)
+        await create(subject, conversation_id=chosen)
+        assert await context(subject, chosen) == []
+        await add(subject, chosen, "b")
+        await add(subject, chosen, "a")
+        assert await context(subject, chosen) == ["b", "a"]
+
+    async def test_its_time_ends_by_the_clock(self, subject: Subject) -> None:
+        chosen = new_id()
+        await create(subject, "a", conversation_id=chosen, ttl_ms=TTL_MS)
+        await add(subject, chosen, "b")
+        await subject.elapse(TTL_MS - 1)
+        assert await context(subject, chosen) == ["a", "b"]
+        await subject.elapse(1)
+        for attempt in calls(chosen).values():
+            with pytest.raises(ConversationNotFound):
+                await attempt(talks_of(subject.store), subject.tenant)
+        await create(subject, "c", conversation_id=chosen)
+        assert await context(subject, chosen) == ["c"]
+
+    async def test_another_tenants_does_not_exist(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        for attempt in calls(made.id).values():
+            with pytest.raises(ConversationNotFound):
+                await attempt(talks_of(subject.store), subject.tenant + "-other")
+        assert await context(subject, made.id) == ["a"]
+
+    async def test_one_of_two_founders_makes_it(self, subject: Subject) -> None:
+        for _ in range(ROUNDS):
+            chosen = new_id()
+            made, errors = await race(
+                talks_of(subject.store).create_conversation(subject.tenant, conversation_id=chosen, items=array("a")),
+                talks_of(subject.peer).create_conversation(subject.tenant, conversation_id=chosen, items=array("b")),
+            )
+            assert (len(made), len(errors)) == (1, 1)
+            assert isinstance(errors[0], AlreadyExists)
+            assert len(await context(subject, chosen)) == 1
+
+
+class ConversationItemSuite:
+    """What stands in a conversation."""
+
+    async def test_turns_and_additions_are_one_history(self, subject: Subject) -> None:
+        made = await create(subject, "seed")
+        first = await turn(subject, made.id)
+        stored = await add(subject, made.id, "a", "b")
+        assert stored == array("a", "b")
+        second = await turn(subject, made.id)
+        expected = ["seed", *items_of(first), "a", "b", *items_of(second)]
+        assert await context(subject, made.id) == expected
+        assert names_in(await subject.begin_after(second)) == expected
+
+    async def test_what_was_added_is_no_response(self, subject: Subject) -> None:
+        made = await create(subject)
+        await add(subject, made.id, "a")
+        head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
+        assert head_id is not None
+        with pytest.raises(ResponseNotFound):
+            await subject.store.get(subject.tenant, head_id)
+
+    async def test_an_item_without_id_gets_one(self, subject: Subject) -> None:
+        made, store = await create(subject), talks_of(subject.store)
+        given = dumps([{"role": "user", "content": "x"}, {"type": "function_call", "name": "f"}, item("own")])
+        stored = await store.add_conversation_items(subject.tenant, made.id, given)
+        first, second, third = names_in(stored)
+        assert (first[:4], second[:3], third) == ("msg_", "fc_", "own")
+        assert await context(subject, made.id) == [first, second, third]
+        again = await store.add_conversation_items(subject.tenant, made.id, given)
+        assert not set(names_in(again)[:2]) & {first, second}
+
+    async def test_the_same_ids_again_are_added_once(self, subject: Subject) -> None:
+        made = await create(subject)
+        stored = await add(subject, made.id, "a", "b")
+        await add(subject, made.id, "c")
+        assert await add(subject, made.id, "a", "b") == stored
+        assert await context(subject, made.id) == ["a", "b", "c"]
+        with pytest.raises(AlreadyExists) as caught:
+            await talks_of(subject.store).add_conversation_items(
+                subject.tenant, made.id, array("a", "b").replace(b"user", b"system")
+            )
+        assert caught.value.facts["id"] == "a"
+
+    async def test_the_same_key_again_adds_once(self, subject: Subject) -> None:
+        made, store = await create(subject), talks_of(subject.store)
+        nameless = b'[{"role":"user","content":"x"}]'
+        stored = await store.add_conversation_items(subject.tenant, made.id, nameless, idempotency_key="k")
+        for way in (store, talks_of(subject.peer)):
+            assert await way.add_conversation_items(subject.tenant, made.id, nameless, idempotency_key="k") == stored
+        assert await context(subject, made.id) == names_in(stored)
+        with pytest.raises(IdempotencyMismatch):
+            await add(subject, made.id, "other", idempotency_key="k")
+        await add(subject, (await create(subject)).id, "other", idempotency_key="k")
+
+    async def test_a_turn_locks_it(self, subject: Subject) -> None:
+        made = await create(subject)
+        _history, lease = await subject.begin_in(made.id)
+        with pytest.raises(SessionLocked):
+            await add(subject, made.id, "a")
+        await add(subject, made.id, "b", fence=lease.fence)
+        session = await subject.store.describe_session(subject.tenant, made.id)
+        assert session.lease is not None
+        with pytest.raises(StaleFence):
+            await add(subject, made.id, "c", fence=Fence(made.id, lease.fence.token + 1))
+        await subject.store.release_session(subject.tenant, lease.fence)
+        with pytest.raises(StaleFence):
+            await add(subject, made.id, "c", fence=lease.fence)
+        assert await add(subject, made.id, "b", fence=lease.fence) == array("b")
+        assert await context(subject, made.id) == ["b"]
+
+    async def test_a_refused_founding_leaves_nothing(self, subject: Subject) -> None:
+        chosen = new_id()
+        await subject.begin_in(chosen)
+        with pytest.raises(SessionLocked):
+            await create(subject, "a", conversation_id=chosen)
+        with pytest.raises(ConversationNotFound):
+            await talks_of(subject.store).get_conversation(subject.tenant, chosen)
+
+    async def test_pages_go_by_item_ids(self, subject: Subject) -> None:
+        made, store = await create(subject, "a", "b", "c"), talks_of(subject.store)
+        page = await store.list_conversation_items(subject.tenant, made.id, limit=2)
+        assert (names_in(page.items), page.first_id, page.last_id, page.has_more) == (["c", "b"], "c", "b", True)
+        rest = await store.list_conversation_items(subject.tenant, made.id, after="b")
+        assert (names_in(rest.items), rest.has_more) == (["a"], False)
+        with pytest.raises(InvalidRequest) as caught:
+            await store.list_conversation_items(subject.tenant, made.id, after="z")
+        assert caught.value.field == "after"
+
+    async def test_one_item_is_read(self, subject: Subject) -> None:
+        made, store = await create(subject, "a"), talks_of(subject.peer)
+        record = await turn(subject, made.id)
+        assert loads(await store.get_conversation_item(subject.tenant, made.id, "a")) == item("a")
+        made_by_turn = items_of(record)[-1]
+        assert loads(await store.get_conversation_item(subject.tenant, made.id, made_by_turn))["id"] == made_by_turn
+        with pytest.raises(ItemNotFound):
+            await store.get_conversation_item(subject.tenant, made.id, "z")
+
+    async def test_an_item_that_was_taken_out_is_only_out_of_this_context(self, subject: Subject) -> None:
+        made, store = await create(subject, "a", "b"), talks_of(subject.store)
+        record = await turn(subject, made.id)
+        for _ in range(2):
+            assert await store.delete_conversation_item(subject.tenant, made.id, "a") == made
+        gone = items_of(record)[0]
+        await store.delete_conversation_item(subject.tenant, made.id, gone)
+        assert await context(subject, made.id) == ["b", *items_of(record)[1:]]
+        assert names_in(await subject.begin_after(record)) == ["a", "b", *items_of(record)]
+        with pytest.raises(ItemNotFound):
+            await store.get_conversation_item(subject.tenant, made.id, "a")
+        with pytest.raises(ItemNotFound):
+            await store.delete_conversation_item(subject.tenant, made.id, "z")
+
+    async def test_what_was_taken_out_does_not_count(self, subject: Subject) -> None:
+        made = await create(subject, "a", "x" * 1000)
+        await talks_of(subject.store).delete_conversation_item(subject.tenant, made.id, "x" * 1000)
+        history, _lease = await subject.begin_in(made.id, max_bytes=len(array("a")))
+        assert history.items == array("a")
+
+    async def test_no_addition_is_lost(self, subject: Subject) -> None:
+        made = await create(subject)
+        ways = (talks_of(subject.store), talks_of(subject.peer))
+        added, errors = await race(
+            *(ways[n % 2].add_conversation_items(subject.tenant, made.id, array(f"i{n}")) for n in range(16))
+        )
+        assert not errors
+        assert len(added) == 16
+        assert sorted(await context(subject, made.id)) == sorted(f"i{n}" for n in range(16))
+
+    async def test_the_same_addition_from_everywhere_is_one(self, subject: Subject) -> None:
+        for _ in range(ROUNDS):
+            made = await create(subject)
+            ways = (talks_of(subject.store), talks_of(subject.peer))
+            nameless = b'[{"role":"user","content":"x"}]'
+            added, errors = await race(
+                *(
+                    ways[n % 2].add_conversation_items(subject.tenant, made.id, nameless, idempotency_key="k")
+                    for n in range(8)
+                )
+            )
+            assert not errors
+            assert len({bytes(each) for each in added}) == 1
+            assert len(await context(subject, made.id)) == 1
+
+    async def test_an_addition_and_a_turn_have_an_order(self, subject: Subject) -> None:
+        for _ in range(ROUNDS):
+            made = await create(subject)
+            _answers, errors = await race(
+                talks_of(subject.store).add_conversation_items(subject.tenant, made.id, array("a")),
+                subject.peer.begin_turn(subject.tenant, turn_in(made.id)),
+            )
+            listed = await talks_of(subject.store).list_conversation_items(subject.tenant, made.id)
+            assert names_in(listed.items) == ([] if errors else ["a"])
+            assert all(isinstance(error, SessionLocked) for error in errors)
+
+
+Call = Callable[[ConversationStore, str], Awaitable[object]]
+
+
+def calls(conversation_id: str) -> dict[str, Call]:
+    """Every call that needs the conversation to be there."""
+    return {
+        "get": lambda store, tenant: store.get_conversation(tenant, conversation_id),
+        "update": lambda store, tenant: store.update_conversation(tenant, conversation_id, b"{}"),
+        "delete": lambda store, tenant: store.delete_conversation(tenant, conversation_id),
+        "add": lambda store, tenant: store.add_conversation_items(tenant, conversation_id, array("q")),
+        "list": lambda store, tenant: store.list_conversation_items(tenant, conversation_id),
+        "get item": lambda store, tenant: store.get_conversation_item(tenant, conversation_id, "a"),
+        "delete item": lambda store, tenant: store.delete_conversation_item(tenant, conversation_id, "a"),
+    }
+
+
+ID = new_id()
+
+
+def founding(**options: Any) -> Call:
+    return lambda store, tenant: store.create_conversation(tenant, **options)
+
+
+def adding(items: bytes, **options: Any) -> Call:
+    return lambda store, tenant: store.add_conversation_items(tenant, ID, items, **options)
+
+
+def listing(**options: Any) -> Call:
+    return lambda store, tenant: store.list_conversation_items(tenant, ID, **options)
+
+
+CULPRITS: list[tuple[str, Call]] = [
+    ("tenant", lambda store, _tenant: store.get_conversation("a tenant", ID)),
+    ("id", founding(conversation_id="conv_1")),
+    ("id", founding(conversation_id="")),
+    ("metadata", founding(metadata=b"")),
+    ("metadata", founding(metadata=b"[]")),
+    ("metadata", founding(metadata=dumps({str(n): "" for n in range(limits.METADATA_PAIRS_MAX + 1)}))),
+    ("metadata", founding(metadata=dumps({"k" * (limits.METADATA_KEY_CHARS_MAX + 1): ""}))),
+    ("metadata.k", founding(metadata=dumps({"k": "v" * (limits.METADATA_VALUE_CHARS_MAX + 1)}))),
+    ("metadata.k", founding(metadata=b'{"k":1}')),
+    ("items", founding(items=b"")),
+    ("items", founding(items=b"{}")),
+    ("items", founding(items=array(*(f"{n}" for n in range(limits.CONVERSATION_ITEMS_MAX + 1))))),
+    ("ttl_ms", founding(ttl_ms=0)),
+    ("id", lambda store, tenant: store.get_conversation(tenant, "")),
+    ("id", lambda store, tenant: store.delete_conversation(tenant, "session")),
+    ("metadata", lambda store, tenant: store.update_conversation(tenant, ID, b"")),
+    ("metadata", lambda store, tenant: store.update_conversation(tenant, ID, b"\xff")),
+    ("expected_version", lambda store, tenant: store.update_conversation(tenant, ID, b"{}", expected_version=-1)),
+    ("expected_version", lambda store, tenant: store.update_conversation(tenant, ID, b"{}", expected_version=0)),
+    ("items", adding(b"[]")),
+    ("items[1]", adding(b'[{"id":"a"},7]')),
+    ("items[0].id", adding(b'[{"id":5}]')),
+    ("items[0].id", adding(b'[{"id":""}]')),
+    ("items[1].id", adding(array("a", "a"))),
+    ("fence.token", adding(array("a"), fence=Fence(ID, 0))),
+    ("fence.session_id", adding(array("a"), fence=Fence("s", 1))),
+    ("idempotency_key", adding(array("a"), idempotency_key="")),
+    ("idempotency_key", adding(array("a"), idempotency_key="ü" * 128)),
+    ("idempotency_key", adding(array("a"), idempotency_key="\ud800")),
+    ("conversation_id", lambda store, tenant: store.list_conversation_items(tenant, "conv_")),
+    ("limit", listing(limit=0)),
+    ("limit", listing(limit=limits.PAGE_ITEMS_MAX + 1)),
+    ("after", listing(after="")),
+    ("item_id", lambda store, tenant: store.get_conversation_item(tenant, ID, "")),
+    ("item_id", lambda store, tenant: store.delete_conversation_item(tenant, ID, "\ud800")),
+]
+
+
+class ConversationArgumentSuite:
+    @pytest.mark.parametrize(
+        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+    )
+    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Call) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            await attempt(talks_of(subject.store), subject.tenant)
+        assert caught.value.field == field
+
+    async def test_items_over_the_limit_are_too_large(self, subject: Subject) -> None:
+        large = array("x" * limits.RECORD_BYTES_MAX)
+        attempts: list[Call] = [founding(items=large), adding(large)]
+        for attempt in attempts:
+            with pytest.raises(AntiphonError) as caught:
+                await attempt(talks_of(subject.store), subject.tenant)
+            assert (type(caught.value), caught.value.field) == (TooLarge, "items")

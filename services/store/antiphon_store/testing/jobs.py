@@ -1,0 +1,427 @@
+"""Jobs: one holder at a time, taken over when it is gone, ended once, cancelled when asked."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from antiphon_core import limits
+from antiphon_core.errors import AlreadyExists, InvalidRequest, JobNotFound, StaleFence, TooLarge
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import ATTEMPTS_EXHAUSTED, Job, JobDescription, JobDraft, JobOutcome, Jobs, JobState
+from antiphon_core.ports.store import Fence, Precondition
+from antiphon_store.backends.base import Backend
+from antiphon_store.backends.roles.jobs import JobAtoms
+from antiphon_store.testing.event_logs import append_at, logs_of
+from antiphon_store.testing.races import race
+from antiphon_store.testing.subject import Subject, draft
+
+TTL_MS = 500
+RETENTION_MS = 24 * 3600 * 1000  # the default of `job_ttl_s`
+ROUNDS = 25
+CLAIMERS = 8
+
+
+def jobs_of(store: object) -> Jobs:
+    return cast("Jobs", store)
+
+
+def new_draft(queue: str = "q", **members: object) -> JobDraft:
+    job_id = new_response_id(RandomIds())
+    return replace(JobDraft(job_id, queue, b"\x00payload of " + job_id.encode()), **members)  # type: ignore[arg-type]
+
+
+async def enqueue(subject: Subject, queue: str = "q", **members: object) -> JobDraft:
+    draft = new_draft(queue, **members)
+    await jobs_of(subject.store).enqueue_job(subject.tenant, draft)
+    return draft
+
+
+async def claim(
+    subject: Subject, *queues: str, holder: str = "a", ttl_ms: int = TTL_MS, wait_ms: int = 0
+) -> Job | None:
+    """A claim by the second client."""
+    return await jobs_of(subject.peer).claim_job(
+        subject.tenant, queues or ("q",), holder=holder, lease_ttl_ms=ttl_ms, wait_ms=wait_ms
+    )
+
+
+async def claimed(subject: Subject, **options: object) -> Job:
+    job = await claim(subject, **options)  # type: ignore[arg-type]
+    assert job is not None
+    return job
+
+
+async def settle(subject: Subject, job: Job, outcome: JobOutcome, reason: str = "") -> None:
+    await jobs_of(subject.store).settle_job(subject.tenant, job.fence, outcome, reason=reason)
+
+
+class JobSuite:
+    async def test_a_claimed_job_is_the_one_that_was_enqueued(self, subject: Subject) -> None:
+        draft = await enqueue(subject, max_attempts=2)
+        job = await claimed(subject)
+        assert job == Job(draft.id, "q", draft.payload, 1, 2, False, Fence(draft.id, 1), job.lease_expires_at_ms)
+        assert await claim(subject, holder="b") is None
+
+    async def test_the_oldest_of_all_queues_comes_first(self, subject: Subject) -> None:
+        drafts = []
+        for queue in ("q", "r", "s", "r", "q"):
+            drafts.append(await enqueue(subject, queue))
+            await subject.elapse(1)
+        wanted = [draft.id for draft in drafts if draft.queue != "s"]
+        for number, job_id in enumerate(wanted):
+            job = await claim(subject, "r", "q", holder=f"h{number}")
+            assert job is not None
+            assert job.id == job_id
+        assert await claim(subject, "r", "q", holder="z") is None
+
+    async def test_enqueuing_again_changes_nothing(self, subject: Subject) -> None:
+        draft = await enqueue(subject)
+        jobs = jobs_of(subject.peer)
+        await jobs.enqueue_job(subject.tenant, draft)
+        job = await claimed(subject)
+        await jobs.enqueue_job(subject.tenant, draft)
+        assert await claim(subject, holder="b") is None
+        await settle(subject, job, JobOutcome.SUCCEEDED)
+        await jobs.enqueue_job(subject.tenant, draft)
+        assert await claim(subject) is None
+        for other in (replace(draft, payload=b""), replace(draft, queue="r")):
+            with pytest.raises(AlreadyExists) as caught:
+                await jobs.enqueue_job(subject.tenant, other)
+            assert caught.value.facts == {"id": draft.id}
+
+    async def test_an_ended_job_is_forgotten_in_time(self, subject: Subject) -> None:
+        draft = await enqueue(subject)
+        job = await claimed(subject)
+        await settle(subject, job, JobOutcome.SUCCEEDED)
+        await subject.elapse(RETENTION_MS - 1)
+        await settle(subject, job, JobOutcome.SUCCEEDED)
+        await subject.elapse(1)
+        with pytest.raises(JobNotFound):
+            await settle(subject, job, JobOutcome.SUCCEEDED)
+        await jobs_of(subject.store).enqueue_job(subject.tenant, replace(draft, payload=b"anew"))
+        assert (await claimed(subject)).payload == b"anew"
+
+    async def test_a_delayed_job_waits(self, subject: Subject) -> None:
+        later = await enqueue(subject, run_after_ms=TTL_MS)
+        sooner = await enqueue(subject)
+        assert (await claimed(subject)).id == sooner.id
+        assert await claim(subject, holder="b") is None
+        await subject.elapse(TTL_MS)
+        assert (await claimed(subject, holder="c")).id in (later.id, sooner.id)
+
+    async def test_a_holder_that_claims_again_has_its_job(self, subject: Subject) -> None:
+        await enqueue(subject)
+        await enqueue(subject)
+        job = await claimed(subject)
+        await subject.elapse(1)
+        again = await claimed(subject)
+        assert again == replace(job, lease_expires_at_ms=job.lease_expires_at_ms + 1)
+        assert (await claimed(subject, holder="b")).id != job.id
+        await settle(subject, job, JobOutcome.SUCCEEDED)
+        assert await claim(subject) is None
+
+    async def test_a_job_is_its_tenants(self, subject: Subject) -> None:
+        draft = await enqueue(subject)
+        stranger = replace(subject, tenant=subject.tenant + "-other")
+        assert await claim(stranger) is None
+        job = await claimed(subject)
+        jobs = jobs_of(subject.store)
+        with pytest.raises(JobNotFound):
+            await jobs.cancel_job(stranger.tenant, draft.id)
+        with pytest.raises(JobNotFound):
+            await jobs.heartbeat_job(stranger.tenant, job.fence)
+        with pytest.raises(JobNotFound):
+            await settle(stranger, job, JobOutcome.FAILED)
+        await jobs.enqueue_job(stranger.tenant, replace(draft, payload=b"theirs"))
+        await jobs.heartbeat_job(subject.tenant, job.fence)
+
+    async def test_waiting_ends_with_a_job(self, subject: Subject) -> None:
+        for store in (subject.peer, subject.store):
+            waiting = asyncio.create_task(claim(subject, "q", "r", wait_ms=20_000))
+            await asyncio.sleep(0.02)
+            assert not waiting.done()
+            draft = new_draft("r")
+            await jobs_of(store).enqueue_job(subject.tenant, draft)
+            job = await asyncio.wait_for(waiting, 5)
+            assert job is not None
+            assert job.id == draft.id
+            await settle(subject, job, JobOutcome.SUCCEEDED)
+
+    async def test_waiting_has_an_end(self, subject: Subject) -> None:
+        assert await asyncio.wait_for(claim(subject, wait_ms=50), 5) is None
+
+
+class JobLeaseSuite:
+    async def test_a_heartbeat_keeps_a_job(self, subject: Subject) -> None:
+        await enqueue(subject)
+        job = await claimed(subject)
+        pulse = await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence, lease_ttl_ms=4 * TTL_MS)
+        assert (pulse.cancel_requested, pulse.lease_expires_at_ms) == (False, job.lease_expires_at_ms + 3 * TTL_MS)
+        shorter = await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence, lease_ttl_ms=TTL_MS)
+        assert shorter == pulse
+        await subject.elapse(2 * TTL_MS)
+        assert await claim(subject, holder="b") is None
+
+    async def test_the_job_of_a_holder_that_is_gone_is_claimed_again(self, subject: Subject) -> None:
+        draft = await enqueue(subject, max_attempts=3)
+        tokens = []
+        for attempt, holder in enumerate(("a", "b", "b"), start=1):
+            job = await claimed(subject, holder=holder)
+            assert (job.id, job.attempt) == (draft.id, attempt)
+            tokens.append(job.fence.token)
+            await subject.elapse(TTL_MS)
+        assert tokens == sorted(set(tokens))
+        assert await claim(subject) is None
+
+    async def test_a_holder_that_came_too_late_can_do_nothing(self, subject: Subject) -> None:
+        await enqueue(subject)
+        stale = await claimed(subject)
+        await subject.elapse(TTL_MS)
+        for _ in range(2):  # before and after somebody took over
+            with pytest.raises(StaleFence) as caught:
+                await jobs_of(subject.store).heartbeat_job(subject.tenant, stale.fence)
+            assert caught.value.facts == {"session_id": stale.id, "token": "1"}
+            with pytest.raises(StaleFence):
+                await settle(subject, stale, JobOutcome.SUCCEEDED)
+            await claimed(subject, holder="b")
+
+    async def test_a_poison_job_ends(self, subject: Subject) -> None:
+        draft = await enqueue(subject, max_attempts=2)
+        await claimed(subject)
+        await subject.elapse(TTL_MS)
+        await settle(subject, await claimed(subject), JobOutcome.RETRY, "again")
+        assert await claim(subject) is None
+        assert not await jobs_of(subject.store).cancel_job(subject.tenant, draft.id)
+
+    async def test_a_retried_job_is_claimable_at_once(self, subject: Subject) -> None:
+        draft = await enqueue(subject)
+        first = await claimed(subject)
+        await settle(subject, first, JobOutcome.RETRY, "later")
+        second = await claimed(subject)
+        assert (second.id, second.attempt, second.fence.token) == (draft.id, 2, 2)
+        await settle(subject, first, JobOutcome.RETRY, "later")  # its answer may have got lost
+        await jobs_of(subject.store).heartbeat_job(subject.tenant, second.fence)
+
+    @pytest.mark.parametrize("outcome", [JobOutcome.SUCCEEDED, JobOutcome.FAILED, JobOutcome.CANCELLED])
+    async def test_a_settled_job_stays_settled(self, subject: Subject, outcome: JobOutcome) -> None:
+        await enqueue(subject)
+        job = await claimed(subject)
+        for _ in range(2):
+            await settle(subject, job, outcome, "because")
+        other = JobOutcome.FAILED if outcome is JobOutcome.SUCCEEDED else JobOutcome.SUCCEEDED
+        with pytest.raises(StaleFence):
+            await settle(subject, job, other, "because")
+        with pytest.raises(StaleFence):
+            await settle(subject, job, outcome, "for another reason")
+        with pytest.raises(StaleFence):
+            await jobs_of(subject.store).heartbeat_job(subject.tenant, job.fence)
+        await subject.elapse(TTL_MS)
+        assert await claim(subject) is None
+
+    async def test_a_holder_writes_under_its_fence(self, subject: Subject) -> None:
+        job_id = (await enqueue(subject)).id
+        first = await claimed(subject)
+        logs = logs_of(subject.store)
+        await logs.append_events(subject.tenant, append_at(job_id, 0), fence=first.fence)
+        await subject.put(draft(), precondition=Precondition(fence=first.fence))
+        await subject.elapse(TTL_MS)
+        refused: list[Callable[[], Awaitable[object]]] = [
+            lambda: logs.append_events(subject.tenant, append_at(job_id, 1), fence=first.fence),
+            lambda: subject.put(draft(), precondition=Precondition(fence=first.fence)),
+        ]
+        for attempt in refused:
+            with pytest.raises(StaleFence):
+                await attempt()
+        second = await claimed(subject, holder="b")
+        for attempt in refused:
+            with pytest.raises(StaleFence):
+                await attempt()
+        append: EventAppend = append_at(job_id, 1)
+        assert await logs.append_events(subject.tenant, append, fence=second.fence) == 2
+
+    async def test_one_of_many_claimers_gets_the_job(self, subject: Subject) -> None:
+        for number in range(ROUNDS):
+            draft = await enqueue(subject)
+            stores = [subject.store, subject.peer] * (CLAIMERS // 2)
+            answers, errors = await race(
+                *(
+                    jobs_of(store).claim_job(subject.tenant, ["q"], holder=f"{number}-{index}")
+                    for index, store in enumerate(stores)
+                )
+            )
+            winners = [job for job in answers if job is not None]
+            assert [job.id for job in winners] == [draft.id]
+            assert not errors
+            await settle(subject, winners[0], JobOutcome.SUCCEEDED)
+
+    async def test_many_claimers_get_a_job_each(self, subject: Subject) -> None:
+        ids = {(await enqueue(subject)).id for _ in range(CLAIMERS)}
+        stores = [subject.store, subject.peer] * CLAIMERS
+        answers, errors = await race(
+            *(jobs_of(store).claim_job(subject.tenant, ["q"], holder=f"h{index}") for index, store in enumerate(stores))
+        )
+        assert not errors
+        claims = [job.id for job in answers if job is not None]
+        assert (len(claims), set(claims)) == (CLAIMERS, ids)
+
+
+class JobCancelSuite:
+    async def cancel(self, subject: Subject, job_id: str) -> bool:
+        return await jobs_of(subject.store).cancel_job(subject.tenant, job_id)
+
+    async def test_the_holder_learns_of_it(self, subject: Subject) -> None:
+        job_id = (await enqueue(subject)).id
+        job = await claimed(subject)
+        for _ in range(2):
+            assert await self.cancel(subject, job_id)
+        pulse = await jobs_of(subject.peer).heartbeat_job(subject.tenant, job.fence)
+        assert pulse.cancel_requested
+        assert (await claimed(subject)).cancel_requested
+        await settle(subject, job, JobOutcome.CANCELLED)
+        assert await self.cancel(subject, job_id)
+
+    async def test_a_job_that_nobody_holds_ends_at_once(self, subject: Subject) -> None:
+        job_id = (await enqueue(subject)).id
+        for _ in range(2):
+            assert await self.cancel(subject, job_id)
+        assert await claim(subject) is None
+
+    @pytest.mark.parametrize("retry", [True, False])
+    async def test_a_cancelled_job_has_no_next_attempt(self, subject: Subject, retry: bool) -> None:
+        job_id = (await enqueue(subject)).id
+        job = await claimed(subject)
+        await self.cancel(subject, job_id)
+        if retry:
+            await settle(subject, job, JobOutcome.RETRY)
+        await subject.elapse(TTL_MS)
+        assert await claim(subject) is None
+
+    async def test_what_has_ended_cannot_be_cancelled(self, subject: Subject) -> None:
+        job_id = (await enqueue(subject)).id
+        job = await claimed(subject)
+        await settle(subject, job, JobOutcome.SUCCEEDED)
+        assert not await self.cancel(subject, job_id)
+        with pytest.raises(JobNotFound) as caught:
+            await self.cancel(subject, new_draft().id)
+        assert "id" in caught.value.facts
+
+
+class JobStateSuite:
+    """What an operator sees. The fixture is `backend`, opened, and `elapse` as in Subject."""
+
+    async def test_a_job_says_what_became_of_it(
+        self, backend: Backend, elapse: Callable[[int], Awaitable[None]]
+    ) -> None:
+        atoms, tenant = cast("JobAtoms", backend), "tenant-of-states"
+        job = new_draft(max_attempts=2)
+        seen: list[JobDescription] = []
+
+        async def look() -> None:
+            seen.append(await atoms.describe_job(tenant, job.id))
+
+        await atoms.enqueue_job(tenant, job, retention_ms=RETENTION_MS)
+        await look()
+        for _ in range(2):
+            await atoms.claim_job(tenant, ["q"], holder="a", lease_ttl_ms=TTL_MS)
+            await look()
+            await elapse(TTL_MS)
+            await look()
+        assert [(each.state, each.attempts, each.reason) for each in seen] == [
+            (JobState.QUEUED, 0, ""),
+            (JobState.RUNNING, 1, ""),
+            (JobState.QUEUED, 1, ""),
+            (JobState.RUNNING, 2, ""),
+            (JobState.FAILED, 2, ATTEMPTS_EXHAUSTED),
+        ]
+        await elapse(RETENTION_MS)
+        with pytest.raises(JobNotFound):
+            await look()
+
+    async def test_ends_have_their_reasons(self, backend: Backend) -> None:
+        atoms, tenant = cast("JobAtoms", backend), "tenant-of-ends"
+        for outcome, state, reason in (
+            (JobOutcome.SUCCEEDED, JobState.SUCCEEDED, "r"),
+            (JobOutcome.FAILED, JobState.FAILED, "r"),
+            (JobOutcome.CANCELLED, JobState.CANCELLED, "r"),
+            (JobOutcome.RETRY, JobState.FAILED, ATTEMPTS_EXHAUSTED),
+        ):
+            job = new_draft(max_attempts=1)
+            await atoms.enqueue_job(tenant, job, retention_ms=RETENTION_MS)
+            await atoms.claim_job(tenant, ["q"], holder="a", lease_ttl_ms=TTL_MS)
+            await atoms.settle_job(tenant, Fence(job.id, 1), outcome, "r")
+            found = await atoms.describe_job(tenant, job.id)
+            assert (found.state, found.reason) == (state, reason)
+
+
+GOOD = new_draft()
+FENCE = Fence(GOOD.id, 1)
+Attempt = Callable[[Jobs, str], Awaitable[object]]
+
+
+def enqueuing(**changes: object) -> Attempt:
+    return lambda jobs, tenant: jobs.enqueue_job(tenant, replace(GOOD, **changes))  # type: ignore[arg-type]
+
+
+def claiming(*queues: str, **options: object) -> Attempt:
+    arguments = {"holder": "h", **options}
+    return lambda jobs, tenant: jobs.claim_job(tenant, queues, **arguments)  # type: ignore[arg-type]
+
+
+def settling(fence: Fence, reason: str = "") -> Attempt:
+    return lambda jobs, tenant: jobs.settle_job(tenant, fence, JobOutcome.FAILED, reason=reason)
+
+
+CULPRITS: list[tuple[str, Attempt]] = [
+    ("id", enqueuing(id="job")),
+    ("queue", enqueuing(queue="")),
+    ("queue", enqueuing(queue="a b")),
+    ("queue", enqueuing(queue="x" * (limits.QUEUE_NAME_CHARS_MAX + 1))),
+    ("max_attempts", enqueuing(max_attempts=0)),
+    ("max_attempts", enqueuing(max_attempts=limits.JOB_ATTEMPTS_ITEMS_MAX + 1)),
+    ("run_after_ms", enqueuing(run_after_ms=-1)),
+    ("run_after_ms", enqueuing(run_after_ms=limits.JOB_DELAY_MS_MAX + 1)),
+    ("queues", claiming()),
+    ("queues", claiming(*["q"] * (limits.CLAIM_QUEUES_ITEMS_MAX + 1))),
+    ("queues[1]", claiming("q", "ü")),
+    ("holder", claiming("q", holder="")),
+    ("lease_ttl_ms", claiming("q", lease_ttl_ms=limits.LEASE_TTL_MS_MIN - 1)),
+    ("wait_ms", claiming("q", wait_ms=-1)),
+    ("wait_ms", claiming("q", wait_ms=limits.LEASE_WAIT_MS_MAX + 1)),
+    ("fence.token", lambda jobs, tenant: jobs.heartbeat_job(tenant, Fence(GOOD.id, 0))),
+    ("fence.session_id", lambda jobs, tenant: jobs.heartbeat_job(tenant, Fence("s", 1))),
+    ("lease_ttl_ms", lambda jobs, tenant: jobs.heartbeat_job(tenant, FENCE, lease_ttl_ms=1)),
+    ("fence.session_id", settling(Fence("", 1))),
+    ("reason", settling(FENCE, "x" * (limits.JOB_REASON_CHARS_MAX + 1))),
+    ("reason", settling(FENCE, "\ud800")),
+    ("id", lambda jobs, tenant: jobs.cancel_job(tenant, "resp_1")),
+    ("tenant", lambda jobs, _tenant: jobs.cancel_job("", GOOD.id)),
+]
+
+
+class JobArgumentSuite:
+    @pytest.mark.parametrize(
+        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
+    )
+    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Attempt) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            await attempt(jobs_of(subject.store), subject.tenant)
+        assert caught.value.field == field
+
+    async def test_a_payload_over_the_limit_is_too_large(self, subject: Subject) -> None:
+        with pytest.raises(TooLarge) as caught:
+            await enqueue(subject, payload=bytes(limits.JOB_PAYLOAD_BYTES_MAX + 1))
+        assert caught.value.field == "payload"
+
+    async def test_a_job_that_was_never_enqueued_is_not_found(self, subject: Subject) -> None:
+        for attempt in (settling(FENCE), lambda jobs, tenant: jobs.heartbeat_job(tenant, FENCE)):
+            with pytest.raises(JobNotFound) as caught:
+                await attempt(jobs_of(subject.store), subject.tenant)
+            assert caught.value.facts == {"id": GOOD.id}

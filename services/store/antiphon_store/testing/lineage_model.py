@@ -1,0 +1,71 @@
+"""The state machine of `model`, with lineage: any sequence of operations has the same answers as on memory."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from antiphon_core.jsons import loads
+from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
+from antiphon_core.ports.store import Order, Precondition, Record, Status
+from antiphon_store.testing.model import SESSIONS, TENANT, OpenStore, StoreMachine, preconditions, sessions, statuses
+
+targets = st.sampled_from((*SESSIONS, "s3", "s4"))
+
+
+def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:
+    """The state machine for one implementation; its `TestCase` is what pytest runs."""
+    name = f"{LineageMachine.__name__}_{getattr(open_store, '__name__', 'store')}"
+    made: type[LineageMachine] = type(name, (LineageMachine,), {"open_store": staticmethod(open_store)})
+    made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
+    return made
+
+
+class LineageMachine(StoreMachine):
+    def alike(self, ask: Callable[[LineageStore], Awaitable[Any]]) -> None:
+        self.same(lambda store: ask(cast("LineageStore", store)))
+
+    @rule(source=sessions, into=targets)
+    def fork_session(self, source: str, into: str) -> None:
+        self.alike(lambda store: store.fork(TENANT, ForkSource(source), new_session_id=into))
+
+    @rule(record=StoreMachine.responses, into=targets, source=st.none() | sessions)
+    def fork_response(self, record: Record, into: str, source: str | None) -> None:
+        self.alike(lambda store: store.fork(TENANT, ForkSource(source, record.id), new_session_id=into))
+
+    @rule(record=StoreMachine.responses, status=statuses, condition=st.just(Precondition()) | preconditions)
+    def update_status(self, record: Record, status: Status, condition: Precondition) -> None:
+        self.alike(lambda store: store.update_status(TENANT, record.id, status, precondition=condition))
+
+    @rule(record=StoreMachine.responses, from_root=st.booleans(), size=st.integers(1, 3))
+    def page_through_a_tree(self, record: Record, from_root: bool, size: int) -> None:
+        async def walk(store: LineageStore) -> list[TreeNode]:
+            page = await store.tree(TENANT, record.id, from_root=from_root, max_nodes=size)
+            found = list(page.nodes)
+            while page.next_cursor is not None:
+                page = await store.tree(TENANT, record.id, from_root=from_root, max_nodes=size, cursor=page.next_cursor)
+                found += page.nodes
+            return found
+
+        self.alike(walk)
+
+    @rule(session_id=targets, order=st.sampled_from(Order), limit=st.integers(1, 3))
+    def list_a_session(self, session_id: str, order: Order, limit: int) -> None:
+        self.alike(lambda store: store.list_responses(TENANT, session_id, order=order, limit=limit))
+
+    @invariant()
+    def lineage_reads_the_same(self) -> None:
+        for record in self.known[-4:]:
+            self.alike(lambda store, each=record: store.children(TENANT, each.id))  # type: ignore[misc]
+            self.alike(lambda store, each=record: store.siblings(TENANT, each.id, limit=2))  # type: ignore[misc]
+            self.alike(lambda store, each=record: store.leaves(TENANT, each.id))  # type: ignore[misc]
+        if self.known:
+            asked = self.known[-6:]
+            item_ids = [item["id"] for record in asked for item in loads(record.output_items)]
+            self.alike(lambda store: store.batch_get(TENANT, [record.id for record in asked]))
+            if item_ids:
+                self.alike(lambda store: store.resolve_items(TENANT, item_ids))

@@ -1,0 +1,17 @@
+"""What the lineage suites share."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_store.testing.subject import Subject
+
+
+def lineage(subject: Subject) -> LineageStore:
+    """The lineage of the store under test: local and remote stores implement both ports."""
+    return cast("LineageStore", subject.store)
+
+
+def peer_lineage(subject: Subject) -> LineageStore:
+    return cast("LineageStore", subject.peer)

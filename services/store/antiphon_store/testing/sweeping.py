@@ -1,0 +1,140 @@
+"""Sweeping: what nobody can see is reclaimed, so much at a time; no answer ever changes by it."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest, JobNotFound, LogNotFound, ResponseNotFound
+from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.retention import Retention, Sweeping
+from antiphon_store.testing import event_logs, jobs
+from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.subject import Subject, draft, new_session_id
+
+TTL_MS = 500
+DAY_MS = 24 * 3600 * 1000
+
+
+async def sweep(subject: Subject, **options: int) -> Sweeping:
+    return await cast("Retention", subject.peer).sweep(subject.tenant, **options)
+
+
+class SweepSuite:
+    async def test_there_may_be_nothing_to_do(self, subject: Subject) -> None:
+        await subject.put_line(3)
+        assert await sweep(subject) == Sweeping()
+
+    async def test_expired_responses_are_reclaimed(self, subject: Subject) -> None:
+        record = draft()
+        await subject.put(record, ttl_ms=TTL_MS)
+        children = [draft(record) for _ in range(3)]
+        for child in children:
+            await subject.put(child, ttl_ms=TTL_MS)
+        assert await sweep(subject) == Sweeping()
+        await subject.elapse(TTL_MS)
+        swept = await sweep(subject)
+        assert (swept.records, swept.has_more) == (4, False)
+        assert swept.size_bytes > 0
+        assert await sweep(subject) == Sweeping()
+        with pytest.raises(ResponseNotFound):
+            await subject.get(record)
+        assert (await subject.put(record)).version == 1
+
+    async def test_what_a_living_response_continues_stays(self, subject: Subject) -> None:
+        root = draft()
+        await subject.put(root, ttl_ms=TTL_MS)
+        line = [root, *await subject.put_line(2, parent=root)]
+        branch = draft(root)
+        await subject.put(branch, ttl_ms=TTL_MS)
+        await subject.elapse(TTL_MS)
+        swept = await sweep(subject)
+        assert (swept.records, swept.has_more) == (1, False)  # the branch
+        assert await subject.begin_after(line[-1]) == joined(line)
+
+    async def test_a_deleted_parent_goes_with_its_last_child(self, subject: Subject) -> None:
+        (parent,) = await subject.put_line(1)
+        await subject.put(draft(parent), ttl_ms=TTL_MS)
+        await subject.delete(parent)
+        await subject.elapse(TTL_MS)
+        assert (await sweep(subject)).records == 2
+
+    async def test_the_deleted_head_of_a_session_stays(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        head = await subject.commit_in(session_id)
+        await subject.put(draft(head), ttl_ms=TTL_MS)
+        await subject.delete(head)
+        await subject.elapse(TTL_MS)
+        assert (await sweep(subject)).records == 1
+        history, _lease = await subject.begin_in(session_id)
+        assert history.items == joined([head])
+
+    async def test_logs_and_jobs_are_reclaimed_when_their_time_is_over(self, subject: Subject) -> None:
+        log_id = event_logs.new_id()
+        await event_logs.write(subject, event_logs.append_at(log_id, 0, 2))
+        await event_logs.write(subject, event_logs.append_at(log_id, 2))
+        await jobs.enqueue(subject)
+        job = await jobs.claimed(subject)
+        await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        waiting = await jobs.enqueue(subject)
+        await subject.elapse(DAY_MS - 1)
+        assert (await sweep(subject)).records == 1  # the log
+        with pytest.raises(LogNotFound):
+            await event_logs.read(subject, log_id)
+        await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        await subject.elapse(1)
+        assert await sweep(subject) == Sweeping(1, len(waiting.payload))
+        with pytest.raises(JobNotFound):
+            await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        assert (await jobs.claimed(subject)).id == waiting.id
+
+    async def test_a_poison_job_is_reclaimed_although_nobody_ended_it(self, subject: Subject) -> None:
+        await jobs.enqueue(subject, max_attempts=1)
+        await jobs.claimed(subject)
+        await subject.elapse(jobs.TTL_MS + DAY_MS - 1)
+        assert await sweep(subject) == Sweeping()
+        await subject.elapse(1)
+        assert (await sweep(subject)).records == 1
+
+    async def test_it_does_no_more_than_it_was_asked_to(self, subject: Subject) -> None:
+        root = draft()
+        await subject.put(root, ttl_ms=TTL_MS)
+        parent = root
+        for _ in range(3):
+            parent = draft(parent)
+            await subject.put(parent, ttl_ms=TTL_MS)
+        for position in range(2):
+            await event_logs.write(subject, event_logs.append_at(event_logs.new_id(), 0, position + 1))
+        await subject.elapse(DAY_MS)
+        steps = [await sweep(subject, limit=limit) for limit in (1, 2, 2, 1, 1)]
+        assert [(step.records, step.has_more) for step in steps] == [
+            (1, True),
+            (2, True),
+            (2, True),
+            (1, False),
+            (0, False),
+        ]
+
+    async def test_much_is_done_in_one_call(self, subject: Subject) -> None:
+        for _ in range(300):
+            await event_logs.write(subject, event_logs.append_at(event_logs.new_id(), 0))
+        await subject.elapse(DAY_MS)
+        swept = await sweep(subject)
+        assert (swept.records, swept.has_more) == (300, False)
+
+    async def test_it_keeps_to_its_tenant(self, subject: Subject) -> None:
+        await subject.put(draft(), ttl_ms=TTL_MS)
+        await subject.elapse(TTL_MS)
+        assert await sweep(replace(subject, tenant=subject.tenant + "-other")) == Sweeping()
+        assert (await sweep(subject)).records == 1
+
+    @pytest.mark.parametrize("limit", [0, -1, limits.SWEEP_ITEMS_MAX + 1])
+    async def test_a_limit_out_of_range_is_refused(self, subject: Subject, limit: int) -> None:
+        with pytest.raises(InvalidRequest) as caught:
+            await sweep(subject, limit=limit)
+        assert caught.value.field == "limit"

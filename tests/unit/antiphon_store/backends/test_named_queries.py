@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_store.backends import named_queries
+
+TEXT = """-- What is before the first name belongs to none.
+
+-- name: one
+-- A comment.
+SELECT 1
+-- Another.
+WHERE true;
+
+-- name: two
+SELECT 2;
+"""
+
+
+def test_statements_are_found_by_name_without_comments() -> None:
+    assert named_queries.parse(TEXT) == {"one": "SELECT 1\nWHERE true;", "two": "SELECT 2;"}
+
+
+def test_a_name_is_there_once() -> None:
+    with pytest.raises(ValueError, match="one statement"):
+        named_queries.parse(TEXT + TEXT)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_engines_have_their_statements_in_a_file(engine: str) -> None:
+    assert "read_node" in named_queries.load(f"antiphon_store.backends.{engine}")

@@ -1,0 +1,70 @@
+"""What the service decides; that keys work: tests/contract/store/test_idempotency.py."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import Unimplemented
+from antiphon_core.ports.store import Status, TurnCommit
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.idempotency.service import fingerprint_of
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.subject import draft
+from antiphon_store.wrappers.faulty import FaultyBackend
+
+
+class Plain(FaultyBackend):
+    """An engine that remembers no keys, whatever the wrapper can."""
+
+    put_once = None
+
+
+async def test_an_engine_without_keys_refuses_them(clock: ManualClock) -> None:
+    backend = Plain(MemoryBackend(clock))
+    await backend.open()
+    store, record = StoreService(backend), draft()
+    for attempt in (
+        store.put("t", record, idempotency_key="k"),
+        store.begin_turn("t", keyed(record)),
+        store.commit_turn("t", TurnCommit(record, idempotency_key="k")),
+        store.abort_turn("t", None, idempotency_key="k", response_id=record.id),
+    ):
+        with pytest.raises(Unimplemented, match="idempotency_key"):
+            await attempt
+    assert (await store.put("t", record)).version == 1
+
+
+async def test_how_long_a_key_is_claimed_is_a_setting(clock: ManualClock) -> None:
+    backend = MemoryBackend(clock)
+    await backend.open()
+    store = StoreService(backend, StoreSettings(turn_claim_s=5))
+    first = draft()
+    await store.begin_turn("t", keyed(first))
+    clock.advance(4.999)
+    assert (await store.begin_turn("t", keyed(draft()))).running_response_id == first.id
+    clock.advance(0.001)
+    assert (await store.begin_turn("t", keyed(draft()))).running_response_id is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": Status.FAILED},
+        {"body": b"{}"},
+        {"input_items": b"[]"},
+        {"output_items": b"[]"},
+        {"parent_id": draft().id},
+        {"session_id": "s"},
+        {"id": draft().id},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_fingerprint_is_of_all_that_the_writer_decides(change: dict[str, object]) -> None:
+    record = draft()
+    assert fingerprint_of(replace(record, version=7, updated_at_ms=5)) == fingerprint_of(record)
+    assert fingerprint_of(replace(record, **change)) != fingerprint_of(record)  # type: ignore[arg-type]

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from zlib import crc32
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_store import cursors
+from antiphon_store.backends.roles.lineage import Position
+from antiphon_store.testing.subject import draft
+
+QUESTION = ("tenant", "Tree", draft().id)
+END = Position(3, 1_700_000_000_000, draft().id)
+
+
+def test_a_cursor_says_where_its_page_ended() -> None:
+    assert cursors.decode(QUESTION, cursors.encode(QUESTION, END)) == END
+
+
+def test_no_cursor_is_the_beginning() -> None:
+    assert cursors.decode(QUESTION, None) is None
+
+
+def test_a_cursor_travels_in_a_url() -> None:
+    assert cursors.encode(QUESTION, END).replace("-", "").replace("_", "").isalnum()
+
+
+def refuse(cursor: str, question: tuple[str, ...] = QUESTION) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        cursors.decode(question, cursor)
+    assert caught.value.field == "cursor"
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_any_other_question_is_refused(place: int) -> None:
+    other = tuple("other" if index == place else each for index, each in enumerate(QUESTION))
+    refuse(cursors.encode(QUESTION, END), other)
+
+
+def test_arguments_are_not_run_together() -> None:
+    refuse(cursors.encode(("ab", "c"), END), ("a", "bc"))
+
+
+@settings(max_examples=200, database=None, deadline=None)
+@given(data=st.data())
+def test_every_damage_is_noticed(data: st.DataObject) -> None:
+    cursor = cursors.encode(QUESTION, END)
+    place = data.draw(st.integers(0, len(cursor) - 1))
+    character = data.draw(st.characters(codec="ascii").filter(lambda each: each != cursor[place]))
+    refuse(cursor[:place] + character + cursor[place + 1 :])
+    refuse(cursor[:place])
+
+
+@settings(max_examples=200, database=None, deadline=None)
+@given(text=st.text())
+def test_what_nobody_made_is_refused(text: str) -> None:
+    refuse(text)
+
+
+@pytest.mark.parametrize(
+    "position", [[], [1, 2], [-1, 2, END.id], [1, 2**63, END.id], [1, 2, "x"], ["1", 2, END.id], {"a": 1}, None]
+)
+def test_a_forged_position_has_the_right_form_or_is_refused(position: object) -> None:
+    genuine = urlsafe_b64decode(cursors.encode(QUESTION, END) + "==")
+    rest = genuine[4:12] + dumps(position)
+    refuse(urlsafe_b64encode(crc32(rest).to_bytes(4, "big") + rest).rstrip(b"=").decode())
