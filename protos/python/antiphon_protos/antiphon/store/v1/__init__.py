@@ -927,7 +927,7 @@ class EnqueueJobRequest(betterproto2.Message):
 
     run_after_ms: "int" = betterproto2.field(5, betterproto2.TYPE_INT64)
     """
-    Not claimable before; 0 means at once.
+    Not claimable for so long from now; at most 7 days, 0 means at once.
     """
 
 
@@ -959,6 +959,9 @@ class Fence(betterproto2.Message):
         return ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR.message_types_by_name["Fence"]
 
     session_id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
+    """
+    The session, or the job, that the lease is on.
+    """
 
     token: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
     """
@@ -1847,10 +1850,16 @@ class TreeNode(betterproto2.Message):
     parent_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)
 
     status: "ResponseStatus" = betterproto2.field(3, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))
+    """
+    Unspecified for a deleted or expired response, shown because something readable lies below it.
+    """
 
     depth: "int" = betterproto2.field(4, betterproto2.TYPE_UINT32)
 
     child_count: "int" = betterproto2.field(5, betterproto2.TYPE_UINT32)
+    """
+    Readable children.
+    """
 
     created_at_ms: "int" = betterproto2.field(6, betterproto2.TYPE_INT64)
 
