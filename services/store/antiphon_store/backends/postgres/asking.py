@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from antiphon_core.clock import Clock
+from antiphon_store.backends.node_rows import Row
 from antiphon_store.backends.postgres.connections import Connections
 from antiphon_store.backends.postgres.queries import QUERIES
-from antiphon_store.backends.postgres.rows import Parameters, Row
+from antiphon_store.backends.postgres.rows import Parameters
 from antiphon_store.backends.postgres.server import Connection
 
 

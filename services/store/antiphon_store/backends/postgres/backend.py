@@ -25,6 +25,7 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
+from antiphon_store.backends import node_rows
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.postgres import rows, schema, server
@@ -77,7 +78,7 @@ class PostgresBackend(PostgresEventLogs, PostgresJobs, PostgresLineage):
         found = await self._run("read_node", {"tenant": tenant, "id": response_id})
         if not found:
             raise ResponseNotFound.of(response_id)
-        return rows.record_of(found[0])
+        return node_rows.to_record(found[0])
 
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
         parameters = {"tenant": tenant, "id": response_id, **rows.precondition_parameters(precondition)}

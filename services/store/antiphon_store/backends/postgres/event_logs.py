@@ -9,8 +9,9 @@ from zlib import crc32
 from antiphon_core.errors import InternalError, LogClosed, LogNotFound, PositionMismatch, StaleFence
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
+from antiphon_store.backends.node_rows import Row, require_intact
 from antiphon_store.backends.postgres.asking import Asking
-from antiphon_store.backends.postgres.rows import Row, fence_parameters, require_intact
+from antiphon_store.backends.postgres.rows import fence_parameters
 from antiphon_store.backends.roles.event_logs import LogPage
 
 

@@ -13,8 +13,8 @@ from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, 
 from antiphon_core.ports.store import Fence
 from antiphon_store.backends import job_states
 from antiphon_store.backends.job_states import Ending, Settlement, StoredJob
+from antiphon_store.backends.node_rows import Row, require_intact
 from antiphon_store.backends.postgres.asking import Asking
-from antiphon_store.backends.postgres.rows import Row, require_intact
 from antiphon_store.backends.postgres.server import Connection
 
 

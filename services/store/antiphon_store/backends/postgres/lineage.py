@@ -9,7 +9,7 @@ from antiphon_core.errors import AlreadyExists, InternalError, ResponseNotFound,
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Precondition, Record, Stamp, Status
-from antiphon_store.backends import forking, packing
+from antiphon_store.backends import forking, node_rows, packing
 from antiphon_store.backends.item_search import pick
 from antiphon_store.backends.postgres import rows
 from antiphon_store.backends.postgres.asking import Asking
@@ -29,7 +29,7 @@ class PostgresLineage(Asking):
     async def fetch_many(self, tenant: str, ids: Sequence[str], *, max_bytes: int) -> Sequence[Record]:
         found = await self._run("fetch_many", {"tenant": tenant, "ids": list(ids), "max_bytes": max_bytes})
         ByteBudget(max_bytes, field="ids").use(found[0][0])
-        records = {row[1]: rows.record_of(row[1:]) for row in found if row[1] is not None}
+        records = {row[1]: node_rows.to_record(row[1:]) for row in found if row[1] is not None}
         return [records[each] for each in ids if each in records]
 
     async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
@@ -52,7 +52,7 @@ class PostgresLineage(Asking):
             "max_bytes": max_bytes,
         }
         found = await self._run(statement, parameters)
-        return Slice([rows.record_of(row[1:]) for row in found], has_more=bool(found) and found[0][0] > len(found))
+        return Slice([node_rows.to_record(row[1:]) for row in found], has_more=bool(found) and found[0][0] > len(found))
 
     async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
         by_digest = {digest_of(item_id): item_id for item_id in item_ids}
@@ -60,7 +60,7 @@ class PostgresLineage(Asking):
         found: dict[str, ResolvedItem] = {}
         parameters = {"tenant": tenant, "digests": list(by_digest)}
         for digests, response_id, items_crc, input_bytes, items in await self._run("find_items", parameters):
-            rows.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
+            node_rows.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
             wanted = {by_digest[digest] for digest in digests}
             for item in pick(response_id, packing.unpack(items, input_bytes), wanted).values():
                 budget.use(len(item.item))

@@ -4,51 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
-from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Fence, History, Lease, Precondition, Record, Session, Status
 from antiphon_store.backends import packing
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.bounds import ChainBounds
-from antiphon_store.backends.places import depth_of
+from antiphon_store.backends.node_rows import Row, require_intact, to_record
 
 log = logging.getLogger(__name__)
 
-Row = Sequence[Any]
 Parameters = Mapping[str, object]
-
-_STATUSES = {status.value: status for status in Status}
-
-
-def record_of(row: Row) -> Record:
-    """A row that has the columns of `read_node`. InternalError: its bytes are not those that were written."""
-    response_id, parent_id, session_id, status, version, place, created_at_ms, updated_at_ms, expires_at_ms = row[:9]
-    items_crc, body_crc, input_bytes, items, body = row[9:]
-    require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
-    require_intact(response_id, body_crc, packing.body_checksum(response_id, body))
-    input_items, output_items = packing.unpack(items, input_bytes)
-    return Record(
-        id=response_id,
-        status=_STATUSES[status],
-        body=body,
-        input_items=input_items,
-        output_items=output_items,
-        parent_id=parent_id,
-        session_id=session_id,
-        version=version,
-        depth=depth_of(place),
-        created_at_ms=created_at_ms,
-        updated_at_ms=updated_at_ms,
-        expires_at_ms=expires_at_ms,
-    )
 
 
 def chain_of(rows: Sequence[Row], bounds: ChainBounds) -> list[Record]:
     """The rows of `chain`, root first; empty when there are none. ChainTooLong."""
     if rows:
         _require_bounds(rows[0], bounds)
-    return sorted((record_of(row[2:]) for row in rows), key=lambda record: record.depth)
+    return sorted((to_record(row[2:]) for row in rows), key=lambda record: record.depth)
 
 
 def history_of(rows: Sequence[Row], bounds: ChainBounds) -> History | None:
@@ -119,10 +91,3 @@ def _require_bounds(row: Row, bounds: ChainBounds) -> None:
     depth, size_bytes = row[:2]
     bounds.require_depth(depth)
     bounds.require_bytes(size_bytes)
-
-
-def require_intact(response_id: str, written: int, found: int) -> None:
-    """InternalError when the checksum of what was found is not the one that was written with it."""
-    if written != found:
-        log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
-        raise InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)

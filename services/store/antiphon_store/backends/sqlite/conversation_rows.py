@@ -10,9 +10,8 @@ from importlib.resources import files
 
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Record
-from antiphon_store.backends import named_queries
+from antiphon_store.backends import named_queries, node_rows
 from antiphon_store.backends.conversations import StoredConversation
-from antiphon_store.backends.sqlite import nodes
 
 _QUERIES = named_queries.parse(
     (files("antiphon_store.backends.sqlite") / "conversations.sql").read_text(encoding="utf-8")
@@ -71,4 +70,4 @@ def remove_item(connection: sqlite3.Connection, tenant: str, conversation_id: st
 def read_stored_node(connection: sqlite3.Connection, tenant: str, response_id: str) -> Record | None:
     """The record of a node that is stored, readable or not."""
     row = connection.execute(_READ_STORED_NODE, {"tenant": tenant, "id": response_id}).fetchone()
-    return nodes.to_record(row) if row else None
+    return node_rows.to_record(row) if row else None

@@ -15,7 +15,7 @@ from zlib import crc32
 from antiphon_core.ports.event_logs import Checkpoint, EventBatch
 from antiphon_store.backends import named_queries
 from antiphon_store.backends.log_states import LogState
-from antiphon_store.backends.sqlite.nodes import require_intact
+from antiphon_store.backends.node_rows import require_intact
 
 QUERIES = named_queries.load("antiphon_store.backends.sqlite", "event_logs.sql")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from antiphon_core.ports.lineage import ResolvedItem
 from antiphon_store.backends import packing
 from antiphon_store.backends.item_search import pick
+from antiphon_store.backends.node_rows import require_intact
 from antiphon_store.backends.slices import ByteBudget
 from antiphon_store.backends.sqlite.lineage_queries import QUERIES
-from antiphon_store.backends.sqlite.nodes import require_intact
 
 _INSERT = QUERIES["insert_item"]
 _DROP = QUERIES["drop_items"]

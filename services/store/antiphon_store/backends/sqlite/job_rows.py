@@ -14,7 +14,7 @@ from zlib import crc32
 from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_store.backends import job_states, named_queries
 from antiphon_store.backends.job_states import Ending, Settlement, StoredJob
-from antiphon_store.backends.sqlite.nodes import require_intact
+from antiphon_store.backends.node_rows import require_intact
 
 QUERIES = named_queries.load("antiphon_store.backends.sqlite", "jobs.sql")
 

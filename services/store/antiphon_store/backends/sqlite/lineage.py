@@ -13,10 +13,9 @@ from typing import Any
 
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.store import History, Record
-from antiphon_store.backends import packing
+from antiphon_store.backends import node_rows, packing
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
-from antiphon_store.backends.sqlite import nodes
 from antiphon_store.backends.sqlite.queries import QUERIES
 
 _CHAIN = QUERIES["chain"]
@@ -46,7 +45,7 @@ def read_chain(connection: sqlite3.Connection, tenant: str, bounds: ChainBounds,
     """A readable response and its ancestors, root first; empty when it cannot be read. ChainTooLong."""
     records, size_bytes = [], 0
     for row in _walk(connection, _CHAIN, tenant, bounds, now_ms):
-        record = nodes.to_record(row)
+        record = node_rows.to_record(row)
         size_bytes += len(record.body) + len(record.input_items) + len(record.output_items)
         bounds.require_bytes(size_bytes)
         records.append(record)
@@ -62,7 +61,7 @@ def read_history(
     turns, size_bytes = [], 0
     rows = _walk(connection, _HISTORY, tenant, bounds, now_ms, deleted_too=deleted_too)
     for place, response_id, items_crc, input_bytes, items, _tip in rows:
-        nodes.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
+        node_rows.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
         size_bytes += len(items)
         bounds.require_bytes(size_bytes)  # stops early; what counts is the length of the whole, below
         turns.append((place, items))

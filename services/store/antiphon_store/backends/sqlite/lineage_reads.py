@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.lineage import ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Record, Status
+from antiphon_store.backends import node_rows
 from antiphon_store.backends.roles.lineage import Position, Slice, Twig
 from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
 from antiphon_store.backends.sqlite import item_index, nodes
@@ -56,7 +57,7 @@ def session_records(
         {"tenant": tenant, "session_id": session_id, "now_ms": now_ms, **_columns(start)},
     )
     try:
-        return take_records(map(nodes.to_record, rows), limit=limit, max_bytes=max_bytes)
+        return take_records(map(node_rows.to_record, rows), limit=limit, max_bytes=max_bytes)
     finally:
         rows.close()
 

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_core.errors import InternalError
-from antiphon_core.ports.store import Record, Status
-from antiphon_store.backends import admission, packing
-from antiphon_store.backends.places import depth_of
+from antiphon_core.ports.store import Record
+from antiphon_store.backends import admission, node_rows, packing
 from antiphon_store.backends.sqlite.queries import QUERIES
 
 log = logging.getLogger(__name__)
@@ -24,8 +21,6 @@ _READ = QUERIES["read_node"]
 _INSERT = QUERIES["insert_node"]
 _OVERWRITE = QUERIES["overwrite_node"]
 _MARK_DELETED = QUERIES["mark_deleted"]
-
-_STATUSES = {status.value: status for status in Status}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +47,7 @@ def find(connection: sqlite3.Connection, tenant: str, response_id: str) -> Node 
 def read(connection: sqlite3.Connection, tenant: str, response_id: str, now_ms: int) -> Record | None:
     """The record of a readable response."""
     row = connection.execute(_READ, {"tenant": tenant, "id": response_id, "now_ms": now_ms}).fetchone()
-    return to_record(row) if row else None
+    return node_rows.to_record(row) if row else None
 
 
 def insert(connection: sqlite3.Connection, tenant: str, place: int, record: Record) -> None:
@@ -66,36 +61,6 @@ def overwrite(connection: sqlite3.Connection, tenant: str, record: Record) -> No
 
 def mark_deleted(connection: sqlite3.Connection, place: int) -> None:
     connection.execute(_MARK_DELETED, {"place": place})
-
-
-def to_record(row: Sequence[Any]) -> Record:
-    """A row that begins with the columns of `read_node`. InternalError: its bytes are not those that were written."""
-    response_id, parent_id, session_id, status, version, place, created_at_ms, updated_at_ms, expires_at_ms = row[:9]
-    items_crc, body_crc, input_bytes, items, body = row[9:14]
-    require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
-    require_intact(response_id, body_crc, packing.body_checksum(response_id, body))
-    input_items, output_items = packing.unpack(items, input_bytes)
-    return Record(
-        id=response_id,
-        status=_STATUSES[status],
-        body=body,
-        input_items=input_items,
-        output_items=output_items,
-        parent_id=parent_id,
-        session_id=session_id,
-        version=version,
-        depth=depth_of(place),
-        created_at_ms=created_at_ms,
-        updated_at_ms=updated_at_ms,
-        expires_at_ms=expires_at_ms,
-    )
-
-
-def require_intact(response_id: str, written: int, found: int) -> None:
-    """InternalError when the checksum of what was found is not the one that was written with it."""
-    if written != found:
-        log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
-        raise InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)
 
 
 def _columns(record: Record) -> dict[str, Any]:

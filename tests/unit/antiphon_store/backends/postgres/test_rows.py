@@ -10,7 +10,7 @@ from antiphon_store.backends.base import Write
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.postgres import rows
 from antiphon_store.testing.lineage import joined
-from antiphon_store.testing.subject import content, draft
+from antiphon_store.testing.subject import draft
 
 PLACE = 7 << 24
 
@@ -24,21 +24,6 @@ def row_of(record: Record, place: int = PLACE) -> list[Any]:
 
 def bounds(record: Record) -> ChainBounds:
     return ChainBounds(record.id, 10, 10_000)
-
-
-def test_a_record_comes_back_as_it_was() -> None:
-    record = draft(draft(), session_id="s", status=Status.FAILED)
-    found = rows.record_of(row_of(record, PLACE + 3))
-    assert content(found) == content(record)
-    assert (found.version, found.depth, found.created_at_ms, found.updated_at_ms) == (1, 3, 10, 11)
-
-
-@pytest.mark.parametrize("column", [0, -3, -2, -1])
-def test_damage_is_noticed_and_the_response_named(column: int) -> None:
-    row = row_of(draft())
-    row[column] = row[column] + (1 if column == -3 else row[column][:1])
-    with pytest.raises(InternalError, match=f"bytes of '{row[0]}' are damaged"):
-        rows.record_of(row)
 
 
 def test_a_chain_is_sorted_root_first() -> None:
