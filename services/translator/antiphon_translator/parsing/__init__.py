@@ -1,0 +1,1 @@
+"""What a model wrote, as reasoning, text and calls: one engine, and one table per model family."""

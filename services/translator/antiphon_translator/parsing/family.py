@@ -1,0 +1,105 @@
+"""What is known of one model family: a table, and nothing that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+from antiphon_translator.parsing.cursor import Markers, Reader
+from antiphon_translator.parsing.reading import CallSyntax, Reading
+
+
+class Grammar(Protocol):
+    """Reads everything that a model writes, for families whose output has a structure of its own."""
+
+    def read(self, reading: Reading, prompt_tail: str) -> Reader[None]: ...
+
+
+class Bare(Protocol):
+    """Reads calls that begin without any marker, where an answer begins."""
+
+    def read(self, reading: Reading) -> Reader[None]: ...
+
+
+@dataclass(frozen=True)
+class Family:
+    """`reasoning` are pairs of an opener and its closer. `ignored` are markers that stand for nothing.
+
+    `call_ends_reasoning`: a call within reasoning is one, and ends it; elsewhere it is a draft.
+    """
+
+    name: str
+    reasoning: tuple[tuple[str, str], ...] = ()
+    calls: tuple[CallSyntax, ...] = ()
+    ignored: tuple[str, ...] = ()
+    call_ends_reasoning: bool = False
+    bare: Bare | None = None
+    grammar: Grammar | None = None
+
+    def begins_in_reasoning(self, prompt_tail: str) -> bool:
+        """Whether the last opener in the prompt's tail is not closed."""
+        opened = max((prompt_tail.rfind(each.rstrip()) for each in self.reasoning_open), default=-1)
+        closed = max((prompt_tail.rfind(each.strip()) for each in self.reasoning_close), default=-1)
+        return opened > closed
+
+    @cached_property
+    def reasoning_open(self) -> frozenset[str]:
+        return frozenset(opener for opener, _ in self.reasoning)
+
+    @cached_property
+    def reasoning_close(self) -> frozenset[str]:
+        return frozenset(closer for _, closer in self.reasoning)
+
+    @cached_property
+    def openers(self) -> dict[str, CallSyntax]:
+        """What calls and sections of calls begin with."""
+        return {literal: call for call in self.calls for literal in (*call.section_open, *call.open)}
+
+    @cached_property
+    def in_text(self) -> Markers:
+        return Markers((*self._boundaries, *self.openers))
+
+    @cached_property
+    def in_reasoning(self) -> Markers:
+        return Markers((*self._boundaries, *(self.openers if self.call_ends_reasoning else ())))
+
+    @cached_property
+    def without_calls(self) -> Markers:
+        """Where no tools were offered, calls are text."""
+        return Markers(self._boundaries)
+
+    @cached_property
+    def _boundaries(self) -> tuple[str, ...]:
+        return (*self.reasoning_open, *self.reasoning_close, *self.ignored)
+
+    def markers(self) -> Iterator[str]:
+        """Every literal of the table."""
+        return _strings(self)
+
+    def translated(self, encode: Callable[[str], str]) -> Family:
+        """The same table with its literals in another alphabet."""
+        table: Family = _translated(self, encode)
+        return replace(table, name=self.name)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _strings(each)
+    elif is_dataclass(value):
+        for member in fields(value):
+            yield from _strings(getattr(value, member.name))
+
+
+def _translated(value: Any, encode: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return encode(value)
+    if isinstance(value, tuple):
+        return tuple(_translated(each, encode) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _translated(getattr(value, each.name), encode) for each in fields(value)})
+    return value

@@ -1,0 +1,98 @@
+"""Calls as Gemma 4 and FunctionGemma write them: `call:NAME{key:<|"|>text<|"|>,other:[1,{a:true}]}`.
+
+Keys have no quotes, strings stand between markers. The arguments become JSON as they come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon_translator.parsing import values
+from antiphon_translator.parsing.cursor import Emit, Markers, Reader, nowhere
+from antiphon_translator.parsing.reading import Malformed, Reading
+
+_BRACE, _COLON, _WORD_ENDS = Markers(("{",)), Markers((":",)), Markers((",", "}", "]"))
+
+
+@dataclass(frozen=True, slots=True)
+class GemmaCall:
+    open: tuple[str, ...]
+    close: tuple[str, ...]
+    quote: str
+    section_open: tuple[str, ...] = ()
+    section_close: tuple[str, ...] = ()
+
+    def read(self, reading: Reading) -> Reader[None]:
+        cursor, out = reading.cursor, reading.out
+        yield from cursor.spaces()
+        if not (yield from cursor.literal("call:")):
+            raise Malformed
+        name: list[str] = []
+        if (yield from cursor.until(Markers(("{", *self.close)), name.append)) != "{":
+            raise Malformed
+        out.begin_call("".join(name).strip())
+        yield from self._object(reading)
+        out.end_call()
+        yield from cursor.spaces()
+        yield from cursor.one_of(self.close)
+
+    def _object(self, reading: Reading) -> Reader[None]:
+        """Behind the opening brace, to behind the closing one."""
+        reading.out.arguments("{")
+        separator = ""
+        while (yield from self._has_more(reading, "}")):
+            key: list[str] = []
+            if (yield from reading.cursor.literal(self.quote)):
+                yield from self._to(Markers((self.quote,)), key.append, reading)
+                yield from self._to(_COLON, nowhere, reading)
+            else:
+                yield from self._to(_COLON, key.append, reading)
+            reading.out.arguments(f"{separator}{values.string(''.join(key).strip())}: ")
+            separator = ", "
+            yield from self._value(reading)
+        reading.out.arguments("}")
+
+    def _list(self, reading: Reading) -> Reader[None]:
+        reading.out.arguments("[")
+        separator = ""
+        while (yield from self._has_more(reading, "]")):
+            reading.out.arguments(separator)
+            separator = ", "
+            yield from self._value(reading)
+        reading.out.arguments("]")
+
+    def _value(self, reading: Reading) -> Reader[None]:
+        cursor, out = reading.cursor, reading.out
+        yield from cursor.spaces()
+        if (yield from cursor.literal(self.quote)):
+            out.arguments('"')
+            yield from self._to(Markers((self.quote,)), lambda part: out.arguments(values.string_part(part)), reading)
+            out.arguments('"')
+        elif (yield from cursor.literal("{")):
+            yield from self._object(reading)
+        elif (yield from cursor.literal("[")):
+            yield from self._list(reading)
+        else:
+            yield from self._word(reading)
+
+    def _word(self, reading: Reading) -> Reader[None]:
+        written: list[str] = []
+        end = yield from reading.cursor.until(_WORD_ENDS, written.append)
+        if end is None:
+            raise Malformed
+        reading.cursor.back(end)
+        reading.out.arguments(values.as_json("".join(written).strip(), values.ANYTHING))
+
+    def _has_more(self, reading: Reading, end: str) -> Reader[bool]:
+        """Whether another element comes. Goes behind the comma before it, or behind the end."""
+        cursor = reading.cursor
+        yield from cursor.spaces()
+        while (yield from cursor.literal(",")):
+            yield from cursor.spaces()
+        if not (yield from cursor.peek()):
+            raise Malformed
+        return not (yield from cursor.literal(end))
+
+    def _to(self, markers: Markers, emit: Emit, reading: Reading) -> Reader[None]:
+        if (yield from reading.cursor.until(markers, emit)) is None:
+            raise Malformed

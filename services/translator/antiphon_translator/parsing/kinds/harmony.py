@@ -1,0 +1,98 @@
+"""The output of gpt-oss: messages with a header, `<|channel|>commentary to=functions.f<|message|>...<|call|>`.
+
+https://cookbook.openai.com/articles/openai-harmony. Headers come malformed every now and then, and none of them may
+lose what stands behind it: the last channel and the last recipient count, wherever in the header they are.
+
+    analysis                      reasoning
+    commentary, to a function     a call, as is one on any other channel
+    commentary                    a message: the preamble that tells what the model is about to do
+    final, anything else          a message
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from antiphon_translator.parsing.cursor import Emit, Markers, Reader
+from antiphon_translator.parsing.reading import Reading
+
+_NAMESPACE = "functions."
+_RECIPIENT = re.compile(r"to=([\w.-]+)")
+_NOBODY = ("", "assistant")
+
+
+@dataclass(frozen=True)
+class Harmony:
+    channel: str = "<|channel|>"
+    constrain: str = "<|constrain|>"
+    message: str = "<|message|>"
+    start: str = "<|start|>"
+    ends: tuple[str, ...] = ("<|end|>", "<|call|>", "<|return|>")
+
+    def read(self, reading: Reading, prompt_tail: str) -> Reader[None]:
+        """Everything that a model writes in one turn."""
+        header = prompt_tail.rpartition(self.start)[2] if self.start in prompt_tail else ""
+        ended = False
+        while not ended:
+            written: list[str] = []
+            if (yield from reading.cursor.until(self._header_end, written.append)) is None:
+                self._without_header(reading, "".join(written))
+                return
+            ended = yield from self._message(reading, header + "".join(written))
+            header = ""
+
+    def _message(self, reading: Reading, header: str) -> Reader[bool]:
+        """What stands behind a header. Whether the text ended with it."""
+        channel = (self._channel.findall(header) or [""])[-1]
+        recipient = (_RECIPIENT.findall(header) or [""])[-1]
+        name = recipient.removeprefix(_NAMESPACE)
+        if recipient not in _NOBODY and (recipient != name or name in reading.schemas):
+            return (yield from self._call(reading, name))
+        reading.out.separate()
+        is_reasoning = channel == "analysis" or recipient not in _NOBODY
+        return (yield from self._to_end(reading, reading.out.reasoning if is_reasoning else reading.out.text))
+
+    def _call(self, reading: Reading, name: str) -> Reader[bool]:
+        out = reading.out
+        out.begin_call(name)
+        written: list[str] = []
+
+        def arguments(text: str) -> None:
+            written.append(text)
+            out.arguments(text)
+
+        ended = yield from self._to_end(reading, arguments)
+        if not "".join(written).strip():
+            arguments("{}")
+        out.end_call(is_complete=_is_object("".join(written)))
+        return ended
+
+    def _to_end(self, reading: Reading, emit: Emit) -> Reader[bool]:
+        return (yield from reading.cursor.until(self._message_end, emit)) is None
+
+    def _without_header(self, reading: Reading, text: str) -> None:
+        """Text that never got a header is a message, unless it is the beginning of one."""
+        if self.channel not in text and "<|" not in text and not re.match(r"\s*(to=|assistant)", text):
+            reading.out.text(text)
+
+    @cached_property
+    def _header_end(self) -> Markers:
+        return Markers((self.message,))
+
+    @cached_property
+    def _message_end(self) -> Markers:
+        return Markers((self.start, *self.ends))
+
+    @cached_property
+    def _channel(self) -> re.Pattern[str]:
+        return re.compile(rf"{re.escape(self.channel)}\s*(\w+)")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,101 @@
+"""The output of Kimi K3: nested tags, `<|open|>call tool="f" index="1"<|sep|>...<|close|>call<|sep|>`.
+
+Text stands in `think`, `response` or `argument`; arguments have a type, and become JSON as they come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import unescape
+
+from antiphon_translator.parsing import values
+from antiphon_translator.parsing.cursor import Markers, Reader
+from antiphon_translator.parsing.reading import Reading
+
+_ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
+
+
+@dataclass(frozen=True)
+class Xtml:
+    opening: str = "<|open|>"
+    closing: str = "<|close|>"
+    separator: str = "<|sep|>"
+
+    def read(self, reading: Reading, prompt_tail: str) -> Reader[None]:
+        """Everything that a model writes in one turn."""
+        document = _Document(reading)
+        tail = self._last_tag.search(prompt_tail)
+        if tail is not None:
+            document.open(tail[1], {})
+        while (bracket := (yield from reading.cursor.until(self._tag, document.text))) is not None:
+            written: list[str] = []
+            if (yield from reading.cursor.until(self._tag_end, written.append)) is None:
+                return
+            tag, _, rest = "".join(written).strip().partition(" ")
+            if bracket == self.opening:
+                document.open(tag, {key: unescape(value) for key, value in _ATTRIBUTE.findall(rest)})
+            else:
+                document.close(tag)
+
+    @cached_property
+    def _tag(self) -> Markers:
+        return Markers((self.opening, self.closing))
+
+    @cached_property
+    def _tag_end(self) -> Markers:
+        return Markers((self.separator,))
+
+    @cached_property
+    def _last_tag(self) -> re.Pattern[str]:
+        """The tag that a prompt ends with."""
+        return re.compile(rf"{re.escape(self.opening)}(\w+)[^|]*?{re.escape(self.separator)}\s*\Z")
+
+
+@dataclass
+class _Document:
+    """Where in the nested tags we are."""
+
+    reading: Reading
+    tags: list[str] = field(default_factory=list)
+    argument_type: str = ""
+    held: list[str] = field(default_factory=list)
+    separator: str = "{"
+
+    def text(self, text: str) -> None:
+        out = self.reading.out
+        match self.tags[-1] if self.tags else "":
+            case "think":
+                out.reasoning(text)
+            case "response":
+                out.text(text)
+            case "argument" if self.argument_type == "string":
+                out.arguments(values.string_part(text))
+            case "argument":
+                self.held.append(text)
+
+    def open(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.tags.append(tag)
+        out = self.reading.out
+        if tag == "call":
+            self.separator = "{"
+            out.begin_call(attributes.get("tool", ""))
+        elif tag == "argument" and out.in_call:
+            self.argument_type = attributes.get("type", "string")
+            self.held.clear()
+            out.arguments(f"{self.separator}{values.string(attributes.get('key', ''))}: ")
+            out.arguments('"' if self.argument_type == "string" else "")
+            self.separator = ", "
+
+    def close(self, tag: str) -> None:
+        if tag in self.tags:
+            del self.tags[len(self.tags) - 1 - self.tags[::-1].index(tag) :]
+        out = self.reading.out
+        if tag == "argument" and out.in_call:
+            is_string = self.argument_type == "string"
+            out.arguments('"' if is_string else values.as_json("".join(self.held), frozenset({self.argument_type})))
+        elif tag == "call" and out.in_call:
+            out.arguments("{}" if self.separator == "{" else "}")
+            out.end_call()

@@ -1,0 +1,96 @@
+"""One model output, from text to segments: reasoning, text and calls, by the table of the model's family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from antiphon_core.jsons import Object
+from antiphon_translator.parsing.cursor import Cursor, Markers, Reader, nowhere
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.reading import CallSyntax, Malformed, Reading
+from antiphon_translator.parsing.segments import Output, Segment
+
+
+class OutputParser:
+    """Used once. `prompt_tail` is the end of the prompt: what the template began, the model goes on with.
+    `schemas` are the parameters of the tools that may be called; None means that calls are just text."""
+
+    def __init__(self, family: Family, *, schemas: Mapping[str, Object] | None = None, prompt_tail: str = "") -> None:
+        self._family = family
+        self._has_tools = schemas is not None
+        self._in_reasoning = family.begins_in_reasoning(prompt_tail)
+        self._cursor = Cursor()
+        self._out = Output()
+        self._reading = Reading(self._cursor, self._out, schemas or {})
+        self._steps = self._read(prompt_tail)
+        self._ended = False
+        self._step()
+
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether what comes next is reasoning, as far as is known."""
+        return self._in_reasoning if self._family.grammar is None else self._out.in_reasoning
+
+    def feed(self, text: str) -> list[Segment]:
+        self._cursor.feed(text)
+        self._step()
+        return self._out.take()
+
+    def finish(self) -> list[Segment]:
+        """What is left at the end. A call that is open is incomplete."""
+        self._cursor.finish()
+        self._step()
+        self._out.finish()
+        return self._out.take()
+
+    def _step(self) -> None:
+        if not self._ended:
+            self._ended = next(self._steps, self) is self
+
+    # ---- readers ----
+
+    def _read(self, prompt_tail: str) -> Reader[None]:
+        family = self._family
+        if family.grammar is not None:
+            yield from family.grammar.read(self._reading, prompt_tail)
+            return
+        if family.bare is not None and self._has_tools and not self._in_reasoning:
+            yield from family.bare.read(self._reading)
+        while (marker := (yield from self._read_run())) is not None:
+            if marker in family.openers:
+                self._in_reasoning = False
+                yield from self._read_calls(family.openers[marker], marker)
+            elif marker not in family.ignored:
+                self._in_reasoning = marker in family.reasoning_open
+
+    def _read_run(self) -> Reader[str | None]:
+        """Text or reasoning, up to the next marker."""
+        family = self._family
+        if self._in_reasoning:
+            markers = family.in_reasoning if self._has_tools else family.without_calls
+            return (yield from self._cursor.until(markers, self._out.reasoning))
+        markers = family.in_text if self._has_tools else family.without_calls
+        return (yield from self._cursor.until(markers, self._out.text))
+
+    def _read_calls(self, syntax: CallSyntax, opener: str) -> Reader[None]:
+        if opener in syntax.open:
+            yield from self._read_call(syntax)
+            return
+        markers = Markers((*syntax.open, *syntax.section_close))
+        while (yield from self._cursor.until(markers, nowhere)) in syntax.open:
+            yield from self._read_call(syntax)
+
+    def _read_call(self, syntax: CallSyntax) -> Reader[None]:
+        try:
+            yield from syntax.read(self._reading)
+        except Malformed:
+            if self._out.in_call:
+                self._out.end_call(is_complete=False)
+            yield from self._leave(syntax)
+
+    def _leave(self, syntax: CallSyntax) -> Reader[None]:
+        """Goes behind the end of a call that could not be read."""
+        ends = (*syntax.close, *syntax.section_close)
+        end = (yield from self._cursor.until(Markers(ends), nowhere)) if ends else None
+        if end in syntax.section_close and end is not None:
+            self._cursor.back(end)

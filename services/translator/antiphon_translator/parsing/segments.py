@@ -1,0 +1,129 @@
+"""What the parser tells, in order, and where white space is dropped that only separates.
+
+    text, reasoning      as it was written, but for outer white space next to reasoning and calls
+    a call               its name, its arguments piece by piece, its end
+
+Arguments are the model's own text: joined, they are the call's `arguments`, and nobody writes them anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegin:
+    """A call of the tool `name`, as the model spelt it. `model_id` is the id that the model gave it, if any did."""
+
+    name: str
+    model_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """`is_complete`: the arguments are the whole of a JSON object. Otherwise the model stopped, or lost its way."""
+
+    is_complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The run of text or reasoning ends here, though the next may be of the same kind."""
+
+
+Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break
+
+
+class _Run:
+    """Text of one kind, with the white space at its end held back until something follows."""
+
+    def __init__(self, segment: type[Text] | type[Reasoning], *, keeps_leading: bool) -> None:
+        self._segment = segment
+        self._held = ""
+        self._begun = keeps_leading
+
+    def add(self, text: str, to: list[Segment]) -> None:
+        text = self._held + text
+        body = text.rstrip()
+        self._held = text[len(body) :]
+        if not self._begun:
+            body = body.lstrip()
+        if body:
+            self._begun = True
+            to.append(self._segment(body))
+
+    def end(self) -> None:
+        """Something else follows: what was held back only separated."""
+        self._held, self._begun = "", False
+
+    def finish(self, to: list[Segment]) -> None:
+        """Nothing follows: white space at the end of an answer is part of it."""
+        if self._begun and self._held:
+            to.append(self._segment(self._held))
+        self.end()
+
+
+class Output:
+    """Collects segments until they are taken."""
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+        self._text = _Run(Text, keeps_leading=True)
+        self._reasoning = _Run(Reasoning, keeps_leading=False)
+        self.in_call = False
+        self.in_reasoning = False
+
+    def take(self) -> list[Segment]:
+        segments, self._segments = self._segments, []
+        return segments
+
+    def text(self, text: str) -> None:
+        self.in_reasoning = False
+        self._reasoning.end()
+        self._text.add(text, self._segments)
+
+    def reasoning(self, text: str) -> None:
+        self.in_reasoning = True
+        self._text.end()
+        self._reasoning.add(text, self._segments)
+
+    def separate(self) -> None:
+        """The next run is another one, also when it is of the same kind."""
+        self._text.end()
+        self._reasoning.end()
+        self._segments.append(Break())
+
+    def begin_call(self, name: str, model_id: str | None = None) -> None:
+        self._text.end()
+        self._reasoning.end()
+        self.in_call, self.in_reasoning = True, False
+        self._segments.append(CallBegin(name, model_id))
+
+    def arguments(self, text: str) -> None:
+        if text:
+            self._segments.append(Arguments(text))
+
+    def end_call(self, *, is_complete: bool = True) -> None:
+        self.in_call = False
+        self._segments.append(CallEnd(is_complete))
+
+    def finish(self) -> None:
+        """The end of everything that the model wrote."""
+        if self.in_call:
+            self.end_call(is_complete=False)
+        self._text.finish(self._segments)
