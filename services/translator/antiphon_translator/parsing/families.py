@@ -1,0 +1,105 @@
+"""The table of all model families: one TOML file each, read and checked when it is asked for.
+
+A table says what is in `family.Family`; `kind` chooses how calls are written (kinds/). `detect` are rules by which a
+model that does not name its family is recognised: everything in `template` stands in its chat template, nothing in
+`without` does, everything in `vocabulary` is an added token.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.kinds.bare import BareJson, BarePython
+from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
+from antiphon_translator.parsing.kinds.harmony import Harmony
+from antiphon_translator.parsing.kinds.json_call import JsonCall
+from antiphon_translator.parsing.kinds.named_call import NamedCall
+from antiphon_translator.parsing.kinds.python_call import PythonCall
+from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
+from antiphon_translator.parsing.kinds.xtml import Xtml
+
+PLAIN = "plain"
+
+_FOLDER = files("antiphon_translator.parsing") / "families"
+_KINDS: Mapping[str, type[Any]] = {
+    "json": JsonCall,
+    "named": NamedCall,
+    "tagged": TaggedCall,
+    "python": PythonCall,
+    "gemma": GemmaCall,
+    "bare_json": BareJson,
+    "bare_python": BarePython,
+    "harmony": Harmony,
+    "xtml": Xtml,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """By what a family is recognised."""
+
+    template: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    vocabulary: tuple[str, ...] = ()
+
+    def weight(self, template: str, vocabulary: Collection[str]) -> int:
+        """How much speaks for the family; 0 when something speaks against it."""
+        if any(each in template for each in self.without):
+            return 0
+        if not all(each in template for each in self.template) or not set(self.vocabulary).issubset(vocabulary):
+            return 0
+        return len(self.template) + len(self.vocabulary)
+
+
+def names() -> list[str]:
+    return sorted(each.name.removesuffix(".toml") for each in _FOLDER.iterdir() if each.name.endswith(".toml"))
+
+
+@cache
+def load(name: str) -> Family:
+    """The family of that name. KeyError: there is none. ValueError: its table is wrong."""
+    table = dict(_table(name))
+    table.pop("detect", None)
+    try:
+        return Family(
+            name=name,
+            calls=tuple(_made(each) for each in table.pop("calls", ())),
+            bare=_made(table.pop("bare")) if "bare" in table else None,
+            grammar=_made(table.pop("grammar")) if "grammar" in table else None,
+            **{key: _frozen(value) for key, value in table.items()},
+        )
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"families/{name}.toml: {error}") from error
+
+
+def detect(template: str, vocabulary: Collection[str]) -> str:
+    """The family for which most speaks; `plain` when nothing speaks for any."""
+    weights = {name: max((rule.weight(template, vocabulary) for rule in _rules(name)), default=0) for name in names()}
+    best = max(weights, key=lambda name: (weights[name], name))
+    return best if weights[best] else PLAIN
+
+
+@cache
+def _table(name: str) -> Mapping[str, Any]:
+    if name not in names():
+        raise KeyError(name)
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+def _rules(name: str) -> list[Rule]:
+    return [Rule(**{key: _frozen(value) for key, value in rule.items()}) for rule in _table(name).get("detect", ())]
+
+
+def _made(table: Mapping[str, Any]) -> Any:
+    members = {key: _frozen(value) for key, value in table.items() if key != "kind"}
+    return _KINDS[table["kind"]](**members)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
