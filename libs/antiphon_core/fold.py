@@ -38,6 +38,16 @@ def _append_text(response: Object, event: Object) -> Object:
     return response
 
 
+def _append_to(member: str) -> Callable[[Object, Object], Object]:
+    """The delta belongs to a member of the item itself."""
+
+    def append(response: Object, event: Object) -> Object:
+        response["output"][event["output_index"]][member] += event["delta"]
+        return response
+
+    return append
+
+
 _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
     events.CREATED: _replace,
     events.IN_PROGRESS: _replace,
@@ -46,6 +56,9 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
     events.CONTENT_PART_ADDED: _put_part,
     events.CONTENT_PART_DONE: _put_part,
     events.OUTPUT_TEXT_DELTA: _append_text,
+    events.REASONING_TEXT_DELTA: _append_text,
+    events.FUNCTION_CALL_ARGUMENTS_DELTA: _append_to("arguments"),
+    events.CUSTOM_TOOL_CALL_INPUT_DELTA: _append_to("input"),
     events.COMPLETED: _replace,
     events.INCOMPLETE: _replace,
     events.FAILED: _replace,

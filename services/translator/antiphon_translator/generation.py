@@ -54,7 +54,9 @@ class EngineChunk:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Exact counts: ids sent, and ids received up to and with the one that ended the generation."""
+    """Exact counts: ids sent, and ids received up to and with the one that ended the generation, those among them that
+    were read as reasoning."""
 
     input_tokens: int
     output_tokens: int
+    reasoning_tokens: int = 0

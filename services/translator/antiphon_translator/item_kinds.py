@@ -1,7 +1,10 @@
 """The kinds of output items: how each looks, and which events open it, extend it and close it.
 
-One `ItemKind` per kind. The machine knows when an item opens, grows and closes; what that means for a message or, one
-day, a function call is said here and nowhere else. A new kind is a new row.
+One `ItemKind` per kind. The machine knows when an item opens, grows and closes; what that means for a message or a
+function call is said here and nowhere else. A new kind is a new row.
+
+What differs from item to item of a kind (the name of a function, its call id, the phase of a message) is given when it
+opens, as members of the item.
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ EventBuilder = Callable[["OpenItem"], Event]
 class ItemKind:
     """One kind of item.
 
-    `added(id)` is the item as it begins, `with_text(item, text)` the same item with what its deltas added up to.
-    `opening` and `closing` build the events around the deltas, in order; `delta` builds an example of a delta event,
-    with `sequence_number` before `delta`.
+    `blank` are the members of an item as it begins, `with_text(item, text)` is the same item with what its deltas
+    added up to. `opening` and `closing` build the events around the deltas, in order; `delta` builds an example of a
+    delta event, with `sequence_number` before `delta`.
     """
 
     id_prefix: str
-    added: Callable[[str], Object]
+    blank: Object
     opening: tuple[EventBuilder, ...]
     delta: Callable[[OpenItem], Event]
     closing: tuple[EventBuilder, ...]
@@ -37,13 +40,14 @@ class ItemKind:
 class OpenItem:
     """The item that is being written. `status` is what it has, or what it is being closed with."""
 
-    __slots__ = ("_delta_frame", "_pieces", "id", "kind", "output_index", "status")
+    __slots__ = ("_delta_frame", "_members", "_pieces", "id", "kind", "output_index", "status")
 
-    def __init__(self, kind: ItemKind, item_id: str, *, output_index: int) -> None:
+    def __init__(self, kind: ItemKind, item_id: str, *, output_index: int, members: Object | None = None) -> None:
         self.kind = kind
         self.id = item_id
         self.output_index = output_index
         self.status = "in_progress"
+        self._members = members or {}
         self._pieces: list[str] = []
         self._delta_frame = _frame_template(kind.delta(self))
 
@@ -61,9 +65,13 @@ class OpenItem:
         self._pieces.append(text)
         return self._delta_frame % (sequence_number, dumps(text))
 
+    def added(self) -> Object:
+        """The item as it began."""
+        return {"id": self.id, **self.kind.blank, **self._members}
+
     def as_object(self) -> Object:
         """The item as of now."""
-        return self.kind.with_text(self.kind.added(self.id), self.text) | {"status": self.status}
+        return self.kind.with_text(self.added(), self.text) | {"status": self.status}
 
 
 def _frame_template(example: Event) -> bytes:
@@ -78,41 +86,88 @@ def _frame_template(example: Event) -> bytes:
 _PLACEHOLDERS = {"sequence_number": b"%d", "delta": b"%b"}
 
 
+# ---- Parts of rows ----
+
+
 def _item_added(item: OpenItem) -> Event:
-    added = item.kind.added(item.id)
-    return {"type": events.OUTPUT_ITEM_ADDED, "output_index": item.output_index, "item": added}
+    return {"type": events.OUTPUT_ITEM_ADDED, "output_index": item.output_index, "item": item.added()}
 
 
 def _item_done(item: OpenItem) -> Event:
     return {"type": events.OUTPUT_ITEM_DONE, "output_index": item.output_index, "item": item.as_object()}
 
 
-def _within(item: OpenItem, event_type: str, **members: object) -> Event:
+def _of_item(item: OpenItem, event_type: str, **members: object) -> Event:
+    return {"type": event_type, "item_id": item.id, "output_index": item.output_index, **members}
+
+
+def _of_part(item: OpenItem, event_type: str, **members: object) -> Event:
     """An event about the item's only content part."""
-    place = {"item_id": item.id, "output_index": item.output_index, "content_index": 0}
-    return {"type": event_type, **place, **members}
+    return _of_item(item, event_type, content_index=0, **members)
 
 
 def _output_text(text: str) -> Object:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _message(item_id: str) -> Object:
-    return {"id": item_id, "type": "message", "status": "in_progress", "role": "assistant", "content": []}
+def _reasoning_text(text: str) -> Object:
+    return {"type": "reasoning_text", "text": text}
 
+
+# ---- The rows ----
 
 MESSAGE = ItemKind(
     id_prefix="msg",
-    added=_message,
+    blank={"type": "message", "status": "in_progress", "role": "assistant", "content": []},
     opening=(
         _item_added,
-        lambda item: _within(item, events.CONTENT_PART_ADDED, part=_output_text("")),
+        lambda item: _of_part(item, events.CONTENT_PART_ADDED, part=_output_text("")),
     ),
-    delta=lambda item: _within(item, events.OUTPUT_TEXT_DELTA, sequence_number=0, delta="", logprobs=[]),
+    delta=lambda item: _of_part(item, events.OUTPUT_TEXT_DELTA, sequence_number=0, delta="", logprobs=[]),
     closing=(
-        lambda item: _within(item, events.OUTPUT_TEXT_DONE, text=item.text, logprobs=[]),
-        lambda item: _within(item, events.CONTENT_PART_DONE, part=_output_text(item.text)),
+        lambda item: _of_part(item, events.OUTPUT_TEXT_DONE, text=item.text, logprobs=[]),
+        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_output_text(item.text)),
         _item_done,
     ),
     with_text=lambda item, text: item | {"content": [_output_text(text)]},
+)
+
+REASONING = ItemKind(
+    id_prefix="rs",
+    blank={"type": "reasoning", "status": "in_progress", "summary": [], "content": []},
+    opening=(
+        _item_added,
+        lambda item: _of_part(item, events.CONTENT_PART_ADDED, part=_reasoning_text("")),
+    ),
+    delta=lambda item: _of_part(item, events.REASONING_TEXT_DELTA, sequence_number=0, delta=""),
+    closing=(
+        lambda item: _of_part(item, events.REASONING_TEXT_DONE, text=item.text),
+        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_reasoning_text(item.text)),
+        _item_done,
+    ),
+    with_text=lambda item, text: item | {"content": [_reasoning_text(text)]},
+)
+
+FUNCTION_CALL = ItemKind(
+    id_prefix="fc",
+    blank={"type": "function_call", "status": "in_progress", "arguments": ""},
+    opening=(_item_added,),
+    delta=lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DELTA, sequence_number=0, delta=""),
+    closing=(
+        lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DONE, name=item.added()["name"], arguments=item.text),
+        _item_done,
+    ),
+    with_text=lambda item, text: item | {"arguments": text},
+)
+
+CUSTOM_TOOL_CALL = ItemKind(
+    id_prefix="ctc",
+    blank={"type": "custom_tool_call", "status": "in_progress", "input": ""},
+    opening=(_item_added,),
+    delta=lambda item: _of_item(item, events.CUSTOM_TOOL_CALL_INPUT_DELTA, sequence_number=0, delta=""),
+    closing=(
+        lambda item: _of_item(item, events.CUSTOM_TOOL_CALL_INPUT_DONE, input=item.text),
+        _item_done,
+    ),
+    with_text=lambda item, text: item | {"input": text},
 )

@@ -26,7 +26,7 @@ them over as batches; the terminal event is always in a batch of its own, with t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
@@ -54,9 +54,10 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class OpenNext:
-    """An item of this kind begins."""
+    """An item of this kind begins; `members` are what it has besides, the name of a function for example."""
 
     kind: ItemKind = MESSAGE
+    members: Object = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,8 @@ class ResponseMachine:
 
     def _open(self, given: OpenNext) -> None:
         item_id = new_item_id(self._ids, given.kind.id_prefix)
-        self._item = OpenItem(given.kind, item_id, output_index=len(self._response["output"]))
+        index = len(self._response["output"])
+        self._item = OpenItem(given.kind, item_id, output_index=index, members=given.members)
         for build in given.kind.opening:
             self._emit(build(self._item))
 
@@ -194,7 +196,11 @@ class ResponseMachine:
         return self._item
 
     def _end(self, status: Status, usage: Usage, members: Object, error_reason: str | None = None) -> None:
-        counts = response.usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        counts = response.usage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+        )
         self._response = self._response | {"status": status.value, "usage": counts} | members
         self._emit({"type": f"response.{status.value}", "response": self._response})
         body, output_items = response.split(self._response)

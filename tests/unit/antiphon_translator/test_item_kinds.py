@@ -1,12 +1,29 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core import events
-from antiphon_translator.item_kinds import MESSAGE, ItemKind, OpenItem
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object
+from antiphon_translator.item_kinds import (
+    CUSTOM_TOOL_CALL,
+    FUNCTION_CALL,
+    MESSAGE,
+    REASONING,
+    ItemKind,
+    OpenItem,
+)
 
-ITEM_KINDS: list[ItemKind] = [MESSAGE]
+CALL = {"call_id": "call_1", "name": "f"}
+ITEM_KINDS: list[tuple[ItemKind, Object]] = [
+    (MESSAGE, {"phase": "commentary"}),
+    (REASONING, {}),
+    (FUNCTION_CALL, CALL),
+    (CUSTOM_TOOL_CALL, CALL | {"namespace": "n"}),
+]
+each_kind = pytest.mark.parametrize(("kind", "members"), ITEM_KINDS)
 
 
 def a_message() -> OpenItem:
@@ -60,9 +77,47 @@ def test_a_kind_names_its_ids_and_fills_all_members_of_a_message() -> None:
     }
 
 
-def test_every_kind_opens_with_added_and_closes_with_done() -> None:
-    for kind in ITEM_KINDS:
-        item = OpenItem(kind, "x_1", output_index=0)
-        assert kind.opening[0](item)["type"] == events.OUTPUT_ITEM_ADDED
-        assert kind.opening[0](item)["item"]["status"] == "in_progress"
-        assert kind.closing[-1](item)["type"] == events.OUTPUT_ITEM_DONE
+@each_kind
+def test_every_kind_opens_with_added_and_closes_with_done(kind: ItemKind, members: Object) -> None:
+    item = OpenItem(kind, "x_1", output_index=0, members=members)
+    added, done = kind.opening[0](item), kind.closing[-1](item)
+    assert (added["type"], done["type"]) == (events.OUTPUT_ITEM_ADDED, events.OUTPUT_ITEM_DONE)
+    assert added["item"]["status"] == "in_progress"
+    assert all(added["item"][name] == done["item"][name] == value for name, value in members.items())
+
+
+@each_kind
+def test_the_fold_of_the_events_of_an_item_is_the_item(kind: ItemKind, members: Object) -> None:
+    item = OpenItem(kind, "x_1", output_index=0, members=members)
+    log: list[Object] = [{"type": events.CREATED, "response": {"output": []}}]
+    log += [build(item) for build in kind.opening]
+    assert fold(log)["output"] == [item.as_object()]
+    for number, piece in enumerate(("a", "ü", '"')):
+        log += events.decode(item.append(piece, number))
+        assert fold(log)["output"] == [item.as_object()]
+    item.status = "completed"
+    log += [build(item) for build in kind.closing]
+    assert fold(log)["output"] == [item.as_object()]
+
+
+def test_a_call_tells_its_arguments_as_they_were_written() -> None:
+    item = OpenItem(FUNCTION_CALL, "fc_1", output_index=2, members=CALL)
+    item.append('{"a": 1}', 5)
+    item.status = "completed"
+    assert [build(item) for build in FUNCTION_CALL.closing] == [
+        {
+            "type": "response.function_call_arguments.done",
+            "item_id": "fc_1",
+            "output_index": 2,
+            "name": "f",
+            "arguments": '{"a": 1}',
+        },
+        {"type": "response.output_item.done", "output_index": 2, "item": item.as_object()},
+    ]
+    assert item.as_object() == {
+        "id": "fc_1",
+        "type": "function_call",
+        "status": "completed",
+        "arguments": '{"a": 1}',
+        **CALL,
+    }
