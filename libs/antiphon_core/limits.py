@@ -12,6 +12,8 @@ METADATA_VALUE_CHARS_MAX = 512
 SAFETY_IDENTIFIER_CHARS_MAX = 128
 MODEL_NAME_CHARS_MAX = 256
 TOP_LOGPROBS_MAX = 20
+TOOLS_MAX = 512  # tools in one request: a model is lost long before
+TOOL_NAME_CHARS_MAX = 64  # OpenAI's
 
 # ---- Store ----
 RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response

@@ -18,6 +18,7 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG, from_validation
+from antiphon_core.request_tools import Tool, ToolChoice
 
 Metadata = Annotated[
     dict[
@@ -131,8 +132,8 @@ class Parameters(BaseModel):
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
     truncation: Literal["auto", "disabled"] | None = None
 
-    tools: list[Object] | None = None
-    tool_choice: StringOrObject | None = None
+    tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_MAX)] | None = None
+    tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     text: Text | None = None
     reasoning: Reasoning | None = None
@@ -203,13 +204,6 @@ _UNSERVED: tuple[_Unserved, ...] = (
     _Unserved("background", _given, "Background responses are not supported by this server yet."),
     _Unserved("conversation", _given, "Conversations are not supported by this server yet; use previous_response_id."),
     _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
-    _Unserved("tools", _given, "Tools are not supported by this server yet."),
-    _Unserved(
-        "tool_choice",
-        lambda choice: choice not in ("auto", "none"),
-        "There are no tools to choose from: tool_choice must be 'auto' or 'none'.",
-        "unsupported_value",
-    ),
     _Unserved(
         "text",
         lambda text: text.format is not None and text.format.type != "text",

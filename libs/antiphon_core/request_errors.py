@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 TAG = "~"
 JSON_KIND_TAGS: dict[type, str] = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
 
-# Item and content part types that exist in the Responses API; a server may refuse them, but they are not misspelt.
+# Types of items, content parts and tools that exist in the Responses API: a server may refuse them, but they are not
+# misspelt.
 KNOWN_TYPES = frozenset(
     """
     message file_search_call computer_call computer_call_output web_search_call function_call function_call_output
@@ -28,7 +29,9 @@ KNOWN_TYPES = frozenset(
     shell_call_output apply_patch_call apply_patch_call_output mcp_list_tools mcp_approval_request
     mcp_approval_response mcp_call custom_tool_call custom_tool_call_output compaction_trigger item_reference
     program program_output input_text input_image input_file input_audio output_text refusal reasoning_text
-    summary_text
+    summary_text function custom namespace web_search web_search_preview tool_search file_search computer
+    computer_use_preview mcp code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch
+    allowed_tools
     """.split()
 )
 
@@ -41,6 +44,10 @@ def from_validation(error: ValidationError) -> InvalidRequest:
     code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
     if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
         return _unknown_type(path, finding)
+    if finding["type"] == "union_tag_not_found" and isinstance(finding["input"], dict):
+        return InvalidRequest(
+            f"Missing required parameter: '{path}.type'.", field=f"{path}.type", code="missing_required_parameter"
+        )
     return InvalidRequest(explain(path, finding), field=path, code=_code(code, finding))
 
 
@@ -103,11 +110,18 @@ _CODES: dict[str, _Row] = {
             f"Invalid value: {finding['input']!r}. '{path}' must be one of {finding['ctx']['expected']}."
         ),
     ),
+    "string_pattern_mismatch": (
+        "invalid_value",
+        lambda path, finding: (
+            f"Invalid value: {finding['input']!r}. '{path}' must match the pattern {finding['ctx']['pattern']}."
+        ),
+    ),
     "greater_than_equal": ("{number}_below_min_value", _limit("ge", "it must be at least {}")),
     "less_than_equal": ("{number}_above_max_value", _limit("le", "it must be at most {}")),
     "finite_number": ("invalid_value", lambda path, _: f"Invalid value for '{path}': it must be a finite number."),
     "string_too_short": ("string_below_min_length", _limit("min_length", "it must have at least {} characters")),
     "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
+    "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
     "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
 }
 

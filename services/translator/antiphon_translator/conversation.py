@@ -1,33 +1,45 @@
-"""From items to a conversation: what the model is to read, before any template has seen it.
+"""What the model is to read, before any template has seen it: messages, calls and their results, tools.
 
-Every item is used or refused. A refusal names its place in the request (`input[3].content[0]`), so that nothing a
-caller wrote is dropped in silence. This module knows no template and no tokenizer; what a model can be shown is a
-matter of the kinds of items and parts listed here.
-
-The `instructions` of the request become the first message, a system message; those of earlier turns are not part of
-history, so they are never inherited.
+Values only; `conversation_items` makes them from items. Everything in them that a caller wrote can be changed by
+`map_text`, so that a template can be shown what was written under another guise (templates/control_tokens.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, kind
-
-T = TypeVar("T")
+from antiphon_core.jsons import Object
 
 ROLES = ("system", "developer", "user", "assistant")
+
+_SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that the model made: `name` is the tool's name as the model was shown it."""
+
+    id: str
+    name: str
+    arguments: Object
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: who speaks, and the text of each of its parts."""
+    """One message: who speaks, and the text of each of its parts.
+
+    What an assistant says may have `reasoning` before it and `calls` behind it. A message of the role `tool` is the
+    result of `call_id`, a call of the tool `name`.
+    """
 
     role: str
-    parts: tuple[str, ...]
+    parts: tuple[str, ...] = ()
+    reasoning: str = ""
+    calls: tuple[Call, ...] = ()
+    call_id: str = ""
+    name: str = ""
 
     @property
     def text(self) -> str:
@@ -37,76 +49,82 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All that the model is to read, in order."""
+    """All that the model is to read, in order. `tools` are functions as chat templates expect them. With
+    `continues_last` the model goes on with the last message instead of beginning one."""
 
     messages: tuple[Message, ...]
+    tools: tuple[Object, ...] = ()
+    continues_last: bool = False
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:
         """The same conversation with every text in it changed: all that did not come from the operator."""
-        return Conversation(
-            tuple(replace(one, parts=tuple(change(part) for part in one.parts)) for one in self.messages)
+        return replace(
+            self,
+            messages=tuple(_mapped(message, change) for message in self.messages),
+            tools=tuple(_changed(tool, change) for tool in self.tools),
         )
 
+    def texts(self) -> Iterator[str]:
+        """Every text that a caller wrote, keys of objects included."""
+        for message in self.messages:
+            yield from (*message.parts, message.reasoning, message.name, message.call_id)
+            for call in message.calls:
+                yield from (call.id, call.name, *_strings(call.arguments))
+        for tool in self.tools:
+            yield from _strings(tool)
 
-def build(*, instructions: str | None, history: Sequence[Any], given: Sequence[Any]) -> Conversation:
-    """The conversation of one turn. `given` is the turn's own input.
-
-    InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
-    """
-    messages = [Message("system", (instructions,))] if instructions else []
-    messages += _read_items(history, "history")
-    messages += _read_items(given, "input")
-    if not messages:
-        raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
-    return Conversation(tuple(messages))
-
-
-def _read_items(items: Sequence[Any], where: str) -> Iterator[Message]:
-    for index, item in enumerate(items):
-        path = f"{where}[{index}]"
-        yield _reader(_ITEM_READERS, item, path, default="message")(item, path)
+    def object_keys(self) -> Iterator[str]:
+        """The keys of all objects, which `map_text` leaves as they are: templates look things up by them."""
+        for message in self.messages:
+            for call in message.calls:
+                yield from _keys(call.arguments)
+        for tool in self.tools:
+            yield from _keys(tool)
 
 
-def _read_message(item: Object, path: str) -> Message:
-    role = item.get("role")
-    if role not in ROLES:
-        raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
-    content = item.get("content")
-    if isinstance(content, str):
-        return Message(role, (content,))
-    if not isinstance(content, list):
-        raise _mistyped(f"{path}.content", content, "a string or an array")
-    return Message(role, tuple(_read_part(part, f"{path}.content[{n}]") for n, part in enumerate(content)))
+def _mapped(message: Message, change: Callable[[str], str]) -> Message:
+    return replace(
+        message,
+        parts=tuple(map(change, message.parts)),
+        reasoning=change(message.reasoning),
+        calls=tuple(
+            Call(change(call.id), change(call.name), _changed(call.arguments, change)) for call in message.calls
+        ),
+        call_id=change(message.call_id),
+        name=change(message.name),
+    )
 
 
-def _read_part(part: Any, path: str) -> str:
-    member = _reader(_PART_TEXT, part, path, default=None)
-    text = part.get(member)
-    if not isinstance(text, str):
-        raise _mistyped(f"{path}.{member}", text, "a string")
-    return text
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return value if value in _SCHEMA_TYPES else change(value)
+        case list():
+            return [_changed(each, change) for each in value]
+        case Mapping():
+            return {key: _changed(each, change) for key, each in value.items()}
+    return value
 
 
-_ITEM_READERS: Mapping[str, Callable[[Object, str], Message]] = {"message": _read_message}
-"""How each type of item is read."""
-
-_PART_TEXT: Mapping[str, str] = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
-"""Where each type of content part has its text."""
-
-
-def _reader(table: Mapping[str, T], value: Any, path: str, *, default: str | None) -> T:
-    """The row of a table for an item's or a part's type."""
-    if not isinstance(value, dict):
-        raise _mistyped(path, value, "an object")
-    given = value.get("type", default)
-    if not isinstance(given, str) or given not in table:
-        raise _unsupported(path, f"'{path}' has the type {given!r}, which this model cannot be given.")
-    return table[given]
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from _strings(each)
+        case Mapping():
+            for key, each in value.items():
+                yield key
+                yield from _strings(each)
 
 
-def _unsupported(path: str, message: str) -> InvalidRequest:
-    return InvalidRequest(message, field=path, code="unsupported_value")
-
-
-def _mistyped(path: str, value: object, wanted: str) -> InvalidRequest:
-    return InvalidRequest(f"'{path}' must be {wanted}, but is {kind(value)}.", field=path, code="invalid_type")
+def _keys(value: Any) -> Iterator[str]:
+    match value:
+        case list():
+            for each in value:
+                yield from _keys(each)
+        case Mapping():
+            for key, each in value.items():
+                yield key
+                yield from _keys(each)

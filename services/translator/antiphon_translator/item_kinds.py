@@ -154,7 +154,9 @@ FUNCTION_CALL = ItemKind(
     opening=(_item_added,),
     delta=lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DELTA, sequence_number=0, delta=""),
     closing=(
-        lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DONE, name=item.added()["name"], arguments=item.text),
+        lambda item: _of_item(
+            item, events.FUNCTION_CALL_ARGUMENTS_DONE, name=item.added()["name"], arguments=item.text
+        ),
         _item_done,
     ),
     with_text=lambda item, text: item | {"arguments": text},

@@ -28,7 +28,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object, parse_array
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import conversation, sampling
+from antiphon_translator import conversation_items, sampling
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Usage
 from antiphon_translator.machine import (
     Append,
@@ -148,7 +148,7 @@ class TurnPipeline:
 
 
 def _encode(model: ServedModel, turn: Turn, asked: Object) -> list[int]:
-    shown = conversation.build(
+    shown = conversation_items.build(
         instructions=asked.get("instructions"),
         history=parse_array(turn.history, field="history"),
         given=parse_array(turn.input, field="input"),

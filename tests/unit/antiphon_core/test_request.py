@@ -45,8 +45,8 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
     [
         ({"background": True}, "background", "unsupported_parameter"),
         ({"conversation": "conv_1"}, "conversation", "unsupported_parameter"),
-        ({"tools": [{"type": "function"}]}, "tools", "unsupported_parameter"),
-        ({"tool_choice": "required"}, "tool_choice", "unsupported_value"),
+        ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
+        ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
         ({"text": {"format": {"type": "json_object"}}}, "text", "unsupported_value"),
         ({"reasoning": {"effort": "high"}}, "reasoning", "unsupported_value"),
         ({"truncation": "auto"}, "truncation", "unsupported_value"),

@@ -68,6 +68,7 @@ class ControlTokens:
 
     def pieces(self, conversation: Conversation, render: Callable[[Conversation], str]) -> list[str]:
         """The prompt that `render` makes of a conversation, in the pieces to encode one by one."""
+        self._require_plain_keys(conversation)
         plain = render(conversation)
         mask = Mask(self.alphabet, avoiding=plain)
         masked = render(conversation.map_text(mask.hide))
@@ -76,8 +77,19 @@ class ControlTokens:
             return [plain]
         return list(self._cut(revealed, masked))
 
+    def _require_plain_keys(self, conversation: Conversation) -> None:
+        """InvalidRequest: a key of a tool's schema or of a call's arguments spells a control token. Keys are not
+        masked, because templates look things up by them."""
+        for key in conversation.object_keys():
+            if self.find(key):
+                raise InvalidRequest(
+                    f"The key {key!r} in a tool or in a call's arguments spells a control token of this model.",
+                    field="tools",
+                    code="unsupported_value",
+                )
+
     def _differ(self, conversation: Conversation, plain: str, masked: str) -> bool:
-        spells = any(self.find(part) for message in conversation.messages for part in message.parts)
+        spells = any(map(self.find, conversation.texts()))
         return spells or list(self.spelt(plain)) != list(self.spelt(masked))
 
     def _cut(self, text: str, masked: str) -> Iterator[str]:

@@ -11,6 +11,11 @@ How a conversation is put to a template:
   a line break) for all others. Which of the two is read from the template's syntax tree when it is loaded.
 * `developer` becomes `system` for templates that do not know the role, and system messages that stand next to each
   other become one, separated by a blank line: most templates allow a single one.
+* What an assistant reasoned, called and got back is given in the members that templates look for:
+  `reasoning_content`, `tool_calls` (arguments as objects), messages of the role `tool`.
+* Switches (`enable_thinking` and the like) are passed only to a template that uses them.
+* To let the model go on with its last message, that message is rendered with a tag at its end, and the prompt is cut
+  there.
 * `strftime_now` tells the time of the turn, in UTC, so that rendering is a function of its arguments.
 """
 
@@ -18,18 +23,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NoReturn
 
-from jinja2 import TemplateError, TemplateSyntaxError, nodes
+from jinja2 import TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.ext import Extension
 from jinja2.ext import loopcontrols as LoopControls
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.conversation import Call, Conversation, Message
 from antiphon_translator.templates.content_format import loops_over_content
 
 
@@ -51,17 +57,28 @@ class JinjaTemplate:
         self._special_tokens = dict(special_tokens)
         self._content_is_list = loops_over_content(tree)
         self._knows_developer = "developer" in source
+        self.variables = frozenset(meta.find_undeclared_variables(tree))
+        """Everything that the template asks for by name."""
 
-    def render(self, conversation: Conversation, *, now_s: int) -> str:
+    def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on. InvalidRequest: the template refuses the conversation."""
-        offered = {
-            **self._special_tokens,
-            "messages": [self._plain(message) for message in self._merged(conversation.messages)],
-            "add_generation_prompt": True,
-            "tools": None,
-            "documents": None,
-            "strftime_now": _clock(now_s),
-        }
+        messages = [self._plain(message) for message in self._merged(conversation.messages)]
+        if conversation.continues_last:
+            _tag(messages[-1])
+        prompt = self._rendered(
+            {
+                **{name: value for name, value in (switches or {}).items() if name in self.variables},
+                **self._special_tokens,
+                "messages": messages,
+                "add_generation_prompt": not conversation.continues_last,
+                "tools": list(conversation.tools) or None,
+                "documents": None,
+                "strftime_now": _clock(now_s),
+            }
+        )
+        return _cut_at_tag(prompt) if conversation.continues_last else prompt
+
+    def _rendered(self, offered: Mapping[str, Any]) -> str:
         try:
             return self._template.render(offered)
         except _TEMPLATE_FAULTS as error:
@@ -74,16 +91,48 @@ class JinjaTemplate:
             if role == "system":
                 yield Message(role, ("\n\n".join(message.text for message in run),))
             else:
-                yield from (Message(role, message.parts) for message in run)
+                yield from (replace(message, role=role) for message in run)
 
     def _role(self, message: Message) -> str:
         renamed = message.role == "developer" and not self._knows_developer
         return "system" if renamed else message.role
 
     def _plain(self, message: Message) -> dict[str, Any]:
-        if self._content_is_list:
-            return {"role": message.role, "content": [{"type": "text", "text": part} for part in message.parts]}
-        return {"role": message.role, "content": message.text}
+        content = [{"type": "text", "text": part} for part in message.parts] if self._content_is_list else message.text
+        plain: dict[str, Any] = {"role": message.role, "content": content}
+        if message.reasoning:
+            plain |= {"reasoning_content": message.reasoning, "thinking": message.reasoning}
+        if message.calls:
+            plain["tool_calls"] = [_plain_call(call) for call in message.calls]
+        if message.call_id:
+            plain |= {"tool_call_id": message.call_id, "name": message.name}
+        return plain
+
+
+def _plain_call(call: Call) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+_TAG = "CONTINUE_FINAL_MESSAGE_TAG "
+
+
+def _tag(message: dict[str, Any]) -> None:
+    """Marks the end of a message's content."""
+    if isinstance(message["content"], str):
+        message["content"] += _TAG
+    elif message["content"]:
+        message["content"][-1]["text"] += _TAG
+    else:
+        message["content"] = [{"type": "text", "text": _TAG}]
+
+
+def _cut_at_tag(prompt: str) -> str:
+    """The prompt up to the end of the marked message. InvalidRequest: the template left the message out."""
+    end = prompt.rfind(_TAG.rstrip())
+    if end < 0:
+        raise InvalidRequest("This model cannot go on with the last message of the input.", field="input")
+    is_trimmed = not prompt.startswith(_TAG, end)
+    return prompt[:end].rstrip() if is_trimmed else prompt[:end]
 
 
 # What a template can raise: its own raise_exception, the sandbox, and Python's errors on data it did not expect.

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Conversation, Message, build
+from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.conversation_items import build
 from tests.support.served_models import message
 
 
@@ -38,7 +39,7 @@ def test_refusals_and_short_forms_are_read() -> None:
 
 
 REFUSED: list[tuple[str, Any, str]] = [
-    ("input[0]", {"type": "function_call", "name": "f"}, "unsupported_value"),
+    ("input[0]", {"type": "computer_call", "name": "f"}, "unsupported_value"),
     ("input[0]", {"type": ["message"]}, "unsupported_value"),
     ("input[0]", 7, "invalid_type"),
     ("input[0].role", {"role": "tool", "content": "x"}, "unsupported_value"),

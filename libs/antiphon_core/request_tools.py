@@ -1,0 +1,112 @@
+"""Tools, and the choice among them, as a request may declare them.
+
+Functions and custom tools are the caller's own; a namespace groups some of them. Hosted tools that clients send by
+habit (`web_search`, `tool_search`) are accepted and never shown to a model; all others are refused by name. Whether a
+choice names a tool that is offered is decided where all tools of a turn are known (antiphon_translator.tools).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from antiphon_core import limits
+from antiphon_core.jsons import Object
+from antiphon_core.request_errors import TAG
+
+ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
+
+HIDDEN_TOOLS = ("web_search", "web_search_preview", "tool_search")
+
+
+def _tagged(value: object) -> str | None:
+    """Which model a tool or a choice is checked by: the one named after its `type`."""
+    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return TAG + str(given) if given is not None else None
+
+
+def _tool_tag(value: object) -> str | None:
+    tag = _tagged(value)
+    return TAG + "hidden" if tag in {TAG + hidden for hidden in HIDDEN_TOOLS} else tag
+
+
+class _Open(BaseModel):
+    """Members that are not declared are kept and ignored."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class FunctionTool(_Open):
+    type: Literal["function"]
+    name: ToolName
+    description: str | None = None
+    parameters: Object | None = None
+    strict: bool | None = None
+
+
+class CustomTool(_Open):
+    """A tool whose input is one free text."""
+
+    type: Literal["custom"]
+    name: ToolName
+    description: str | None = None
+    format: Object | None = None
+
+
+class HiddenTool(_Open):
+    """Accepted, because clients send it whatever the server can do; no model ever hears of it."""
+
+    type: Literal["web_search", "web_search_preview", "tool_search"]
+
+
+OwnTool = Annotated[
+    Annotated[FunctionTool, Tag(TAG + "function")] | Annotated[CustomTool, Tag(TAG + "custom")],
+    Discriminator(_tagged),
+]
+
+
+class NamespaceTool(_Open):
+    type: Literal["namespace"]
+    name: ToolName
+    description: str | None = None
+    tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_MAX)]
+
+
+Tool = Annotated[
+    Annotated[FunctionTool, Tag(TAG + "function")]
+    | Annotated[CustomTool, Tag(TAG + "custom")]
+    | Annotated[NamespaceTool, Tag(TAG + "namespace")]
+    | Annotated[HiddenTool, Tag(TAG + "hidden")],
+    Discriminator(_tool_tag),
+]
+
+
+class NamedChoice(_Open):
+    """This tool, and no other."""
+
+    type: Literal["function", "custom"]
+    name: ToolName
+
+
+class AllowedTools(_Open):
+    """These tools; one of them must be called when the mode is `required`."""
+
+    type: Literal["allowed_tools"]
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_MAX)]
+
+
+def _choice_tag(value: object) -> str | None:
+    if isinstance(value, str):
+        return TAG + "string"
+    tag = _tagged(value)
+    return TAG + "named" if tag in (TAG + "function", TAG + "custom") else tag
+
+
+ToolChoice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag(TAG + "string")]
+    | Annotated[NamedChoice, Tag(TAG + "named")]
+    | Annotated[AllowedTools, Tag(TAG + "allowed_tools")],
+    Discriminator(_choice_tag),
+]

@@ -1,0 +1,242 @@
+"""From items to a conversation.
+
+Every item is used, passed over on purpose, or refused. A refusal names its place in the request
+(`input[3].content[0]`), so that nothing a caller wrote is dropped in silence. This module knows no template and no
+tokenizer; what a model can be shown is a matter of the kinds of items and parts listed here.
+
+What an assistant did in one go becomes one message: reasoning, then text, then calls. Each call is followed by its
+result, or refused. The `instructions` of the request become the first message, a system message; those of earlier
+turns are not part of history, so they are never inherited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, kind, loads
+from antiphon_translator.conversation import ROLES, Call, Conversation, Message
+from antiphon_translator.tools import shown_name
+
+_Row = TypeVar("_Row")
+
+_CUT_OFF = ("in_progress", "incomplete")
+
+
+def build(
+    *,
+    instructions: str | None,
+    history: Sequence[Any],
+    given: Sequence[Any],
+    tools: Sequence[Object] = (),
+) -> Conversation:
+    """The conversation of one turn. `given` is the turn's own input.
+
+    InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
+    """
+    draft = _Draft([Message("system", (instructions,))] if instructions else [])
+    for where, items in (("history", history), ("input", given)):
+        for index, item in enumerate(items):
+            path = f"{where}[{index}]"
+            _row(_READERS, item, path, default="message")(draft, item, path)
+    draft.require_results()
+    messages = draft.finished()
+    if not messages:
+        raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
+    return Conversation(tuple(messages), tuple(tools), continues_last=_is_cut_off(given) and _is_plain(messages[-1]))
+
+
+@dataclass
+class _Draft:
+    """The conversation so far. `open` is what the assistant is still adding to; `called` are calls by id, and
+    `waiting` those among them without a result."""
+
+    messages: list[Message]
+    open: Message | None = None
+    called: dict[str, Call] = field(default_factory=dict)
+    waiting: dict[str, str] = field(default_factory=dict)
+
+    def say(self, message: Message) -> None:
+        """A message of somebody else."""
+        self.close()
+        self.messages.append(message)
+
+    def add_reasoning(self, text: str) -> None:
+        if self.open is None or self.open.parts or self.open.calls:
+            self.close()
+            self.open = Message("assistant")
+        self.open = replace(self.open, reasoning="\n".join(filter(None, (self.open.reasoning, text))))
+
+    def add_text(self, parts: tuple[str, ...]) -> None:
+        if self.open is None or self.open.parts or self.open.calls:
+            self.close()
+            self.open = Message("assistant")
+        self.open = replace(self.open, parts=parts)
+
+    def add_call(self, call: Call, path: str) -> None:
+        self.open = self.open or Message("assistant")
+        self.open = replace(self.open, calls=(*self.open.calls, call))
+        self.called[call.id] = call
+        self.waiting[call.id] = path
+
+    def add_result(self, call_id: str, parts: tuple[str, ...]) -> None:
+        """InvalidRequest: nobody called."""
+        call = self.called.get(call_id)
+        if call is None:
+            raise InvalidRequest(
+                f"No tool call found for function call output with call_id {call_id}.", field="input", code=None
+            )
+        self.waiting.pop(call_id, None)
+        self.say(Message("tool", parts, call_id=call_id, name=call.name))
+
+    def close(self) -> None:
+        if self.open is not None:
+            self.messages.append(self.open)
+            self.open = None
+
+    def require_results(self) -> None:
+        """InvalidRequest: a call was left without its result."""
+        for call_id in self.waiting:
+            raise InvalidRequest(f"No tool output found for function call {call_id}.", field="input", code=None)
+
+    def finished(self) -> list[Message]:
+        self.close()
+        return self.messages
+
+
+# ---- Readers: one for each type of item ----
+
+
+def _read_message(draft: _Draft, item: Object, path: str) -> None:
+    role = item.get("role")
+    if role not in ROLES:
+        raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
+    parts = _read_content(item.get("content"), f"{path}.content")
+    if role == "assistant":
+        draft.add_text(parts)
+    else:
+        draft.say(Message(role, parts))
+
+
+def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
+    """What the model thought, or what is left of it."""
+    for member in ("content", "summary"):
+        parts = item.get(member) or []
+        if not isinstance(parts, list):
+            raise _mistyped(f"{path}.{member}", parts, "an array")
+        if parts:
+            texts = [_read_part(part, f"{path}.{member}[{n}]") for n, part in enumerate(parts)]
+            draft.add_reasoning("\n".join(texts))
+            return
+
+
+def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
+    if item.get("status") == "incomplete":
+        return  # cut off while it was written: nobody could run it, and nobody did
+    written = _text(item, "arguments", path)
+    try:
+        arguments = loads(written or "{}")
+    except ValueError as error:
+        raise InvalidRequest(f"'{path}.arguments' is not JSON.", field=f"{path}.arguments") from error
+    if not isinstance(arguments, dict):
+        raise _mistyped(f"{path}.arguments", arguments, "a JSON object")
+    draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
+
+
+def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
+    if item.get("status") == "incomplete":
+        return
+    arguments = {"input": _text(item, "input", path)}
+    draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
+
+
+def _read_result(draft: _Draft, item: Object, path: str) -> None:
+    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), f"{path}.output"))
+
+
+def _pass_over(_draft: _Draft, _item: Object, _path: str) -> None:
+    """What a model need not be told of, as others acted on it: hosted tools, settings, tools (see tools.py)."""
+
+
+_READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
+    "message": _read_message,
+    "reasoning": _read_reasoning,
+    "function_call": _read_function_call,
+    "function_call_output": _read_result,
+    "custom_tool_call": _read_custom_call,
+    "custom_tool_call_output": _read_result,
+    "additional_tools": _pass_over,
+    "tool_search_call": _pass_over,
+    "tool_search_output": _pass_over,
+    "web_search_call": _pass_over,
+    "file_search_call": _pass_over,
+    "mcp_list_tools": _pass_over,
+}
+"""How each type of item is read."""
+
+_PART_TEXT: Mapping[str, str] = {
+    "input_text": "text",
+    "output_text": "text",
+    "text": "text",
+    "reasoning_text": "text",
+    "summary_text": "text",
+    "refusal": "refusal",
+}
+"""Where each type of content part has its text."""
+
+
+# ---- Their parts ----
+
+
+def _read_content(content: Any, path: str) -> tuple[str, ...]:
+    if isinstance(content, str):
+        return (content,)
+    if not isinstance(content, list):
+        raise _mistyped(path, content, "a string or an array")
+    return tuple(_read_part(part, f"{path}[{n}]") for n, part in enumerate(content))
+
+
+def _read_part(part: Any, path: str) -> str:
+    return _text(part, _row(_PART_TEXT, part, path, default=None), path)
+
+
+def _text(value: Object, member: str, path: str) -> str:
+    text = value.get(member)
+    if not isinstance(text, str):
+        raise _mistyped(f"{path}.{member}", text, "a string")
+    return text
+
+
+def _called_name(item: Object, path: str) -> str:
+    return shown_name(_text(item, "name", path), item.get("namespace"))
+
+
+def _is_cut_off(given: Sequence[Any]) -> bool:
+    """Whether the input ends with something of the assistant's that is to be continued."""
+    last = given[-1] if given else {}
+    is_assistants = last.get("role") == "assistant" or last.get("type") == "reasoning"
+    return is_assistants and last.get("status") in _CUT_OFF
+
+
+def _is_plain(message: Message) -> bool:
+    return message.role == "assistant" and not message.calls
+
+
+def _row(table: Mapping[str, _Row], value: Any, path: str, *, default: str | None) -> _Row:
+    """The row of a table for an item's or a part's type."""
+    if not isinstance(value, dict):
+        raise _mistyped(path, value, "an object")
+    given = value.get("type", default)
+    if not isinstance(given, str) or given not in table:
+        raise _unsupported(path, f"'{path}' has the type {given!r}, which this model cannot be given.")
+    return table[given]
+
+
+def _unsupported(path: str, message: str) -> InvalidRequest:
+    return InvalidRequest(message, field=path, code="unsupported_value")
+
+
+def _mistyped(path: str, value: object, wanted: str) -> InvalidRequest:
+    return InvalidRequest(f"'{path}' must be {wanted}, but is {kind(value)}.", field=path, code="invalid_type")
