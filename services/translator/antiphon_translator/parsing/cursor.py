@@ -18,7 +18,11 @@ _Value = TypeVar("_Value")
 Reader = Generator[None, None, _Value]
 Emit = Callable[[str], None]
 
+SPACES_LOOKED_BEHIND = 256
+"""So many white-space characters may stand before what `comes_next` looks for."""
+
 _SPACES = re.compile(r"\s*")
+_SOME_SPACES = re.compile(rf"\s{{0,{SPACES_LOOKED_BEHIND}}}")
 
 
 def nowhere(_text: str) -> None:
@@ -69,15 +73,17 @@ class Cursor:
         self._text = ""
         self._at = 0
         self._mark: int | None = None
+        self._kept: list[str] = []  # what was read since the mark, and is no longer in the buffer
         self._ended = False
 
     # ---- for whoever has the text ----
 
     def feed(self, text: str) -> None:
-        keep = self._at if self._mark is None else self._mark
-        self._text = self._text[keep:] + text
-        self._at -= keep
-        self._mark = None if self._mark is None else 0
+        if self._mark is not None:
+            self._kept.append(self._text[self._mark : self._at])
+            self._mark = 0
+        self._text = self._text[self._at :] + text
+        self._at = 0
 
     def finish(self) -> None:
         """No more text will come: whoever waits has to decide by what is there."""
@@ -130,6 +136,14 @@ class Cursor:
             yield
         return self._text[self._at : self._at + 1]
 
+    def take(self, length: int) -> Reader[str]:
+        """Goes behind so many characters; fewer at the end of the text."""
+        while len(self._text) - self._at < length and not self._ended:
+            yield
+        taken = self._text[self._at : self._at + length]
+        self._at += len(taken)
+        return taken
+
     def json_value(self, emit: Emit) -> Reader[bool]:
         """Passes one JSON value on, as it is written, and goes behind it. False: the text ended within it, or what
         comes next cannot be one; brackets and strings are looked at, not more."""
@@ -154,10 +168,12 @@ class Cursor:
         return (yield from self._scanned(scan, emit))
 
     def comes_next(self, literals: Sequence[str]) -> Reader[bool]:
-        """Whether one of these comes next, or the end of the text, white space aside. Goes nowhere."""
+        """Whether one of these comes next, or the end of the text, some white space aside. Goes nowhere."""
+        longest = max(map(len, literals))
         while True:
-            match = _SPACES.match(self._text, self._at)
-            here = self._text[match.end() if match is not None else self._at :]
+            match = _SOME_SPACES.match(self._text, self._at)
+            start = match.end() if match is not None else self._at
+            here = self._text[start : start + longest]
             if here.startswith(tuple(literals)):
                 return True
             if self._ended or not any(literal.startswith(here) for literal in literals):
@@ -167,15 +183,17 @@ class Cursor:
     # ---- going back ----
 
     def mark(self) -> None:
-        """From here on, what is read is kept until `unmark`."""
+        """From here on, what is read is kept until `unmark`. There is one mark: a second takes the place of the first."""
         self._mark = self._at
+        self._kept.clear()
 
     def unmark(self) -> str:
-        """What was read since `mark`."""
-        since = self._text[self._mark : self._at] if self._mark is not None else ""
+        """What was read since `mark`; empty when there is none."""
+        since = "".join(self._kept) + self._text[self._mark : self._at] if self._mark is not None else ""
         self._mark = None
+        self._kept.clear()
         return since
 
     def back(self, text: str) -> None:
-        """Puts what was read last in front again."""
+        """Puts what was read last, within this step, in front again."""
         self._at -= len(text)

@@ -2,13 +2,16 @@
 
     text, reasoning      as it was written, but for outer white space next to reasoning and calls
     a call               its name, its arguments piece by piece, its end
+    dropped              a call that could not be read, and of which nothing was told
 
 Arguments are the model's own text: joined, they are the call's `arguments`, and nobody writes them anew.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import NoReturn
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +46,20 @@ class CallEnd:
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """The run of text or reasoning ends here, though the next may be of the same kind."""
+    """The run of text or reasoning ends here, though the next may be of the same kind. `phase` is what the model calls
+    the next text, where its format has words for that."""
+
+    phase: str | None = None
 
 
-Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Text that began as a call, was none, and cannot be shown: to be counted and logged, never sent to a client."""
+
+    text: str
+
+
+Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break | Dropped
 
 
 class _Run:
@@ -54,27 +67,28 @@ class _Run:
 
     def __init__(self, segment: type[Text] | type[Reasoning], *, keeps_leading: bool) -> None:
         self._segment = segment
-        self._held = ""
+        self._held: list[str] = []
         self._begun = keeps_leading
 
     def add(self, text: str, to: list[Segment]) -> None:
-        text = self._held + text
         body = text.rstrip()
-        self._held = text[len(body) :]
-        if not self._begun:
-            body = body.lstrip()
-        if body:
-            self._begun = True
-            to.append(self._segment(body))
+        if not body:
+            self._held.append(text)
+            return
+        whole = "".join((*self._held, body))
+        self._held = [text[len(body) :]]
+        to.append(self._segment(whole if self._begun else whole.lstrip()))
+        self._begun = True
 
     def end(self) -> None:
         """Something else follows: what was held back only separated."""
-        self._held, self._begun = "", False
+        self._held, self._begun = [], False
 
     def finish(self, to: list[Segment]) -> None:
         """Nothing follows: white space at the end of an answer is part of it."""
-        if self._begun and self._held:
-            to.append(self._segment(self._held))
+        held = "".join(self._held)
+        if self._begun and held:
+            to.append(self._segment(held))
         self.end()
 
 
@@ -85,6 +99,7 @@ class Output:
         self._segments: list[Segment] = []
         self._text = _Run(Text, keeps_leading=True)
         self._reasoning = _Run(Reasoning, keeps_leading=False)
+        self._arguments: list[str] = []
         self.in_call = False
         self.in_reasoning = False
 
@@ -102,28 +117,56 @@ class Output:
         self._text.end()
         self._reasoning.add(text, self._segments)
 
-    def separate(self) -> None:
+    def separate(self, phase: str | None = None) -> None:
         """The next run is another one, also when it is of the same kind."""
         self._text.end()
         self._reasoning.end()
-        self._segments.append(Break())
+        self._segments.append(Break(phase))
+
+    def drop(self, text: str) -> None:
+        """A call that cannot be shown stood here."""
+        self._text.end()
+        self._segments.append(Dropped(text))
 
     def begin_call(self, name: str, model_id: str | None = None) -> None:
         self._text.end()
         self._reasoning.end()
+        self._arguments.clear()
         self.in_call, self.in_reasoning = True, False
         self._segments.append(CallBegin(name, model_id))
 
     def arguments(self, text: str) -> None:
         if text:
+            self._arguments.append(text)
             self._segments.append(Arguments(text))
 
-    def end_call(self, *, is_complete: bool = True) -> None:
-        self.in_call = False
-        self._segments.append(CallEnd(is_complete))
+    def end_call(self) -> None:
+        """The call ends here; it is complete if its arguments are."""
+        self._end_call(is_complete=_is_object("".join(self._arguments)))
+
+    def break_call(self) -> None:
+        """The call ends here, in the midst of it."""
+        self._end_call(is_complete=False)
 
     def finish(self) -> None:
         """The end of everything that the model wrote."""
         if self.in_call:
-            self.end_call(is_complete=False)
+            self.break_call()
         self._text.finish(self._segments)
+
+    def _end_call(self, *, is_complete: bool) -> None:
+        self.in_call = False
+        self._arguments.clear()
+        self._segments.append(CallEnd(is_complete))
+
+
+def _is_object(text: str) -> bool:
+    """Whether a text is a JSON object. Numbers may be as long as they like, but NaN and Infinity are none."""
+    try:
+        return isinstance(json.loads(text, parse_int=str, parse_constant=_refuse), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(name)

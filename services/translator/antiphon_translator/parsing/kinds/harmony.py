@@ -51,7 +51,7 @@ class Harmony:
         name = recipient.removeprefix(_NAMESPACE)
         if recipient not in _NOBODY and (recipient != name or name in reading.schemas):
             return (yield from self._call(reading, name))
-        reading.out.separate()
+        reading.out.separate("commentary" if channel == "commentary" else None)
         is_reasoning = channel == "analysis" or recipient not in _NOBODY
         return (yield from self._to_end(reading, reading.out.reasoning if is_reasoning else reading.out.text))
 

@@ -1,0 +1,84 @@
+"""The input of a custom tool, out of the JSON that the model was made to write around it: `{"input": "..."}`.
+
+It streams: a piece of JSON goes in, the text that it stands for comes out. Anything else than such an object is taken
+as the input itself, as it was written: what a model says to a tool is never lost.
+"""
+
+from __future__ import annotations
+
+import json
+
+from antiphon_translator.parsing.cursor import Cursor, Emit, Markers, Reader
+
+_KEY = '"input"'
+_SPECIAL = Markers(('"', "\\"))
+_ESCAPE_DIGITS = 4
+
+
+class CustomInput:
+    """Unwraps the arguments of one call. Used once."""
+
+    def __init__(self) -> None:
+        self._cursor = Cursor()
+        self._found: list[str] = []
+        self._steps = self._read()
+        self._ended = False
+
+    def feed(self, arguments: str) -> str:
+        """The text that this piece of the arguments stands for."""
+        self._cursor.feed(arguments)
+        return self._step()
+
+    def finish(self) -> str:
+        """What is left at the end of the arguments."""
+        self._cursor.finish()
+        return self._step()
+
+    def _step(self) -> str:
+        if not self._ended:
+            self._ended = next(self._steps, self) is self
+        text = "".join(self._found)
+        self._found.clear()
+        return text
+
+    def _read(self) -> Reader[None]:
+        cursor, emit = self._cursor, self._found.append
+        cursor.mark()
+        if (yield from self._is_wrapped()):
+            cursor.unmark()
+            yield from _string(cursor, emit)
+            return
+        emit(cursor.unmark())
+        yield from cursor.until(Markers(()), emit)
+
+    def _is_wrapped(self) -> Reader[bool]:
+        """Goes to behind the quote that the input begins with."""
+        for wanted in ("{", _KEY, ":", '"'):
+            yield from self._cursor.spaces()
+            if not (yield from self._cursor.literal(wanted)):
+                return False
+        return True
+
+
+def _string(cursor: Cursor, emit: Emit) -> Reader[None]:
+    """The rest of a JSON string, escapes undone, to its closing quote."""
+    while (yield from cursor.until(_SPECIAL, emit)) == "\\":
+        escape = yield from _escape(cursor)
+        if _is_half(escape):  # the other half of the pair follows
+            yield from cursor.literal("\\")
+            escape += yield from _escape(cursor)
+        try:
+            emit(json.loads(f'"{escape}"'))
+        except ValueError:
+            emit(escape)
+
+
+def _escape(cursor: Cursor) -> Reader[str]:
+    """What stands behind a backslash, the backslash included."""
+    letter = yield from cursor.take(1)
+    digits = (yield from cursor.take(_ESCAPE_DIGITS)) if letter == "u" else ""
+    return f"\\{letter}{digits}"
+
+
+def _is_half(escape: str) -> bool:
+    return escape.startswith("\\u") and escape[2:3] in "dD" and escape[3:4] in "89abAB"
