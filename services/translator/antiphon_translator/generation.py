@@ -1,13 +1,28 @@
 """The words that engines and the pipeline share: what to generate, what came, why it ended.
 
-Values only. Everything here is in token ids; text exists on the other side of the pipeline.
+Values only. Engines differ in what they take and give, their `Level`:
+
+    TOKENS   token ids in, token ids out: exact, and what is preferred wherever a server offers it
+    TEXT     the rendered prompt in, text out; the text goes through the same parser, with literal markers
+    CHAT     messages and tools in, reasoning, text and calls out: the other server renders and parses
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+
+from antiphon_core.jsons import Object
+from antiphon_translator.parsing.segments import Segment
+
+
+class Level(Enum):
+    """What an engine takes and gives."""
+
+    TOKENS = "tokens"
+    TEXT = "text"
+    CHAT = "chat"
 
 
 class FinishReason(Enum):
@@ -27,36 +42,104 @@ class Sampling:
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
+    min_p: float | None = None
     repetition_penalty: float | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     seed: int | None = None
 
 
+class GuideKind(Enum):
+    """How a guide is written; the values are TensorRT-LLM's `guided_decoding_guide_type`."""
+
+    JSON = "json"
+    JSON_SCHEMA = "json_schema"
+    REGEX = "regex"
+    EBNF = "ebnf_grammar"
+
+
+@dataclass(frozen=True, slots=True)
+class Guide:
+    """What the output must match from its first token on. `text` is empty for any JSON at all."""
+
+    kind: GuideKind
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A conversation as chat completions take it: messages, functions, and which of them must be called."""
+
+    messages: Sequence[Object]
+    tools: Sequence[Object] = ()
+    tool_choice: str | Object | None = None
+    switches: Mapping[str, object] | None = None
+    """What the other server's chat template is told: `chat_template_kwargs`."""
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One generation. `stop_ids` each end it, the model's own end-of-turn id first; `request_id` is for logs."""
+    """One generation; `request_id` is for logs.
+
+    Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the generation,
+    the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output. `top_logprobs`
+    is how many alternatives of each token are wanted; None for no log probabilities at all. `cache_key` names what
+    shares a beginning with other requests.
+    """
 
     request_id: str
-    prompt_ids: Sequence[int]
     max_tokens: int
+    prompt_ids: Sequence[int] = ()
+    prompt_text: str = ""
+    chat: Chat | None = None
     stop_ids: tuple[int, ...] = ()
+    stop: tuple[str, ...] = ()
     sampling: Sampling = Sampling()
+    guide: Guide | None = None
+    top_logprobs: int | None = None
+    images: tuple[bytes, ...] = ()
+    lora: str | None = None
+    cache_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class EngineChunk:
-    """Token ids that arrived in one message, in order. `finish` is set when the engine itself says why it ended."""
+class Alternative:
+    """A token that might have been next."""
 
-    token_ids: Sequence[int]
-    finish: FinishReason | None = None
+    token_id: int
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """How likely the token that was chosen was, and the likeliest ones at its place."""
+
+    logprob: float
+    top: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Exact counts: ids sent, and ids received up to and with the one that ended the generation, those among them that
-    were read as reasoning."""
+    were read as reasoning, and those sent that the server had in its cache."""
 
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EngineChunk:
+    """What arrived in one message, in order: ids, text or segments, by the engine's level.
+
+    `finish` is set when the engine itself says why it ended, `usage` when it says how much it counted; a TEXT or CHAT
+    engine's pipeline cannot count by itself. `logprobs`, one for each id, if they were asked for and came.
+    """
+
+    token_ids: Sequence[int] = ()
+    finish: FinishReason | None = None
+    text: str = ""
+    segments: Sequence[Segment] = ()
+    usage: Usage | None = None
+    logprobs: Sequence[TokenLogprob] = ()

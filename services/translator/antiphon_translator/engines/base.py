@@ -1,7 +1,6 @@
-"""What an engine is: something that turns prompt ids into token ids, as they come.
+"""What an engine is: something that turns a prompt into what a model writes, as it comes.
 
-An engine owns its connection to one served model and nothing else: it knows no text, no template and no response. It
-raises EngineUnavailable (try elsewhere or later), EngineTimeout or EngineFault (it answered, with an error of its
+An engine owns its connection to one served model and nothing else: it knows no template and no response. It raises EngineUnavailable (try elsewhere or later), EngineTimeout or EngineFault (it answered, with an error of its
 own); exceptions of libraries do not leave it.
 """
 
@@ -10,17 +9,22 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 
 
 class Engine(Protocol):
     """One served model."""
 
+    @property
+    def level(self) -> Level:
+        """What it takes and gives."""
+
     async def controls(self) -> frozenset[str]:
-        """The members of Sampling that this model honours; a request must set no others. May have to ask the model."""
+        """The members of Sampling that this model honours, and of `guide`, `stop`, `logprobs`, `images`, `lora` those
+        that it can be asked for; a request must set no others. May have to ask the model."""
 
     def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
-        """The generated ids in batches: each has everything that was ready, never nothing.
+        """What is generated, in batches: each has everything that was ready, never nothing.
 
         Ends when the generation has ended. Whoever iterates must close the generator (`aclosing`); closing it early, or
         cancelling the task that waits in it, stops the generation at the other end.

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, fields
 
 from antiphon_core.errors import AntiphonError, EngineUnavailable
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Sampling
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, Sampling
 
 ALL_CONTROLS = frozenset(member.name for member in fields(Sampling))
 
@@ -50,6 +50,8 @@ Step = Emit | Wait | Hang | Break
 
 class ScriptedEngine:
     """Plays a script, and keeps what it was asked."""
+
+    level = Level.TOKENS
 
     def __init__(self, script: Sequence[Step], *, controls: frozenset[str] = ALL_CONTROLS) -> None:
         self.script = script

@@ -33,7 +33,7 @@ from antiphon_translator.engines import triton_errors
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel, read_config
 from antiphon_translator.engines.triton_wire import ResponseReader, build_request, is_final
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
 
 END_GRACE_S = 0.25
@@ -44,6 +44,8 @@ _Inbox = asyncio.Queue[EngineChunk | Exception | None]
 
 class TritonTokensEngine:
     """One `tensorrt_llm` model on one Triton server."""
+
+    level = Level.TOKENS
 
     def __init__(self, profile: ModelProfile, channels: TritonChannels) -> None:
         self._profile = profile
