@@ -123,7 +123,7 @@ def main() -> None:
     for length in (1, 10, 100):
         given = turn("x", history=[message("user", TEXT[:300]), message("assistant", TEXT[:300])] * length)
         taken = best_s(partial(prompt_ids, model(), given))
-        encoding = best_s(partial(tokenizer().encode, tokenizer().decode(prompt_ids(model(), given))))
+        encoding = best_s(partial(tokenizer().encode, tokenizer().decode(TurnPrompt.of(model(), given, Parameters.parse(given.request)).ids)))
         print(
             f"prompt of {len(given.history):>6,} bytes: {taken * 1e3:>7.2f} ms, "
             f"{taken / encoding:.2f} x the cost of encoding it whole"

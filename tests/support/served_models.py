@@ -12,6 +12,8 @@ from tokenizers import Tokenizer
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.translator import Turn
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates.jinja import JinjaTemplate
@@ -38,6 +40,7 @@ def _model() -> ServedModel:
         stop_ids=(END_ID,),
         sampling_defaults={},
         context_length=8192,
+        syntax=TokenSyntax(families.load(families.PLAIN), tokenizer()),
     )
 
 

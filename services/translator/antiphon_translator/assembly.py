@@ -14,7 +14,7 @@ from antiphon_core.jsons import Object
 from antiphon_translator.custom_input import CustomInput
 from antiphon_translator.item_kinds import CUSTOM_TOOL_CALL, FUNCTION_CALL, MESSAGE, REASONING, ItemKind
 from antiphon_translator.machine import Append, Close, OpenNext, ResponseMachine
-from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Dropped, Reasoning, Segment, Text
 from antiphon_translator.tools import Tool, ToolSet
 
 log = logging.getLogger(__name__)
@@ -23,12 +23,12 @@ CALL_ID_DIGITS = 24
 
 
 class Assembly:
-    """Puts one response together. `calls` is how many calls were begun."""
+    """Puts one response together. `calls` is how many calls were begun, `is_empty` whether nothing was at all."""
 
     def __init__(self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False) -> None:
         """With `one_call`, only the first call becomes an item."""
         self.calls = 0
-        self.is_open = False
+        self.is_empty = True
         self._machine = machine
         self._tools = tools
         self._ids = ids
@@ -57,6 +57,8 @@ class Assembly:
                     self._add_arguments(text)
                 case CallEnd(is_complete):
                     self._end_call(is_complete=is_complete)
+                case Dropped(text):
+                    log.warning("the model wrote a call that cannot be read: %d characters dropped", len(text))
                 case Break(phase):
                     self.close()
                     self._phase = phase
@@ -68,10 +70,10 @@ class Assembly:
             self._kind = None
             self._phase = None
 
-    def require_message(self) -> None:
+    def say_nothing(self, status: str) -> None:
         """A message with no text, where the model said nothing at all: clients look for one."""
-        if self._kind is None:
-            self._open(MESSAGE, {})
+        self._open(MESSAGE, {})
+        self.close(status)
 
     def _write(self, kind: ItemKind, text: str) -> None:
         if self._kind is not kind:
@@ -83,6 +85,7 @@ class Assembly:
     def _open(self, kind: ItemKind, members: Object) -> None:
         self._machine.send(OpenNext(kind, members))
         self._kind = kind
+        self.is_empty = False
 
     def _begin_call(self, name: str) -> None:
         self.close()

@@ -9,13 +9,15 @@ What counts, and why a generation ended:
 
 * Usage is exact: input tokens are the ids that are sent; output tokens are the ids that came, up to and with the one
   that ended the generation. An end-of-turn id counts, as it does with vLLM, if the engine delivers it; TensorRT-LLM
-  keeps its `end_id` to itself, so there it does not. Ids behind the end are neither shown nor counted.
+  keeps its `end_id` to itself, so there it does not. Ids behind the end are neither shown nor counted. Reasoning
+  tokens are the ids that came while the parser was in reasoning.
 * A stop id ends the turn as completed; `max_tokens` ids without one end it as incomplete (`max_output_tokens`). An
   engine that stops earlier, without a reason, found its end-of-turn id.
-* Stop ids are dropped by id; other added tokens that a model writes are text.
+* With `parallel_tool_calls: false` the first whole call ends the turn.
+* Stop ids are dropped by id; what other added tokens mean, the model's family says, and otherwise they are text.
 
-A turn always has one message, with empty text if the model says nothing, so that every client finds a message to
-read. It begins with the first text, not before.
+A turn in which the model says nothing at all has one message with empty text, so that every client finds something to
+read.
 """
 
 from __future__ import annotations
@@ -25,31 +27,18 @@ from collections.abc import Sequence
 from antiphon_core import response
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded
 from antiphon_core.ids import Ids
-from antiphon_core.jsons import Object, parse_array
+from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import conversation_items, sampling
+from antiphon_translator import sampling
+from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Usage
-from antiphon_translator.machine import (
-    Append,
-    Begin,
-    Close,
-    Complete,
-    Fail,
-    Incomplete,
-    OpenNext,
-    ResponseMachine,
-    State,
-)
+from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.parsing.token_parser import TokenParser
 from antiphon_translator.served_model import ServedModel
-from antiphon_translator.tokens import Detokenizer
+from antiphon_translator.turn_prompt import TurnPrompt
 
 SEED_DIGITS = 8  # 32 bits: the most that every engine takes
-
-
-def prompt_ids(model: ServedModel, turn: Turn) -> list[int]:
-    """The prompt of a turn. InvalidRequest: something in it cannot be shown to the model, with its path."""
-    return _encode(model, turn, Parameters.parse(turn.request).asked())
 
 
 class TurnPipeline:
@@ -60,32 +49,40 @@ class TurnPipeline:
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
-        asked = Parameters.parse(turn.request).asked()
+        parameters = Parameters.parse(turn.request)
+        asked = parameters.asked()
         chosen, effective = sampling.choose(
             asked=asked,
             defaults=model.sampling_defaults,
             controls=controls,
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
-        prompt = _encode(model, turn, asked)
-        max_tokens = _output_limit(asked, prompt_tokens=len(prompt), context_length=model.context_length)
+        prompt = TurnPrompt.of(model, turn, parameters)
+        max_tokens = _output_limit(asked, prompt_tokens=len(prompt.ids), context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
-        self.done = False
-        """No further ids are wanted: the engine can be stopped."""
         self._request = GenerationRequest(
             request_id=turn.response_id,
-            prompt_ids=prompt,
+            prompt_ids=prompt.ids,
             max_tokens=max_tokens,
             stop_ids=model.stop_ids,
             sampling=chosen,
+            cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)
-        self._detokenizer = Detokenizer(model.tokenizer, prompt_ids=prompt)
+        self._parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=prompt.tools.schemas)
+        one_call = parameters.parallel_tool_calls is False
+        self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
         self._stop_ids = frozenset(model.stop_ids)
         self._finish: FinishReason | None = None
         self._output_tokens = 0
+        self._reasoning_tokens = 0
+
+    @property
+    def done(self) -> bool:
+        """No further ids are wanted: the engine can be stopped."""
+        return self._finish is not None
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do."""
@@ -95,18 +92,18 @@ class TurnPipeline:
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """The events that these chunks make: one delta for each chunk that completes some text."""
         for chunk in chunks:
-            self._write("".join(map(self._text_of, chunk.token_ids)))
-            if chunk.finish is not None and not self.done:
+            self._read(self._wanted(chunk.token_ids))
+            if chunk.finish is not None:
                 self._end(chunk.finish)
         return self._machine.take()
 
     def finish(self, *, completed_at: int) -> list[Batch]:
         """The last events, once the engine has nothing more to say. `completed_at` is in Unix seconds."""
         cut_off = self._finish is FinishReason.LENGTH
-        self._write(self._detokenizer.finish(cut_off=cut_off))
-        if self._machine.state is State.BETWEEN_ITEMS:
-            self._machine.send(OpenNext())
-        self._machine.send(Close("incomplete" if cut_off else "completed"))
+        self._assembly.take(self._parser.finish(cut_off=cut_off))
+        self._assembly.close("incomplete" if cut_off else "completed")
+        if self._assembly.is_empty:
+            self._assembly.say_nothing("incomplete" if cut_off else "completed")
         if cut_off:
             self._machine.send(Incomplete(self._usage(), "max_output_tokens"))
         else:
@@ -115,45 +112,44 @@ class TurnPipeline:
 
     def fail(self, error: AntiphonError) -> list[Batch]:
         """The last events when the turn was broken off: what came so far is kept, and marked incomplete."""
-        self._write(self._detokenizer.finish(cut_off=True))
+        self._assembly.take(self._parser.finish(cut_off=True))
         code = error.code or "server_error"
         self._machine.send(Fail(self._usage(), code=code, message=error.message, reason=error.reason))
         return self._machine.take()
 
-    def _text_of(self, token_id: int) -> str:
-        """Takes one id; the text that it completed."""
-        if self.done:
-            return ""
-        self._output_tokens += 1
-        if token_id in self._stop_ids:
+    def _wanted(self, token_ids: Sequence[int]) -> list[int]:
+        """Counts the ids up to the end of the generation: those that mean something."""
+        wanted: list[int] = []
+        for token_id in token_ids:
+            if self.done:
+                break
+            self._output_tokens += 1
+            if token_id in self._stop_ids:
+                self._end(FinishReason.STOP)
+                break
+            wanted.append(token_id)
+            if self._output_tokens >= self._request.max_tokens:
+                self._end(FinishReason.LENGTH)
+        return wanted
+
+    def _read(self, token_ids: Sequence[int]) -> None:
+        for run in self._parser.runs(token_ids):
+            if self._parser.in_reasoning:
+                self._reasoning_tokens += len(run)
+            self._assembly.take(self._parser.feed(run))
+        if self._assembly.has_enough:
             self._end(FinishReason.STOP)
-            return ""
-        if self._output_tokens >= self._request.max_tokens:
-            self._end(FinishReason.LENGTH)
-        return self._detokenizer.feed(token_id)
 
     def _end(self, reason: FinishReason) -> None:
-        self._finish = reason
-        self.done = True
-
-    def _write(self, text: str) -> None:
-        if not text:
-            return
-        if self._machine.state is State.BETWEEN_ITEMS:
-            self._machine.send(OpenNext())
-        self._machine.send(Append(text))
+        if self._finish is None:
+            self._finish = reason
 
     def _usage(self) -> Usage:
-        return Usage(input_tokens=len(self._request.prompt_ids), output_tokens=self._output_tokens)
-
-
-def _encode(model: ServedModel, turn: Turn, asked: Object) -> list[int]:
-    shown = conversation_items.build(
-        instructions=asked.get("instructions"),
-        history=parse_array(turn.history, field="history"),
-        given=parse_array(turn.input, field="input"),
-    )
-    return model.prompt.encode(shown, now_s=turn.created_at)
+        return Usage(
+            input_tokens=len(self._request.prompt_ids),
+            output_tokens=self._output_tokens,
+            reasoning_tokens=self._reasoning_tokens,
+        )
 
 
 def _output_limit(asked: Object, *, prompt_tokens: int, context_length: int) -> int:

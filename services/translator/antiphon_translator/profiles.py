@@ -4,7 +4,7 @@ A profile is a TOML file, one per model; paths in it are relative to the file. `
 
     name = "smollm2"
     directory = "/models/smollm2"              # tokenizer.json, tokenizer_config.json, config.json, ...
-    endpoint = "triton:8001"                 # gRPC host:port
+    endpoint = "triton:8001"                 # gRPC host:port, or endpoints = [...] for several that serve the same
     triton_model = "tensorrt_llm"
 
 Everything that can be wrong is found when the profile is loaded, and told in one line.
@@ -23,6 +23,8 @@ from typing import Any
 from antiphon_core.config import SettingsError
 
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
+_URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+CHAT_ENGINE = "openai_chat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,22 @@ class ModelProfile:
     name: str
     directory: Path
     endpoint: str
-    engine: str = "triton_tokens"
+    """Where it is served: host:port of Triton's gRPC, for openai_chat the base URL, such as http://vllm:8000/v1."""
+    endpoints: tuple[str, ...] = ()
+    """All of them, `endpoint` the first, where there are several."""
+    engine: str = "auto"
+    """A row of engines.registry; "auto" asks the Triton server which kind of model it has."""
     triton_model: str = "tensorrt_llm"
+    chat_model: str | None = None
+    """What an openai_chat server calls the model, where it is not this profile's name."""
+    api_key_file: Path | None = None
+    """Holds what an openai_chat server wants as its API key."""
+    lora: str | None = None
+    """The adapter to run it with: a LoRA task id of TensorRT-LLM, a name of the vLLM backend or of a chat server."""
     chat_template: Path | None = None
     """A template to use instead of the model directory's own."""
+    family: str | None = None
+    """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
     first_token_timeout_s: float = 120.0
@@ -77,13 +91,25 @@ def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = 
         if name not in known:
             raise SettingsError(f"{source}: there is no '{name}' in a model profile{_hint(name, list(known))}")
     values = {name: _checked(member, given[name], base, source) for name, member in known.items() if name in given}
+    if "endpoints" in values and values.setdefault("endpoint", values["endpoints"][0]) != values["endpoints"][0]:
+        raise SettingsError(f"{source}: give either endpoint or endpoints.")
     for name, member in known.items():
         if member.default is MISSING and name not in values:
             raise SettingsError(f"{source}: '{name}' is missing.")
     profile = ModelProfile(**values)
-    if not _ENDPOINT.fullmatch(profile.endpoint):
-        raise SettingsError(f"{source}: endpoint = '{profile.endpoint}' must be host:port, the port of gRPC.")
+    _check_endpoints(profile, source)
     return profile
+
+
+def _check_endpoints(profile: ModelProfile, source: str) -> None:
+    is_chat = profile.engine == CHAT_ENGINE
+    form, what = (_URL, "a URL that begins with http") if is_chat else (_ENDPOINT, "host:port, the port of gRPC")
+    endpoints = profile.endpoints or (profile.endpoint,)
+    for endpoint in endpoints:
+        if not form.fullmatch(endpoint):
+            raise SettingsError(f"{source}: endpoint = '{endpoint}' must be {what}.")
+    if len(set(endpoints)) < len(endpoints):
+        raise SettingsError(f"{source}: endpoints has one of them twice.")
 
 
 def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
@@ -94,6 +120,10 @@ def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
         if not isinstance(given, wanted) or isinstance(given, bool) or given <= 0:
             raise SettingsError(f"{where} must be a positive {'number' if kind == 'float' else 'whole number'}.")
         return given
+    if kind.startswith("tuple"):
+        if not isinstance(given, list) or not given or not all(isinstance(one, str) and one for one in given):
+            raise SettingsError(f"{where} must be a list of texts.")
+        return tuple(given)
     if not isinstance(given, str) or not given:
         raise SettingsError(f"{where} must be text.")
     return base / given if kind.startswith("Path") else given

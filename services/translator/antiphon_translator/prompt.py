@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
@@ -13,8 +14,12 @@ from antiphon_translator.tokens import ModelTokenizer
 class ChatTemplate(Protocol):
     """How one model wants a conversation written down."""
 
-    def render(self, conversation: Conversation, *, now_s: int) -> str:
-        """The prompt up to where the model has to go on; `now_s` is Unix time."""
+    @property
+    def variables(self) -> Collection[str]:
+        """What the template asks for by name."""
+
+    def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
+        """The prompt up to where the model has to go on; `now_s` is Unix time, `switches` are more variables."""
 
 
 class PromptEncoder:
@@ -25,12 +30,21 @@ class PromptEncoder:
         self._tokenizer = tokenizer
         self._control = ControlTokens(tokenizer.added)
 
-    def encode(self, conversation: Conversation, *, now_s: int) -> list[int]:
+    @property
+    def variables(self) -> Collection[str]:
+        """What the model's template asks for by name."""
+        return self._template.variables
+
+    def encode(
+        self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None
+    ) -> list[int]:
         """The prompt. No text of the conversation becomes a control token (templates/control_tokens.py).
 
         InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
         """
-        pieces = self._control.pieces(conversation, lambda shown: self._template.render(shown, now_s=now_s))
+        pieces = self._control.pieces(
+            conversation, lambda shown: self._template.render(shown, now_s=now_s, switches=switches)
+        )
         ids = [token_id for piece in pieces for token_id in self._tokenizer.encode(piece)]
         intended = sum(1 for piece in pieces for _ in self._control.spelt(piece))
         if sum(map(self._control.ids.__contains__, ids)) > intended:

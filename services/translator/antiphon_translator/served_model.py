@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from antiphon_core.config import SettingsError
 from antiphon_translator import model_directory
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +29,22 @@ class ServedModel:
     stop_ids: tuple[int, ...]
     sampling_defaults: Mapping[str, float | int]
     context_length: int
+    syntax: TokenSyntax
+    """How the model writes reasoning and calls."""
 
 
 def load(profile: ModelProfile) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
     facts = model_directory.read(profile.directory)
+    template = _template(profile, facts)
     return ServedModel(
         name=profile.name,
-        prompt=PromptEncoder(_template(profile, facts), facts.tokenizer),
+        prompt=PromptEncoder(template, facts.tokenizer),
         tokenizer=facts.tokenizer,
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
         context_length=_context_length(profile, facts),
+        syntax=TokenSyntax(_family(profile, facts, template), facts.tokenizer),
     )
 
 
@@ -53,6 +63,21 @@ def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> Jinja
         return JinjaTemplate(source, special_tokens=facts.special_tokens)
     except InvalidTemplate as error:
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
+
+
+def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: JinjaTemplate) -> Family:
+    """The family that the profile names, or the one that template and vocabulary speak for."""
+    if profile.family is not None:
+        try:
+            return families.load(profile.family)
+        except KeyError as error:
+            raise SettingsError(
+                f"Model '{profile.name}': there is no family '{profile.family}'; "
+                f"there is {', '.join(families.names())}."
+            ) from error
+    detected = families.detect(template.source, set(facts.tokenizer.added.values()))
+    log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
+    return families.load(detected)
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:

@@ -17,12 +17,12 @@ from antiphon_core.errors import AntiphonError, InternalError, ModelNotFound, Tr
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Turn
-from antiphon_translator import profiles, served_model
+from antiphon_translator import profiles, served_model, turn_prompt
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import GenerationRequest
-from antiphon_translator.pipeline import TurnPipeline, prompt_ids
+from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.settings import TranslatorSettings
@@ -93,7 +93,7 @@ class TranslatorService:
 
     async def count_tokens(self, turn: Turn) -> int:
         route = self._route_of(turn)
-        return len(await _off_loop_if_long(turn, lambda: prompt_ids(route.model, turn)))
+        return await _off_loop_if_long(turn, lambda: turn_prompt.count(route.model, turn))
 
     async def models(self) -> Sequence[Model]:
         routes = list(self._routes.values())

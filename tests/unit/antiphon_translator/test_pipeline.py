@@ -15,10 +15,12 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.request import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
-from antiphon_translator.pipeline import TurnPipeline, prompt_ids
+from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.served_model import ServedModel
+from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.served_models import END_ID, message, model, tokenizer, turn
 
 COMPLETED_AT = 1_700_000_009
@@ -119,6 +121,10 @@ def test_an_engine_that_keeps_its_end_id_to_itself_completes_too() -> None:
     batches, _ = play([encoded("one two")], max_output_tokens=100)
     assert ended(batches)["status"] == "completed"
     assert ended(batches)["usage"]["output_tokens"] == len(encoded("one two"))
+
+
+def prompt_ids(served: ServedModel, given_turn: Turn) -> Sequence[int]:
+    return TurnPrompt.of(served, given_turn, Parameters.parse(given_turn.request)).ids
 
 
 @pytest.mark.parametrize(("reason", "status"), [(FinishReason.STOP, "completed"), (FinishReason.LENGTH, "incomplete")])

@@ -1,0 +1,51 @@
+"""The prompt of one turn: its items, tools and wishes about reasoning, written down and encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon_core.jsons import parse_array
+from antiphon_core.ports.translator import Turn
+from antiphon_core.request import Parameters
+from antiphon_translator import conversation_items, tools
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.served_model import ServedModel
+from antiphon_translator.templates import switches
+from antiphon_translator.tools import ToolSet
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPrompt:
+    """What the model is to read, as ids, and the tools that it may call."""
+
+    ids: Sequence[int]
+    conversation: Conversation
+    tools: ToolSet
+
+    @classmethod
+    def of(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> TurnPrompt:
+        """InvalidRequest: something in the turn cannot be shown to the model, with its path."""
+        history = parse_array(turn.history, field="history")
+        given = parse_array(turn.input, field="input")
+        declared = [
+            *(parameters.tools or ()),
+            *tools.declared_in(history, "history"),
+            *tools.declared_in(given, "input"),
+        ]
+        offered = tools.offered(declared, parameters.tool_choice)
+        conversation = conversation_items.build(
+            instructions=parameters.instructions,
+            history=history,
+            given=given,
+            tools=[tool.as_function() for tool in offered.shown],
+        )
+        effort = parameters.reasoning.effort if parameters.reasoning is not None else None
+        chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.syntax.family.reasons)
+        ids = model.prompt.encode(conversation, now_s=turn.created_at, switches=chosen)
+        return cls(ids, conversation, offered)
+
+
+def count(model: ServedModel, turn: Turn) -> int:
+    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`."""
+    return len(TurnPrompt.of(model, turn, Parameters.parse(turn.request)).ids)

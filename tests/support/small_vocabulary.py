@@ -1,0 +1,38 @@
+"""Vocabularies made for a test: one id for each byte, and the control tokens that the test is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from tokenizers import AddedToken, Tokenizer
+from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel
+
+from antiphon_translator.tokens import ModelTokenizer
+
+
+@cache
+def byte_tokenizer(*control_tokens: str) -> ModelTokenizer:
+    """Ids 0 to 255 are bytes, in the order of the byte-level alphabet; control tokens follow."""
+    vocabulary = {letter: number for number, letter in enumerate(sorted(ByteLevel.alphabet()))}
+    made = Tokenizer(BPE(vocab=vocabulary, merges=[]))
+    made.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = ByteLevelDecoder()
+    made.add_tokens([AddedToken(token, normalized=False) for token in control_tokens])
+    return ModelTokenizer(made)
+
+
+def ids_of(tokenizer: ModelTokenizer, *texts: str) -> Sequence[int]:
+    """What a model would write to say this: control tokens where their names stand alone, text elsewhere."""
+    ids: list[int] = []
+    for text in texts:
+        control = tokenizer.token_id(text) if len(text) > 1 else None
+        ids += [control] if control is not None else _spelt(tokenizer, text)
+    return ids
+
+
+def _spelt(tokenizer: ModelTokenizer, text: str) -> list[int]:
+    """Letter by letter, so that no control token is matched in it."""
+    return [token_id for letter in text for token_id in tokenizer.encode(letter)]

@@ -1,0 +1,175 @@
+"""Turns in which the model reasons and calls tools: what becomes of ids that mean something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core import events
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.fold import fold
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, loads
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import EngineChunk
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.served_model import ServedModel
+from antiphon_translator.templates.jinja import JinjaTemplate
+from tests.support.served_models import model, turn
+from tests.support.small_vocabulary import byte_tokenizer, ids_of
+
+CONTROL = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>")
+TOKENIZER = byte_tokenizer(*CONTROL)
+END_ID = TOKENIZER.token_id("<|im_end|>")
+TEMPLATE = """
+{%- for tool in tools or [] %}{{ tool | tojson }}
+{% endfor %}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{% for call in message.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}
+{{- message.content }}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% if enable_thinking is defined and not enable_thinking %}<think>
+
+</think>
+
+{% endif %}{% endif %}"""
+WEATHER = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
+EXEC = {"type": "custom", "name": "exec"}
+CALL = ("<tool_call>", '{"name": "get_weather", "arguments": {"city": "Rome"}}', "</tool_call>")
+
+
+def thinker() -> ServedModel:
+    """A model of the Hermes family with a vocabulary of bytes."""
+    assert END_ID is not None
+    return model(
+        prompt=PromptEncoder(JinjaTemplate(TEMPLATE, special_tokens={}), TOKENIZER),
+        tokenizer=TOKENIZER,
+        stop_ids=(END_ID,),
+        syntax=TokenSyntax(families.load("hermes"), TOKENIZER),
+        context_length=100_000,
+    )
+
+
+def play(*said: str, cuts: Sequence[int] = (), history: list[Object] | None = None, **request: Any) -> Object:
+    """The response when the model says this; its ids are cut into messages at `cuts`."""
+    made = TurnPipeline(
+        thinker(), turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds()
+    )
+    batches, _asked = made.start()
+    ids = [*ids_of(TOKENIZER, *said), END_ID]
+    edges = [0, *sorted(cut % len(ids) for cut in cuts), len(ids)]
+    for start, end in pairwise(edges):
+        if not made.done and start < end:
+            batches += made.receive([EngineChunk(ids[start:end])])
+    batches += made.finish(completed_at=9)
+    log = [event for batch in batches for event in events.decode(batch.frames)]
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    folded = fold(log)
+    assert folded == log[-1]["response"]
+    return folded
+
+
+def kinds(response: Object) -> list[str]:
+    return [item["type"] for item in response["output"]]
+
+
+def test_reasoning_text_and_a_call_come_as_items() -> None:
+    response = play("<think>", "\nLet me look.\n", "</think>", "\n\nI look.\n", *CALL, tools=[WEATHER])
+    assert kinds(response) == ["reasoning", "message", "function_call"]
+    reasoning, message, call = response["output"]
+    assert reasoning["content"] == [{"type": "reasoning_text", "text": "Let me look."}]
+    assert message["content"][0]["text"] == "I look."
+    assert (call["name"], loads(call["arguments"])) == ("get_weather", {"city": "Rome"})
+    assert response["status"] == "completed"
+
+
+def test_reasoning_tokens_are_counted_exactly() -> None:
+    response = play("<think>", "12345", "</think>", "678")
+    assert response["usage"]["output_tokens"] == 1 + 5 + 1 + 3 + 1  # the end-of-turn id, too
+    assert response["usage"]["output_tokens_details"]["reasoning_tokens"] == 5 + 1  # and what ends it
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=12))
+def test_where_the_ids_were_cut_means_nothing(cuts: list[int]) -> None:
+    said = ("<think>", "Hm ü.", "</think>", " Ja. ", *CALL, *CALL, "Ende.")
+    assert play(*said, tools=[WEATHER], cuts=cuts) == play(*said, tools=[WEATHER])
+
+
+def test_a_marker_that_is_only_spelt_is_text() -> None:
+    response = play('Say "', "<tool" + "_call> and </think>", '".')
+    assert kinds(response) == ["message"]
+    assert response["output"][0]["content"][0]["text"] == 'Say "<tool_call> and </think>".'
+
+
+def test_without_tools_a_call_is_text() -> None:
+    response = play(*CALL)
+    assert kinds(response) == ["message"]
+    assert response["output"][0]["content"][0]["text"] == "".join(CALL)
+
+
+@pytest.mark.parametrize(("parallel", "calls"), [(True, 2), (None, 2), (False, 1)])
+def test_one_call_ends_the_turn_when_no_more_are_wanted(parallel: bool | None, calls: int) -> None:
+    choice = {} if parallel is None else {"parallel_tool_calls": parallel}
+    response = play(*CALL, *CALL, tools=[WEATHER], **choice)
+    assert kinds(response) == ["function_call"] * calls
+    assert response["status"] == "completed"
+
+
+def test_a_custom_tool_is_called_with_text() -> None:
+    said = ("<tool_call>", '{"name": "exec", "arguments": {"input": "print(\\"ü\\")"}}', "</tool_call>")
+    (item,) = play(*said, tools=[EXEC])["output"]
+    assert (item["type"], item["input"]) == ("custom_tool_call", 'print("ü")')
+
+
+def test_a_call_that_was_cut_off_is_incomplete() -> None:
+    said = ids_of(TOKENIZER, *CALL[:2])
+    response = play(*CALL[:2], tools=[WEATHER], max_output_tokens=len(said) - 3)
+    assert (response["status"], kinds(response)) == ("incomplete", ["function_call"])
+    assert response["output"][0]["status"] == "incomplete"
+
+
+def test_reasoning_that_was_cut_off_is_no_answer() -> None:
+    response = play("<think>", "Hm, hm, hm.", max_output_tokens=5)
+    assert (response["status"], kinds(response)) == ("incomplete", ["reasoning"])
+
+
+def test_effort_none_closes_the_thinking_in_the_prompt() -> None:
+    response = play("Yes.", reasoning={"effort": "none"})
+    assert kinds(response) == ["message"]
+    assert response["usage"]["output_tokens_details"]["reasoning_tokens"] == 0
+
+
+def test_calls_and_results_go_back_into_the_prompt() -> None:
+    history: list[Object] = [
+        {"id": "msg_1", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "Rome?"}]},
+        {"id": "fc_1", "type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"a": 1}'},
+        {"id": "fco_1", "type": "function_call_output", "call_id": "call_1", "output": "Sunny."},
+    ]
+    made = TurnPipeline(thinker(), turn("Hi", history=history), controls=ALL_CONTROLS, ids=SequentialIds())
+    prompt = TOKENIZER.decode(made.start()[1].prompt_ids)
+    assert '<tool_call>{"name": "get_weather", "arguments": {"a": 1}}</tool_call>' in prompt
+    assert "<|im_start|>tool\nSunny.<|im_end|>" in prompt
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ([{"type": "function_call_output", "call_id": "call_9", "output": "x"}], "No tool call found"),
+        (
+            [{"type": "function_call", "call_id": "call_9", "name": "f", "arguments": "{}"}],
+            "No tool output found for function call call_9",
+        ),
+    ],
+)
+def test_calls_and_results_belong_together(items: list[Object], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        play("x", history=items)
