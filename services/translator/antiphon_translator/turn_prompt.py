@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import conversation_items, tools
+from antiphon_translator import conversation_items, tools, truncation
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
@@ -42,7 +42,14 @@ class TurnPrompt:
         )
         effort = parameters.reasoning.effort if parameters.reasoning is not None else None
         chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.syntax.family.reasons)
-        ids = model.prompt.encode(conversation, now_s=turn.created_at, switches=chosen)
+
+        def encode(shown: Conversation) -> Sequence[int]:
+            return model.prompt.encode(shown, now_s=turn.created_at, switches=chosen)
+
+        ids = encode(conversation)
+        reserve = truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
+        if parameters.truncation == "auto" and len(ids) > model.context_length - reserve:
+            ids = truncation.fit(conversation, encode, most_tokens=model.context_length - reserve)
         return cls(ids, conversation, offered)
 
 

@@ -48,8 +48,6 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
         ({"text": {"format": {"type": "json_object"}}}, "text", "unsupported_value"),
-        ({"reasoning": {"effort": "high"}}, "reasoning", "unsupported_value"),
-        ({"truncation": "auto"}, "truncation", "unsupported_value"),
         ({"top_logprobs": 2}, "top_logprobs", "unsupported_parameter"),
         ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
     ],

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.truncation import RESERVE_TOKENS_MAX, fit, reserve_tokens
+
+
+def encode(conversation: Conversation) -> Sequence[int]:
+    """One token for each character, and one for each message."""
+    return [0] * sum(1 + len(message.text) for message in conversation.messages)
+
+
+def kept(conversation: Conversation, most_tokens: int) -> str:
+    """The messages that are left, by their first letters."""
+    seen: dict[int, str] = {}
+
+    def remember(shown: Conversation) -> Sequence[int]:
+        ids = encode(shown)
+        seen[len(ids)] = "".join(message.role[0] for message in shown.messages)
+        return ids
+
+    return seen[len(fit(conversation, remember, most_tokens=most_tokens))]
+
+
+def said(role: str, length: int = 9) -> Message:
+    return Message(role, ("x" * length,))
+
+
+WITH_CALLS = Conversation(
+    (
+        said("system"),
+        said("user"),
+        Message("assistant", calls=(Call("c", "f", {}),)),
+        Message("tool", ("x" * 9,), call_id="c"),
+        said("assistant"),
+        said("user"),
+        said("assistant"),
+        said("user"),
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("most_tokens", "left"),
+    [(71, "suatauau"), (70, "suau"), (40, "suau"), (39, "su"), (20, "su"), (1, "su")],
+)
+def test_the_oldest_turns_go_first_and_whole(most_tokens: int, left: str) -> None:
+    assert kept(WITH_CALLS, most_tokens) == left
+
+
+def test_a_developer_message_in_the_middle_stays() -> None:
+    conversation = Conversation((said("user"), said("developer"), said("assistant"), said("user")))
+    assert kept(conversation, 25) == "du"
+
+
+def test_what_comes_before_the_first_user_message_is_a_turn() -> None:
+    conversation = Conversation((said("assistant"), said("user"), said("assistant"), said("user")))
+    assert [kept(conversation, most) for most in (40, 30, 10)] == ["auau", "uau", "u"]
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(1, 600))
+def test_no_turn_more_than_needed_is_left_out(lengths: list[int], most_tokens: int) -> None:
+    conversation = Conversation(tuple(said("user", length) for length in lengths))
+    left = len(kept(conversation, most_tokens))
+    sizes = [length + 1 for length in lengths]
+    assert left == 1 or sum(sizes[-left:]) <= most_tokens
+    assert left == len(sizes) or sum(sizes[-left - 1 :]) > most_tokens
+
+
+def test_few_prompts_are_made() -> None:
+    conversation = Conversation(tuple(said("user") for _ in range(1000)))
+    made = []
+    fit(conversation, lambda shown: made.append(1) or encode(shown), most_tokens=500)  # type: ignore[func-returns-value]
+    assert len(made) <= 12
+
+
+@pytest.mark.parametrize(
+    ("context_length", "asked", "reserve"),
+    [(100_000, None, RESERVE_TOKENS_MAX), (1_000, None, 250), (1_000, 7, 7)],
+)
+def test_the_answer_has_room(context_length: int, asked: int | None, reserve: int) -> None:
+    assert reserve_tokens(context_length, asked) == reserve
