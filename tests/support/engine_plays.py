@@ -33,3 +33,16 @@ class Play:
     pause_s: float = 0.0
     """Before each message."""
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def as_text(ids: Sequence[int]) -> str:
+    """Ids as a text that is one character for each, of three bytes and never white space."""
+    return "".join(chr(_FIRST + number) for number in ids)
+
+
+def ids_in(text: str) -> list[int]:
+    """The ids that `as_text` wrote."""
+    return [ord(character) - _FIRST for character in text]
+
+
+_FIRST = 0x4E00

@@ -7,11 +7,12 @@ The server's environment is built once into the user's cache folder; nothing her
 """
 
 import asyncio
+import json
 import os
 import signal
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,10 @@ class ScriptedModel:
     after_tokens: int = 3
     """For stall, die and fail: after how many ids."""
     ids_per_response: int = 1
+    says: str | Sequence[int] | None = None
+    """What it answers, whatever it is asked: a text, or the ids of one; None for an echo."""
+    signature: str = MODEL_NAME
+    """The packaged model whose signature it has: that one, or one of antiphon.local.repository.TEXT_MODELS."""
 
 
 PACED = ScriptedModel("paced")
@@ -127,16 +132,20 @@ async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) ->
 
 
 def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
-    """Adds the model to a repository folder. Its signature is that of the packaged `tensorrt_llm` model."""
-    packaged = (TEMPLATE_REPOSITORY / MODEL_NAME / CONFIG_FILE).read_text("utf-8")
-    signature = packaged.partition("\nparameters ")[0].replace(f'name: "{MODEL_NAME}"', f'name: "{model.name}"', 1)
+    """Adds the model to a repository folder."""
+    packaged = (TEMPLATE_REPOSITORY / model.signature / CONFIG_FILE).read_text("utf-8")
+    signature = packaged.partition("\nparameters ")[0]
+    signature = signature.replace(f'name: "{model.signature}"', f'name: "{model.name}"', 1)
     settings = {
         "behaviour": model.behaviour,
         "delay_ms": model.delay_ms,
         "after_tokens": model.after_tokens,
         "ids_per_response": model.ids_per_response,
-    }
-    lines = [f'parameters {{ key: "{key}" value: {{ string_value: "{value}" }} }}' for key, value in settings.items()]
+    } | ({} if model.says is None else {"says": json.dumps(model.says)})
+    lines = [
+        f'parameters {{ key: "{key}" value: {{ string_value: {json.dumps(str(value))} }} }}'
+        for key, value in settings.items()
+    ]
     version = repository / model.name / "1"
     version.mkdir(parents=True)
     (version / "model.py").write_bytes(SCRIPT.read_bytes())

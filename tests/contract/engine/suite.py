@@ -1,6 +1,7 @@
 """What every engine does, whatever is behind it. An engine's test module subclasses it and gives the fixture `stage`.
 
-A stage makes a play happen: it returns an engine whose next generations play it.
+A stage makes a play happen: it returns an engine whose next generations play it. Engines of text say the ids of a play
+in characters, which are read back here, so that one suite holds for engines of every level.
 """
 
 from __future__ import annotations
@@ -13,19 +14,28 @@ import pytest
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines.base import Engine
-from antiphon_translator.generation import GenerationRequest, Sampling
-from tests.support.engine_plays import Ending, Play
+from antiphon_translator.generation import Chat, EngineChunk, GenerationRequest, Sampling
+from antiphon_translator.parsing.segments import Text
+from tests.support.engine_plays import Ending, Play, as_text, ids_in
 
 Stage = Callable[[Play], Engine]
 
 REQUEST = GenerationRequest(
     request_id="resp_1",
     prompt_ids=(11, 12, 13, 14),
+    prompt_text=as_text((11, 12, 13, 14)),
+    chat=Chat([{"role": "user", "content": as_text((11, 12, 13, 14))}]),
     max_tokens=100,
     stop_ids=(2,),
     sampling=Sampling(temperature=0.5, top_p=1.0, seed=7),
 )
 SOON_S = 5.0
+
+
+def ids_of(chunk: EngineChunk) -> list[int]:
+    """The ids that a chunk says, in whatever way."""
+    texts = (segment.text for segment in chunk.segments if isinstance(segment, Text))
+    return [*chunk.token_ids, *ids_in(chunk.text), *ids_in("".join(texts))]
 
 
 async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[list[int]]:
@@ -34,7 +44,7 @@ async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[
     async with aclosing(engine.generate(request)) as batches:
         async for batch in batches:
             assert batch, "a batch is never empty"
-            messages += [list(chunk.token_ids) for chunk in batch]
+            messages += [ids for chunk in batch if (ids := ids_of(chunk))]
     return messages
 
 
@@ -56,7 +66,7 @@ class EngineContract:
         async with aclosing(engine.generate(REQUEST)) as batches:
             async with asyncio.timeout(SOON_S):
                 batch = await anext(batches)
-            assert [list(chunk.token_ids) for chunk in batch] == [[5]]
+            assert [ids_of(chunk) for chunk in batch] == [[5]]
 
     async def test_closing_stops_the_generation_at_the_other_end(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
@@ -84,7 +94,7 @@ class EngineContract:
         with pytest.raises(EngineFault):
             async with aclosing(stage(Play([[5], [6]], Ending.ERROR)).generate(REQUEST)) as batches:
                 async for batch in batches:
-                    seen += [token for chunk in batch for token in chunk.token_ids]
+                    seen += [number for chunk in batch for number in ids_of(chunk)]
         assert seen == [5, 6]
 
     async def test_a_lost_server_is_unavailable(self, stage: Stage) -> None:

@@ -16,8 +16,9 @@ from antiphon.local.repository import MODEL_NAME, write_model_repository
 from antiphon.local.server_venv import read_layout
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
+from antiphon_translator.engines import triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_tokens import TritonTokensEngine
+from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.profiles import ModelProfile
 from tests.support.served_models import model, turn
@@ -37,7 +38,7 @@ ECHOES: dict[str, tuple[str, Object]] = {
 }
 
 
-async def record(engine: TritonTokensEngine, text: str, parameters: dict[str, Any]) -> list[list[int]]:
+async def record(engine: TritonEngine, text: str, parameters: dict[str, Any]) -> list[list[int]]:
     """The ids of one generation, message by message."""
     pipeline = TurnPipeline(
         model(context_length=1024), turn(text, **parameters), controls=await engine.controls(), ids=SequentialIds()
@@ -49,7 +50,7 @@ async def record(engine: TritonTokensEngine, text: str, parameters: dict[str, An
 
 async def record_all(server: RunningTriton, triton_model: str, scenarios: dict[str, tuple[str, Object]]) -> None:
     profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=triton_model)
-    engine = TritonTokensEngine(profile, TritonChannels())
+    engine = triton_tokens.engine(profile, TritonChannels())
     for name, (text, parameters) in scenarios.items():
         messages = await record(engine, text, parameters)
         recording = {"text": text, "parameters": parameters, "messages": messages}

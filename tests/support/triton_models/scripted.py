@@ -1,13 +1,18 @@
-"""A Triton model with the token-level signature of TensorRT-LLM and no language model behind it, for tests.
+"""A Triton model with any of the four signatures and no language model behind it, for tests.
 
-It answers with the prompt's own ids, over and over, one response every `delay_ms`, until `request_output_len` or the
-end id. `behaviour` says what goes wrong after `after_tokens` ids:
+It answers with the prompt's own ids, over and over, one response every `delay_ms`, until the length or the end id; or,
+where `says` holds a JSON list of ids or a JSON text, once with these. In the text-level signatures every character
+stands for an id. `behaviour` says what goes wrong after
+`after_tokens` ids:
 
     paced   nothing
     stall   it stops answering and never finishes
     die     the process of the model ends without a word
     fail    it answers with an error
     coarse  nothing, but every response carries `ids_per_response` ids
+
+A request may say its own: a request id that ends with `/fail/2` is for a model that fails after two ids, one that ends
+with `/coarse/4` for one with four ids in a response.
 """
 
 import json
@@ -20,11 +25,14 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
+TEXT_END = "\u4e02"
+"""The character that ends a text: that of the id 2."""
 
 
 class TritonPythonModel:
     def initialize(self, args):
-        parameters = json.loads(args["model_config"])["parameters"]
+        config = json.loads(args["model_config"])
+        parameters = config["parameters"]
 
         def setting(key):
             return parameters[key]["string_value"]
@@ -33,6 +41,9 @@ class TritonPythonModel:
         self.delay_s = float(setting("delay_ms")) / 1000
         self.after_tokens = int(setting("after_tokens"))
         self.ids_per_response = int(setting("ids_per_response"))
+        self.says = list(json.loads(parameters["says"]["string_value"])) if "says" in parameters else None
+        inputs = {one["name"] for one in config["input"]}
+        self.signature = next(signature for name, signature in SIGNATURES.items() if name in inputs)
         self.stopped = set()
 
     def execute(self, requests):
@@ -46,49 +57,130 @@ class TritonPythonModel:
 
     def answer(self, request, sender):
         request_id = request.request_id()
-        prompt = pb_utils.get_input_tensor_by_name(request, "input_ids").as_numpy().reshape(-1).tolist()
-        wanted = list(islice(cycle(prompt), scalar(request, "request_output_len", 0)))
-        end_id = scalar(request, "end_id", -1)
-        if end_id in wanted:
-            del wanted[wanted.index(end_id) :]
+        signature = self.signature(request)
+        behaviour, after_tokens, ids_per_response = self.asked_to_be(request_id)
+        script = cycle(signature.prompt) if self.says is None else self.says
+        wanted = list(islice(script, signature.length))
+        if signature.end in wanted:
+            del wanted[wanted.index(signature.end) :]
         sent = 0
         while sent < len(wanted):
             time.sleep(self.delay_s)
             if sender.is_cancelled() or request_id in self.stopped:
                 pb_utils.Logger.log_info(f"cancelled after {sent} tokens request_id={request_id}")
                 break
-            if self.goes_wrong(sent, sender):
+            if goes_wrong(behaviour, sent, after_tokens, sender):
                 return
-            ids = wanted[sent : sent + self.ids_per_response]
+            ids = wanted[sent : sent + ids_per_response]
             sent += len(ids)
-            sender.send(response(request, prompt, ids))
-        sender.send(response(request, prompt, []), flags=FINAL)
+            sender.send(pb_utils.InferenceResponse(signature.outputs(ids, "None")))
+        reason = "length" if sent == signature.length else "stop"
+        sender.send(pb_utils.InferenceResponse(signature.outputs([], reason)), flags=FINAL)
 
-    def goes_wrong(self, sent, sender):
-        if sent < self.after_tokens:
-            return False
-        if self.behaviour == "die":
-            os._exit(1)
-        if self.behaviour == "fail":
-            error = pb_utils.TritonError(f"the script says to fail after {sent} tokens")
-            sender.send(pb_utils.InferenceResponse(error=error), flags=FINAL)
-        while self.behaviour == "stall":
-            time.sleep(60)
-        return self.behaviour == "fail"
+    def asked_to_be(self, request_id):
+        own = (self.behaviour, self.after_tokens, self.ids_per_response)
+        match request_id.split("/")[1:]:
+            case ["fail", after_tokens]:
+                return "fail", int(after_tokens), self.ids_per_response
+            case ["coarse", ids_per_response]:
+                return "coarse", self.after_tokens, int(ids_per_response)
+        return own
 
 
-def response(request, prompt, ids):
-    tensors = [
-        pb_utils.Tensor("output_ids", np.array([[ids]], dtype=np.int32)),
-        pb_utils.Tensor("sequence_length", np.array([[len(ids)]], dtype=np.int32)),
-    ]
-    if scalar(request, "return_num_input_tokens", False):
-        tensors.append(pb_utils.Tensor("num_input_tokens", np.array([[len(prompt)]], dtype=np.int32)))
-    if scalar(request, "return_num_output_tokens", False):
-        tensors.append(pb_utils.Tensor("num_output_tokens", np.array([[len(ids)]], dtype=np.int32)))
-    return pb_utils.InferenceResponse(tensors)
+def goes_wrong(behaviour, sent, after_tokens, sender):
+    if sent < after_tokens:
+        return False
+    if behaviour == "die":
+        os._exit(1)
+    if behaviour == "fail":
+        error = pb_utils.TritonError(f"the script says to fail after {sent} tokens")
+        sender.send(pb_utils.InferenceResponse(error=error), flags=FINAL)
+    while behaviour == "stall":
+        time.sleep(60)
+    return behaviour == "fail"
+
+
+class Tokens:
+    """The signature of tensorrt_llm."""
+
+    def __init__(self, request):
+        self.request = request
+        self.prompt = pb_utils.get_input_tensor_by_name(request, "input_ids").as_numpy().reshape(-1).tolist()
+        self.length = scalar(request, "request_output_len", 0)
+        self.end = scalar(request, "end_id", -1)
+
+    def outputs(self, ids, reason):
+        return [
+            pb_utils.Tensor("output_ids", np.array([[ids]], dtype=np.int32)),
+            pb_utils.Tensor("sequence_length", np.array([[len(ids)]], dtype=np.int32)),
+            *self.counts(ids, np.int32, [[len(ids)]]),
+        ]
+
+    def counts(self, ids, dtype, output_count):
+        tensors = []
+        if scalar(self.request, "return_num_input_tokens", False):
+            count = np.array(output_count, dtype=dtype)
+            count.fill(len(self.prompt))
+            tensors.append(pb_utils.Tensor("num_input_tokens", count))
+        if scalar(self.request, "return_num_output_tokens", False):
+            tensors.append(pb_utils.Tensor("num_output_tokens", np.array(output_count, dtype=dtype)))
+        return tensors
+
+
+class Ensemble(Tokens):
+    """The signature of ensemble and tensorrt_llm_bls."""
+
+    length_input = "max_tokens"
+
+    def __init__(self, request):
+        self.request = request
+        self.prompt = list(scalar(request, "text_input", b"").decode())
+        self.length = scalar(request, self.length_input, 0)
+        self.end = TEXT_END
+        self.so_far = ""
+
+    def outputs(self, ids, reason):
+        return [text("text_output", "".join(ids)), *self.counts(ids, np.int32, [[len(ids)]])]
+
+
+class LlmApi(Ensemble):
+    """The signature of the LLM-API model."""
+
+    length_input = "sampling_param_max_tokens"
+
+    def outputs(self, ids, reason):
+        self.so_far += "".join(ids)
+        return [text("text_output", self.so_far), text("finish_reason", reason)]
+
+
+class Vllm(Ensemble):
+    """The signature of the vLLM backend."""
+
+    def __init__(self, request):
+        super().__init__(request)
+        self.length = json.loads(scalar(request, "sampling_parameters", b"{}"))["max_tokens"]
+
+    def outputs(self, ids, reason):
+        counts = self.counts(ids, np.uint32, [len(ids)])
+        return [text("text_output", "".join(ids)), text("finish_reason", reason), *counts]
+
+
+SIGNATURES = {
+    "input_ids": Tokens,
+    "sampling_parameters": Vllm,
+    "sampling_param_max_tokens": LlmApi,
+    "max_tokens": Ensemble,
+}
+"""By an input that only this one has, the first that is there."""
+
+
+def text(name, value):
+    return pb_utils.Tensor(name, np.array([value.encode()], dtype=object))
 
 
 def scalar(request, name, default):
     tensor = pb_utils.get_input_tensor_by_name(request, name)
-    return default if tensor is None or tensor.as_numpy().size == 0 else tensor.as_numpy().reshape(-1)[0].item()
+    if tensor is None or tensor.as_numpy().size == 0:
+        return default
+    value = tensor.as_numpy().reshape(-1)[0]
+    return value if isinstance(value, bytes) else value.item()

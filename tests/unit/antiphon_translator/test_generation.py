@@ -4,7 +4,7 @@ from dataclasses import fields
 
 from antiphon_translator import sampling
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.engines.triton_model import CONTROL_INPUTS
+from antiphon_translator.engines.triton_tokens import CONTROL_INPUTS
 from antiphon_translator.generation import Sampling
 
 

@@ -34,7 +34,7 @@ def test_a_profile_with_all_its_members(tmp_path: Path) -> None:
 
 def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
     profile = profiles.from_values(MINIMAL)
-    assert (profile.engine, profile.triton_model) == ("triton_tokens", "tensorrt_llm")
+    assert (profile.engine, profile.triton_model) == ("auto", "tensorrt_llm")
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,11 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"token_timeout_s": True}, "token_timeout_s = True must be a positive number"),
         ({"endpoint": "http://triton:8001"}, "must be host:port"),
         ({"endpoint": "triton"}, "must be host:port"),
+        ({"endpoints": "a:1"}, "must be a list of texts"),
+        ({"endpoints": []}, "must be a list of texts"),
+        ({"endpoints": [7]}, "must be a list of texts"),
+        ({"endpoints": ["a:1", "b"]}, "give either endpoint or endpoints"),
+        ({"engine": "openai_chat"}, "must be a URL"),
     ],
 )
 def test_mistakes_are_told_in_one_line(changes: dict[str, object], words: str) -> None:
@@ -55,6 +60,22 @@ def test_mistakes_are_told_in_one_line(changes: dict[str, object], words: str) -
         profiles.from_values(MINIMAL | changes, source="m.toml")
     assert str(caught.value).startswith("m.toml: ")
     assert "\n" not in str(caught.value)
+
+
+def test_several_endpoints() -> None:
+    rest = {key: value for key, value in MINIMAL.items() if key != "endpoint"}
+    profile = profiles.from_values(rest | {"endpoints": ["a:1", "b:2"]})
+    assert (profile.endpoint, profile.endpoints) == ("a:1", ("a:1", "b:2"))
+    for endpoints, words in ((["a:1", "b"], "'b' must be host:port"), (["a:1", "a:1"], "one of them twice")):
+        with pytest.raises(SettingsError, match=words):
+            profiles.from_values(rest | {"endpoints": endpoints})
+
+
+def test_a_chat_completions_server_has_a_url_and_perhaps_a_key(tmp_path: Path) -> None:
+    given = MINIMAL | {"engine": "openai_chat", "endpoint": "http://vllm:8000/v1", "api_key_file": "key"}
+    profile = profiles.from_values(given | {"chat_model": "meta/llama"}, base=tmp_path)
+    assert (profile.endpoint, profile.chat_model) == ("http://vllm:8000/v1", "meta/llama")
+    assert profile.api_key_file == tmp_path / "key"
 
 
 @pytest.mark.parametrize("name", sorted(MINIMAL))

@@ -27,6 +27,7 @@ ALLOWED = {
     "antiphon_edge": {"antiphon_core"},
     "antiphon": set(PACKAGES),
 }
+TRANSLATOR = PACKAGES["antiphon_translator"]
 # Modules that decide things: no sockets, no event loop, no clock of their own.
 SANS_IO = [
     "antiphon_core/events.py",
@@ -46,6 +47,7 @@ SANS_IO = [
     "antiphon_translator/templates/control_tokens.py",
     "antiphon_translator/templates/jinja.py",
     "antiphon_translator/tokens.py",
+    *(f"antiphon_translator/{path.relative_to(TRANSLATOR)}" for path in sorted((TRANSLATOR / "parsing").rglob("*.py"))),
 ]
 IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}
 

@@ -1,19 +1,25 @@
-"""Writes the model repository that the bundled Triton serves: one model, `tensorrt_llm`, on one GGUF file.
+"""Writes the model repository that the bundled Triton serves: `tensorrt_llm` on one GGUF file.
 
-The model itself is a folder beside this module; only its config.pbtxt is a template.
+The models themselves are folders beside this module; only their config.pbtxt are templates. `TEXT_MODELS` are the same
+model under the text-level signatures that a fleet may have: for tests, each loads the file once more.
 """
 
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 
 from antiphon.local.errors import LocalModelError
 
 MODEL_NAME = "tensorrt_llm"
+TEXT_MODELS = ("ensemble", "tensorrt_llm_bls", "llmapi", "vllm_model")
 TEMPLATE_REPOSITORY = Path(__file__).with_name("model_repository")
 CONFIG_FILE = "config.pbtxt"
+VERSION = "1"
+_TEXT_CODE = TEMPLATE_REPOSITORY / "text_level"
+_NO_CACHES = shutil.ignore_patterns("__pycache__")
 
 
 def write_model_repository(
@@ -24,6 +30,7 @@ def write_model_repository(
     slots: int,
     threads: int = 1,
     prefill_threads: int = 1,
+    models: Sequence[str] = (MODEL_NAME,),
 ) -> Path:
     """Writes (or replaces) the repository folder `out` and returns it.
 
@@ -47,13 +54,21 @@ def write_model_repository(
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
         fresh = Path(scratch) / "fresh"
-        shutil.copytree(TEMPLATE_REPOSITORY, fresh, ignore=shutil.ignore_patterns("__pycache__"))
-        config = fresh / MODEL_NAME / CONFIG_FILE
-        config.write_text(Template(config.read_text("utf-8")).substitute(values), "utf-8")
+        for name in models:
+            _write_model(fresh / name, name, values)
         if out.exists():
             out.replace(Path(scratch) / "old")
         fresh.replace(out)
     return out
+
+
+def _write_model(folder: Path, name: str, values: Mapping[str, object]) -> None:
+    """One model: its configuration, and the code that it shares with the others."""
+    shutil.copytree(TEMPLATE_REPOSITORY / MODEL_NAME / VERSION, folder / VERSION, ignore=_NO_CACHES)
+    if name != MODEL_NAME:
+        shutil.copytree(_TEXT_CODE, folder / VERSION, ignore=_NO_CACHES, dirs_exist_ok=True)
+    config = (TEMPLATE_REPOSITORY / name / CONFIG_FILE).read_text("utf-8")
+    (folder / CONFIG_FILE).write_text(Template(config).substitute(values), "utf-8")
 
 
 def _pbtxt_string(text: str) -> str:

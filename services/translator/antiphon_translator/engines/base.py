@@ -1,7 +1,8 @@
 """What an engine is: something that turns a prompt into what a model writes, as it comes.
 
-An engine owns its connection to one served model and nothing else: it knows no template and no response. It raises EngineUnavailable (try elsewhere or later), EngineTimeout or EngineFault (it answered, with an error of its
-own); exceptions of libraries do not leave it.
+An engine owns its connection to one served model and nothing else: it knows no template and no response. It raises
+EngineUnavailable (try elsewhere or later), EngineTimeout or EngineFault (it answered, with an error of its own);
+exceptions of libraries do not leave it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ class Engine(Protocol):
 
     @property
     def level(self) -> Level:
-        """What it takes and gives."""
+        """What it takes and gives. Of an engine that learns it from its server it is known once `controls` answered;
+        before, this raises EngineUnavailable."""
 
     async def controls(self) -> frozenset[str]:
         """The members of Sampling that this model honours, and of `guide`, `stop`, `logprobs`, `images`, `lora` those

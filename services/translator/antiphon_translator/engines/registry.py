@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from antiphon_core.clock import SystemClock
 from antiphon_core.config import SettingsError
+from antiphon_translator.engines import triton_detect, triton_text, triton_tokens, triton_vllm
 from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_tokens import TritonTokensEngine
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 
 ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
-    "triton_tokens": TritonTokensEngine,
+    "auto": triton_detect.engine,
+    "triton_tokens": triton_tokens.engine,
+    "triton_text": triton_text.engine,
+    "triton_vllm": triton_vllm.engine,
+    CHAT_ENGINE: lambda profile, _: OpenAIChatEngine(profile),
 }
 
 
@@ -22,4 +30,7 @@ def create(profile: ModelProfile, channels: TritonChannels) -> Engine:
         raise SettingsError(
             f"Model '{profile.name}': there is no engine '{profile.engine}'; there is {', '.join(ENGINES)}."
         )
-    return factory(profile, channels)
+    if len(profile.endpoints) < 2:
+        return factory(profile, channels)
+    engines = {name: factory(replace(profile, endpoint=name, endpoints=()), channels) for name in profile.endpoints}
+    return EndpointsEngine(engines, SystemClock())

@@ -1,19 +1,20 @@
-"""Triton's tensors: a generation request as a ModelInferRequest, and token ids out of a response.
+"""Triton's tensors: inputs into a ModelInferRequest, outputs out of a response.
 
-Tensor contents travel as raw little-endian bytes and are packed and read as such; no array library is involved.
+Tensor contents travel as raw little-endian bytes and are packed and read as such; no array library is involved. A
+text is its length in four bytes, then its bytes.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tritonclient.grpc import service_pb2
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.triton_model import TritonModel
-from antiphon_translator.generation import GenerationRequest, Sampling
 
 _PACKED: Mapping[str, str] = {
     "INT32": "i",
@@ -24,95 +25,99 @@ _PACKED: Mapping[str, str] = {
     "FP64": "d",
     "BOOL": "?",
 }
-GREEDY_TOP_K = 1
+
+Values = Sequence[float] | Sequence[str]
 
 
-def build_request(request: GenerationRequest, model: TritonModel) -> Any:
-    """The ModelInferRequest of a generation."""
-    message = service_pb2.ModelInferRequest(model_name=model.name, id=request.request_id)
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One input: its values in order, and its shape, the batch dimension left out."""
+
+    name: str
+    values: Values
+    shape: tuple[int, ...]
+
+
+def one(name: str, value: float | str) -> Tensor:
+    """An input of one value."""
+    return Tensor(name, (value,), (1,))  # type: ignore[arg-type]
+
+
+def row(name: str, values: Values) -> Tensor:
+    """An input of one dimension."""
+    return Tensor(name, values, (len(values),))
+
+
+def build(model: TritonModel, request_id: str, tensors: Sequence[Tensor]) -> Any:
+    """A ModelInferRequest."""
+    message = service_pb2.ModelInferRequest(model_name=model.name, id=request_id)
     # Without it a last response that holds no token is not sent, and the end could not be told from a broken stream.
     message.parameters["triton_enable_empty_final_response"].bool_param = True
-    for name, values, shape in _tensors(request, model):
-        _add(message, model, name, values, shape)
+    for tensor in tensors:
+        data_type = model.inputs[tensor.name]
+        added = message.inputs.add(name=tensor.name, datatype=data_type)
+        added.shape.extend((1, *tensor.shape) if model.batched else tensor.shape)
+        message.raw_input_contents.append(_pack(tensor.values, data_type))
     return message
 
 
-_Tensor = tuple[str, Sequence[float], tuple[int, ...]]
+def _pack(values: Values, data_type: str) -> bytes:
+    if data_type == "BYTES":
+        encoded = [str(value).encode() for value in values]
+        return b"".join(struct.pack("<I", len(data)) + data for data in encoded)
+    return struct.pack(f"<{len(values)}{_PACKED[data_type]}", *values)
 
 
-def _tensors(request: GenerationRequest, model: TritonModel) -> list[_Tensor]:
-    """(name, values, shape) of every input to send, the batch dimension left out."""
-    prompt_length = len(request.prompt_ids)
-    wanted: list[_Tensor] = [
-        ("input_ids", request.prompt_ids, (prompt_length,)),
-        ("input_lengths", (prompt_length,), (1,)),
-        ("request_output_len", (request.max_tokens,), (1,)),
-    ]
-    optional: list[_Tensor] = [("streaming", (True,), (1,)), ("exclude_input_in_output", (True,), (1,))]
-    optional += _stop_tensors(request.stop_ids)
-    wanted += [tensor for tensor in optional if tensor[0] in model.inputs]
-    for control, value in _controls(request.sampling).items():
-        name = model.input_of(control)
-        if name is None:
-            raise EngineFault(f"The Triton model '{model.name}' has no input for {control}.")
-        wanted.append((name, (value,), (1,)))
-    return wanted
+class Outputs:
+    """Reads the outputs of the responses of one stream.
 
-
-def _stop_tensors(stop_ids: Sequence[int]) -> list[_Tensor]:
-    """`end_id` takes one id; the others are stop words of one id each: all ids, then where each word ends."""
-    if not stop_ids:
-        return []
-    end_id, *others = stop_ids
-    tensors: list[_Tensor] = [("end_id", (end_id,), (1,))]
-    if others:
-        tensors.append(("stop_words_list", (*others, *range(1, len(others) + 1)), (2, len(others))))
-    return tensors
-
-
-def _controls(sampling: Sampling) -> dict[str, float]:
-    """The members of a sampling that are to be sent. Temperature 0 is sent as what it means: the best token."""
-    if sampling.temperature == 0:
-        return {"top_k": GREEDY_TOP_K}
-    members = ((name, getattr(sampling, name)) for name in Sampling.__dataclass_fields__)
-    return {name: value for name, value in members if value is not None}
-
-
-def _add(message: Any, model: TritonModel, name: str, values: Sequence[float], shape: tuple[int, ...]) -> None:
-    data_type = model.inputs[name]
-    tensor = message.inputs.add(name=name, datatype=data_type)
-    tensor.shape.extend((1, *shape) if model.batched else shape)
-    message.raw_input_contents.append(struct.pack(f"<{len(values)}{_PACKED[data_type]}", *values))
-
-
-class ResponseReader:
-    """Reads the responses of one stream.
-
-    Where `output_ids` is among the outputs is found once: all responses of a stream list the same outputs.
+    Where an output is was found once: all responses of a stream that hold any list the same outputs, and where one does
+    not, they are looked for again.
     """
 
     def __init__(self) -> None:
-        self._ids_at = -1
-        self._length_at = -1
+        self._at: dict[str, int] = {}
 
-    def token_ids(self, response: Any) -> list[int]:
-        """The new ids of a ModelInferResponse. EngineFault: it cannot be read."""
+    def raw(self, response: Any, name: str) -> bytes | None:
+        """The bytes of an output, None where it is not there. EngineFault: the response cannot be read."""
         outputs = response.outputs
-        if not outputs:  # an empty final response
-            return []
+        at = self._at.get(name, -1)
+        if not 0 <= at < len(outputs) or outputs[at].name != name:
+            at = next((number for number, output in enumerate(outputs) if output.name == name), -1)
+            if at < 0:
+                return None
+            self._at[name] = at
         try:
-            if self._ids_at < 0 or outputs[self._ids_at].name != "output_ids":
-                self._locate(outputs)
-            raw = response.raw_output_contents
-            ids: list[int] = memoryview(raw[self._ids_at]).cast("i").tolist()
-            (length,) = memoryview(raw[self._length_at]).cast("i")
-        except (IndexError, TypeError, ValueError) as error:
-            raise EngineFault("The engine sent a response that cannot be read.") from error
-        return ids if length == len(ids) else ids[:length]
+            data: bytes = response.raw_output_contents[at]
+        except IndexError as error:
+            raise unreadable() from error
+        return data
 
-    def _locate(self, outputs: Sequence[Any]) -> None:
-        names = [output.name for output in outputs]
-        self._ids_at, self._length_at = names.index("output_ids"), names.index("sequence_length")
+    def numbers(self, response: Any, name: str, form: str = "i") -> list[int] | None:
+        """The four-byte numbers of an output; `form` is i, I or f."""
+        data = self.raw(response, name)
+        if data is None:
+            return None
+        try:
+            numbers: list[int] = memoryview(data).cast(form).tolist()  # type: ignore[call-overload]
+        except (TypeError, ValueError) as error:
+            raise unreadable() from error
+        return numbers
+
+    def text(self, response: Any, name: str) -> bytes | None:
+        """The first text of an output, as bytes: it may end in the midst of a character."""
+        data = self.raw(response, name)
+        if not data:
+            return None
+        length = int.from_bytes(data[:4], "little")
+        if len(data) < 4 + length:
+            raise unreadable()
+        return data[4 : 4 + length]
+
+
+def unreadable() -> EngineFault:
+    """The error for a response that is not what its outputs say."""
+    return EngineFault("The engine sent a response that cannot be read.")
 
 
 def is_final(response: Any) -> bool:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from antiphon.local.errors import LocalModelError
-from antiphon.local.repository import write_model_repository
+from antiphon.local.repository import MODEL_NAME, TEXT_MODELS, write_model_repository
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def test_fills_in_the_settings(tmp_path: Path, gguf: Path) -> None:
     assert 'key: "slots"            value: { string_value: "3" }' in config
     assert f'string_value: "{tmp_path}/a \\"quoted\\" ü.gguf"' in config
     assert sorted(path.name for path in (out / "tensorrt_llm" / "1").iterdir()) == [
-        *("guides.py", "llama_engine.py", "model.py", "sequences.py"),
+        *("guides.py", "llama_engine.py", "model.py", "sequences.py", "tensors.py"),
     ]
 
 
@@ -31,6 +31,18 @@ def test_replaces_what_was_there(tmp_path: Path, gguf: Path) -> None:
     assert [path.name for path in out.iterdir()] == ["tensorrt_llm"]
     assert '"1024"' in (out / "tensorrt_llm" / "config.pbtxt").read_text("utf-8")
     assert sorted(tmp_path.iterdir()) == sorted([gguf, out])
+
+
+def test_the_same_model_under_every_signature(tmp_path: Path, gguf: Path) -> None:
+    names = (MODEL_NAME, *TEXT_MODELS)
+    out = write_model_repository(tmp_path / "models", gguf=gguf, context_length=2048, slots=3, models=names)
+    assert sorted(path.name for path in out.iterdir()) == sorted(names)
+    for name in names:
+        config = (out / name / "config.pbtxt").read_text("utf-8")
+        assert f'name: "{name}"' in config
+        assert '"2048"' in config
+        assert (out / name / "1" / "llama_engine.py").exists()
+        assert (out / name / "1" / "wording.py").exists() == (name in TEXT_MODELS)
 
 
 def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:

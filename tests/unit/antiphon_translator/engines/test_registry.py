@@ -5,21 +5,38 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
+from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.registry import ENGINES, create
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_tokens import TritonTokensEngine
+from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.generation import Level
 from antiphon_translator.profiles import ModelProfile
 
+LEVELS = {
+    "triton_tokens": Level.TOKENS,
+    "triton_text": Level.TEXT,
+    "triton_vllm": Level.TEXT,
+    "openai_chat": Level.CHAT,
+}
 
-def profile(engine: str) -> ModelProfile:
-    return ModelProfile(name="m", directory=Path(), endpoint="t:1", engine=engine)
+
+def profile(engine: str, *endpoints: str) -> ModelProfile:
+    return ModelProfile(name="m", directory=Path(), endpoint="t:1", engine=engine, endpoints=endpoints)
 
 
 def test_a_profile_gets_the_engine_that_it_names() -> None:
-    assert isinstance(create(profile("triton_tokens"), TritonChannels()), TritonTokensEngine)
-    assert all(create(profile(name), TritonChannels()) for name in ENGINES)
+    assert {name: create(profile(name), TritonChannels()).level for name in LEVELS} == LEVELS
+    assert isinstance(create(profile("triton_tokens"), TritonChannels()), TritonEngine)
+    assert isinstance(create(profile("openai_chat"), TritonChannels()), OpenAIChatEngine)
+    assert set(ENGINES) == {"auto", *LEVELS}
+
+
+def test_several_endpoints_are_one_engine() -> None:
+    assert isinstance(create(profile("triton_tokens", "t:1", "t:2"), TritonChannels()), EndpointsEngine)
+    assert isinstance(create(profile("triton_tokens", "t:1"), TritonChannels()), TritonEngine)
 
 
 def test_an_unknown_engine_is_told_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match="'m': there is no engine 'steam'; there is triton_tokens"):
+    with pytest.raises(SettingsError, match="'m': there is no engine 'steam'; there is auto, triton_tokens"):
         create(profile("steam"), TritonChannels())

@@ -9,7 +9,7 @@ from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Wait
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
 
-REQUEST = GenerationRequest("r", (1, 2), 10)
+REQUEST = GenerationRequest("r", 10, (1, 2))
 
 
 async def test_it_plays_its_script_for_every_generation_and_keeps_what_it_was_asked() -> None:

@@ -1,241 +1,201 @@
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+import struct
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
-from antiphon_core.limits import ENGINE_QUEUE_MESSAGES_MAX
-from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_tokens import END_GRACE_S, TritonTokensEngine
-from antiphon_translator.generation import GenerationRequest, Sampling
-from antiphon_translator.profiles import ModelProfile
-from tests.support.engine_plays import Ending
-from tests.support.fake_triton import FakeTriton, error_response, fake_triton, final_response, token_response
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_translator.engines.triton_model import TritonModel, read_config
+from antiphon_translator.engines.triton_tokens import TokensReader, TokensSignature, describe
+from antiphon_translator.generation import (
+    EngineChunk,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    Sampling,
+    TokenLogprob,
+)
+from tests.support.fake_triton import FakeTriton, final_response, response, token_response
+from tests.support.triton_requests import sent as sent_in
 
-REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=1000, stop_ids=(2,))
-SOON_S = 5.0
+MODEL = read_config(FakeTriton().config())
+REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=40, stop_ids=(2,))
 
 
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeTriton]:
-    async with fake_triton() as running:
-        yield running
+def sent(request: GenerationRequest = REQUEST, model: TritonModel = MODEL) -> dict[str, tuple[list[int], list[Any]]]:
+    """Each input as (shape, values)."""
+    return sent_in(describe(model).request(request))
 
 
-@pytest.fixture
-def profile(fake: FakeTriton) -> ModelProfile:
-    return ModelProfile(
-        name="m",
-        directory=Path(),
-        endpoint=fake.endpoint,
-        first_token_timeout_s=0.3,
-        token_timeout_s=0.2,
-        probe_timeout_s=1.0,
+def read(message: Any, request: GenerationRequest = REQUEST) -> list[int]:
+    chunk = TokensReader(request).read(message.infer_response)
+    return [] if chunk is None else list(chunk.token_ids)
+
+
+def test_a_plain_request() -> None:
+    assert sent() == {
+        "input_ids": ([1, 3], [5, 6, 7]),
+        "input_lengths": ([1, 1], [3]),
+        "request_output_len": ([1, 1], [40]),
+        "streaming": ([1, 1], [True]),
+        "exclude_input_in_output": ([1, 1], [True]),
+        "end_id": ([1, 1], [2]),
+    }
+
+
+def test_the_envelope_of_a_request() -> None:
+    message = describe(MODEL).request(REQUEST)
+    assert (message.model_name, message.id) == ("tensorrt_llm", "resp_1")
+    assert message.parameters["triton_enable_empty_final_response"].bool_param
+
+
+def test_a_model_without_batching_has_no_batch_dimension() -> None:
+    shapes = {name: shape for name, (shape, _) in sent(model=replace(MODEL, batched=False)).items()}
+    assert (shapes["input_ids"], shapes["input_lengths"]) == ([3], [1])
+
+
+def test_the_first_stop_id_is_the_end_id_and_the_others_are_stop_words() -> None:
+    inputs = sent(replace(REQUEST, stop_ids=(2, 9, 8)))
+    assert inputs["end_id"] == ([1, 1], [2])
+    assert inputs["stop_words_list"] == ([1, 2, 2], [9, 8, 1, 2])
+    assert not {"end_id", "stop_words_list"} & set(sent(replace(REQUEST, stop_ids=())))
+
+
+def test_sampling_goes_where_the_model_has_it() -> None:
+    sampling = Sampling(
+        temperature=0.5,
+        top_p=0.25,
+        top_k=7,
+        repetition_penalty=1.5,
+        presence_penalty=-1,
+        frequency_penalty=2,
+        seed=2**63,
     )
+    inputs = {name: values for name, (_, values) in sent(replace(REQUEST, sampling=sampling)).items()}
+    assert inputs["temperature"] == [0.5]
+    assert inputs["runtime_top_p"] == [0.25]
+    assert inputs["runtime_top_k"] == [7]
+    assert inputs["repetition_penalty"] == [1.5]
+    assert (inputs["presence_penalty"], inputs["frequency_penalty"]) == ([-1], [2])
+    assert inputs["seed"] == [2**63]
 
 
-@pytest.fixture
-async def engine(profile: ModelProfile) -> AsyncIterator[TritonTokensEngine]:
-    made = TritonTokensEngine(profile, TritonChannels())
-    yield made
-    await made.close()
+def test_temperature_zero_is_sent_as_the_best_token() -> None:
+    inputs = sent(replace(REQUEST, sampling=Sampling(temperature=0.0, top_p=0.9, seed=7)))
+    assert inputs["runtime_top_k"] == ([1, 1], [1])
+    assert not {"temperature", "runtime_top_p", "seed"} & set(inputs)
 
 
-async def ids_of(engine: TritonTokensEngine, request: GenerationRequest = REQUEST) -> list[int]:
-    ids: list[int] = []
-    async with aclosing(engine.generate(request)) as batches:
-        async for batch in batches:
-            ids += [token for chunk in batch for token in chunk.token_ids]
-    return ids
+def test_nothing_is_sent_that_the_model_does_not_declare() -> None:
+    few = {name: MODEL.inputs[name] for name in ("input_ids", "input_lengths", "request_output_len")}
+    assert set(sent(model=replace(MODEL, inputs=few))) == set(few)
+    with pytest.raises(EngineFault, match="no input for top_p"):
+        sent(replace(REQUEST, sampling=Sampling(top_p=0.5)), replace(MODEL, inputs=few))
 
 
-async def test_the_models_configuration_is_asked_for_once_and_again_after_a_failure(
-    fake: FakeTriton, engine: TritonTokensEngine
-) -> None:
-    fake.script = [token_response([5]), final_response()]
-    await engine.controls()
-    await ids_of(engine)
-    await ids_of(engine)
-    assert fake.config_calls == 1
-    fake.script = [error_response("broken")]
-    with pytest.raises(EngineFault):
-        await ids_of(engine)
-    fake.inputs = {name: kind for name, kind in fake.inputs.items() if name != "seed"}
-    assert "seed" not in await engine.controls()
-    assert fake.config_calls == 2
+def test_sequence_length_cuts_the_padding() -> None:
+    padded = token_response([5, 6, 0, 0])
+    padded.infer_response.raw_output_contents[0] = struct.pack("<i", 2)
+    assert read(padded) == [5, 6]
 
 
-async def test_one_request_on_one_stream(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [token_response([5], final=True)]
-    assert await ids_of(engine, replace(REQUEST, sampling=Sampling(top_p=1.0))) == [5]
-    (asked,) = fake.requests
-    assert asked.id == "resp_1"
-    assert "runtime_top_p" in [tensor.name for tensor in asked.inputs]
+def test_an_empty_response_has_no_ids() -> None:
+    assert read(final_response()) == []
+    assert read(token_response([])) == []
 
 
-async def test_what_waits_is_one_batch(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [token_response([number]) for number in range(10, 30)] + [final_response()]
-    async with aclosing(engine.generate(REQUEST)) as batches:
-        first = await anext(batches)
-        await asyncio.sleep(0.1)
-        rest = await anext(batches)
-    assert [chunk.token_ids for chunk in (*first, *rest)] == [[number] for number in range(10, 30)]
+def broken(change: str) -> Any:
+    answer = token_response([5]).infer_response
+    if change == "odd bytes":
+        answer.raw_output_contents[1] = b"abc"
+    elif change == "no contents":
+        del answer.raw_output_contents[:]
+    elif change == "two lengths":
+        answer.raw_output_contents[0] = struct.pack("<2i", 1, 1)
+    else:
+        answer.outputs[1].name = "text_output"
+    return answer
 
 
-async def test_a_slow_reader_stops_the_server(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    """The queue is bounded: more than it holds is not read until somebody takes it."""
-    count = 4 * ENGINE_QUEUE_MESSAGES_MAX
-    fake.script = [token_response([number]) for number in range(count)] + [final_response()]
-    async with aclosing(engine.generate(replace(REQUEST, max_tokens=10 * count, stop_ids=()))) as batches:
-        sizes = [len(await anext(batches))]
-        await asyncio.sleep(0.3)
-        sizes += [len(batch) async for batch in batches]
-    assert sum(sizes) == count
-    assert max(sizes) <= ENGINE_QUEUE_MESSAGES_MAX
-
-
-async def test_closing_stops_a_server_that_nobody_keeps_up_with(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    """The reader waits for room in the queue then, and not for the RPC."""
-    fake.script = [token_response([number]) for number in range(2 * ENGINE_QUEUE_MESSAGES_MAX)] + [Ending.SILENCE]
-    async with aclosing(engine.generate(replace(REQUEST, max_tokens=10**6, stop_ids=()))) as batches:
-        await anext(batches)
-        await asyncio.sleep(0.2)
-    async with asyncio.timeout(SOON_S):
-        await fake.stopped.wait()
-
-
-async def test_no_first_token_in_time(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [Ending.SILENCE]
-    with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
-        await ids_of(engine)
-    async with asyncio.timeout(SOON_S):
-        await fake.stopped.wait()
-
-
-async def test_no_next_token_in_time(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [0.1, token_response([5]), token_response([]), Ending.SILENCE]
-    with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
-        await ids_of(engine)
-
-
-async def test_a_stream_that_ends_without_a_final_response_is_a_fault(
-    fake: FakeTriton, engine: TritonTokensEngine
-) -> None:
-    fake.script = [token_response([5])]
-    with pytest.raises(EngineFault, match="ended the stream before"):
-        await ids_of(engine)
-
-
-async def test_garbage_is_a_fault(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    garbage = token_response([5])
-    garbage.infer_response.raw_output_contents[1] = b"\xff"
-    fake.script = [garbage]
+@pytest.mark.parametrize("change", ["odd bytes", "no contents", "two lengths", "another output"])
+def test_a_response_that_cannot_be_read_is_a_fault(change: str) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
-        await ids_of(engine)
+        TokensReader(REQUEST).read(broken(change))
 
 
-async def test_a_lost_backend_is_unavailable(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [error_response("Stub process 'tensorrt_llm_0_0' is not healthy.")]
-    with pytest.raises(EngineUnavailable, match="lost the process"):
-        await ids_of(engine)
+def test_the_server_is_through_after_the_last_token_or_a_stop_id() -> None:
+    reader = TokensReader(replace(REQUEST, max_tokens=2))
+    reader.read(token_response([5]).infer_response)
+    assert not reader.complete
+    reader.read(token_response([6]).infer_response)
+    assert reader.complete
+    stopped = TokensReader(REQUEST)
+    stopped.read(token_response([2]).infer_response)
+    assert stopped.complete
+    assert stopped.finish() is None
 
 
-async def test_a_server_that_is_down(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    await engine.controls()
-    await fake.server.stop(None)
-    with pytest.raises(EngineUnavailable, match="cannot be reached"):
-        await engine.ready()
-    with pytest.raises(EngineUnavailable, match="cannot be reached"):
-        await ids_of(engine)
-    with pytest.raises(EngineUnavailable, match="cannot be reached"):
-        await engine.controls()
+def with_inputs(**more: str) -> TritonModel:
+    return replace(MODEL, inputs={**MODEL.inputs, **more}, outputs=MODEL.outputs | {"output_log_probs"})
 
 
-async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [token_response([5]), Ending.SILENCE]
-    async with aclosing(engine.generate(REQUEST)) as batches:
-        await anext(batches)
-        await fake.server.stop(None)
-        with pytest.raises(EngineUnavailable):
-            await anext(batches)
-
-
-async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(
-    fake: FakeTriton, engine: TritonTokensEngine, profile: ModelProfile
-) -> None:
-    fake.script = [token_response([5]), Ending.SILENCE]
-    patient = TritonTokensEngine(replace(profile, token_timeout_s=SOON_S), TritonChannels())
-    async with aclosing(patient.generate(REQUEST)) as batches:
-        await anext(batches)
-        await patient.close()
-        with pytest.raises(EngineUnavailable):
-            await anext(batches)
-
-
-async def test_readiness(fake: FakeTriton, engine: TritonTokensEngine, profile: ModelProfile) -> None:
-    await engine.ready()
-    fake.model_ready = False
-    with pytest.raises(EngineUnavailable, match="no model 'tensorrt_llm' ready"):
-        await engine.ready()
-    fake.server_ready = False
-    with pytest.raises(EngineUnavailable, match="is not ready"):
-        await engine.ready()
-    unknown = TritonTokensEngine(replace(profile, triton_model="nope"), TritonChannels())
-    with pytest.raises(EngineUnavailable, match="has no such model"):
-        await unknown.controls()
-    await unknown.close()
+def test_guides_adapters_and_log_probabilities_go_where_the_model_has_them() -> None:
+    model = with_inputs(
+        guided_decoding_guide_type="BYTES",
+        guided_decoding_guide="BYTES",
+        lora_task_id="UINT64",
+        return_log_probs="BOOL",
+        min_p="FP32",
+    )
+    assert describe(model).controls - describe(MODEL).controls == {"guide", "lora", "logprobs", "min_p"}
+    guide = Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
+    inputs = sent(replace(REQUEST, guide=guide, lora="7", top_logprobs=0), model)
+    assert inputs["guided_decoding_guide_type"] == ([1, 1], ["json_schema"])
+    assert inputs["guided_decoding_guide"] == ([1, 1], ['{"type":"object"}'])
+    assert inputs["lora_task_id"] == ([1, 1], [7])
+    assert inputs["return_log_probs"] == ([1, 1], [True])
+    with pytest.raises(EngineFault, match="must be a number"):
+        sent(replace(REQUEST, lora="mine"), model)
 
 
 @pytest.mark.parametrize(
-    ("last_id", "max_tokens"), [pytest.param(9, 1, id="all tokens came"), pytest.param(2, 100, id="a stop id came")]
+    ("changes", "control"),
+    [({"guide": Guide(GuideKind.JSON)}, "guide"), ({"lora": "7"}, "lora"), ({"top_logprobs": 0}, "logprobs")],
 )
-async def test_a_finished_stream_is_left_to_end_by_itself(
-    fake: FakeTriton, engine: TritonTokensEngine, last_id: int, max_tokens: int
-) -> None:
-    fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
-    async with aclosing(engine.generate(replace(REQUEST, max_tokens=max_tokens))) as batches:
-        await anext(batches)
-    await asyncio.sleep(0.05)
-    assert not fake.stopped.is_set()
+def test_what_the_model_cannot_be_told_is_a_fault(changes: dict[str, Any], control: str) -> None:
+    with pytest.raises(EngineFault, match=f"no input for {control}"):
+        sent(replace(REQUEST, **changes))
 
 
-async def test_but_not_for_ever(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [token_response([9]), Ending.SILENCE]
-    async with asyncio.timeout(SOON_S), aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
-        await anext(batches)
-    async with asyncio.timeout(SOON_S):
-        await fake.stopped.wait()
+def test_log_probabilities_belong_to_the_new_ids() -> None:
+    reader = TokensReader(replace(REQUEST, top_logprobs=0))
+    outputs: dict[str, list[float]] = {
+        "sequence_length": [2],
+        "output_ids": [5, 6],
+        "output_log_probs": [-0.5, -0.25, -0.125],
+    }
+    expected = EngineChunk([5, 6], logprobs=(TokenLogprob(-0.25), TokenLogprob(-0.125)))
+    assert reader.read(response(outputs).infer_response) == expected
+    with pytest.raises(EngineFault, match="cannot be read"):
+        reader.read(token_response([5]).infer_response)
 
 
-async def test_a_second_cancellation_during_the_grace_still_cancels(
-    fake: FakeTriton, engine: TritonTokensEngine
-) -> None:
-    fake.script = [token_response([9]), Ending.SILENCE]
-
-    async def leave_at_once() -> None:
-        async with aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
-            await anext(batches)
-
-    leaving = asyncio.create_task(leave_at_once())
-    await asyncio.sleep(0.1)
-    leaving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await leaving
-    async with asyncio.timeout(SOON_S):
-        await fake.stopped.wait()
+@pytest.mark.parametrize("missing", ["input_ids", "input_lengths", "request_output_len"])
+def test_another_kind_of_model_is_told_by_what_it_lacks(missing: str) -> None:
+    rest = {name: kind for name, kind in MODEL.inputs.items() if name != missing}
+    with pytest.raises(EngineUnavailable, match=f"has no {missing}"):
+        describe(replace(MODEL, inputs=rest))
+    with pytest.raises(EngineUnavailable, match="has no output_ids"):
+        describe(replace(MODEL, outputs=frozenset(["text_output"])))
 
 
-async def test_no_task_is_left_behind(fake: FakeTriton, engine: TritonTokensEngine) -> None:
-    fake.script = [token_response([5]), Ending.SILENCE]
-    before = asyncio.all_tasks()
-    for _ in range(3):
-        async with aclosing(engine.generate(REQUEST)) as batches:
-            await anext(batches)
-    await asyncio.sleep(0.05)
-    left = {task for task in asyncio.all_tasks() - before if "_read" in repr(task.get_coro())}
-    assert not left
+def test_an_older_model_has_older_names_and_fewer_controls() -> None:
+    older = {name: kind for name, kind in MODEL.inputs.items() if name not in ("seed", "presence_penalty")}
+    signature = describe(replace(MODEL, inputs=older | {"random_seed": "UINT64"}))
+    assert "seed" in signature.controls
+    assert "presence_penalty" not in signature.controls
+    assert signature.level is Level.TOKENS
+    assert isinstance(signature, TokensSignature)

@@ -70,7 +70,7 @@ class LlamaEngine:
         params.n_threads, params.n_threads_batch = threads, prefill_threads
         params.swa_full = True  # else sliding-window models cannot go back to a shared prefix
         self._model = _Model(gguf, model_params, verbose=False)
-        self._vocab = self._model.get_vocab()
+        self.vocabulary = self._vocab = self._model.get_vocab()
         self.vocab_size = int(self._vocab.n_vocab)
         self.context_length = context_length
         self._context = llama_cpp.LlamaContext(self._model, params, verbose=False)

@@ -15,7 +15,6 @@ Errors are answered in band (TritonError), cancellation is seen within one token
 """
 
 import json
-import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,8 +24,8 @@ import triton_python_backend_utils as pb_utils
 from guides import grammar_for
 from llama_engine import LlamaEngine
 from sequences import RequestError, Sampling, Sequence
+from tensors import FINAL, finite, respond, scalar, send_error, tensor, values
 
-FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
 PREPARING_THREADS = 2
 
 
@@ -241,35 +240,3 @@ def read_grammar(request):
     if not guide_type:
         return None
     return grammar_for(guide_type, scalar(request, "guided_decoding_guide", b"").decode())
-
-
-def finite(request, name, default):
-    number = scalar(request, name, default)
-    if not math.isfinite(number):
-        raise RequestError(f"{name} must be a finite number")
-    return number
-
-
-def values(request, name):
-    tensor_in = pb_utils.get_input_tensor_by_name(request, name)
-    return [] if tensor_in is None else tensor_in.as_numpy().reshape(-1).tolist()
-
-
-def scalar(request, name, default):
-    found = values(request, name)
-    return found[0] if found else default
-
-
-def tensor(name, nested, dtype):
-    return pb_utils.Tensor(name, np.array(nested, dtype=dtype))
-
-
-def send_error(sender, message, code):
-    respond(sender, pb_utils.InferenceResponse(error=pb_utils.TritonError(message, code)), flags=FINAL)
-
-
-def respond(sender, response, flags):
-    try:
-        sender.send(response, flags=flags)
-    except Exception as error:  # noqa: BLE001 - the client has gone: the next step sees is_cancelled
-        pb_utils.Logger.log_warn(f"response not sent: {error}")

@@ -1,4 +1,4 @@
-"""The token-level Triton engine keeps the contract, against a fake server of the same protobufs."""
+"""The Triton engines keep the contract, against a fake server of the same protobufs that has a model of each kind."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_tokens import TritonTokensEngine
 from antiphon_translator.profiles import ModelProfile
 from tests.contract.engine.suite import EngineContract, Stage
 from tests.support.engine_plays import Play
-from tests.support.fake_triton import fake_triton
+from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, Kind, fake_triton
 
 
-class TestTritonTokens(EngineContract):
+class OnFakeTriton(EngineContract):
+    """`kind` is the model's."""
+
+    kind: Kind
+
     @pytest.fixture
     async def stage(self) -> AsyncIterator[Stage]:
-        async with fake_triton() as fake:
+        async with fake_triton(self.kind) as fake:
             profile = ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint)
-            engine = TritonTokensEngine(profile, TritonChannels())
+            engine = triton_detect.engine(profile, TritonChannels())
 
             def staged(play: Play) -> Engine:
                 fake.play(play)
@@ -29,3 +33,19 @@ class TestTritonTokens(EngineContract):
 
             yield staged
             await engine.close()
+
+
+class TestTritonTokens(OnFakeTriton):
+    kind = TOKENS
+
+
+class TestTritonEnsemble(OnFakeTriton):
+    kind = ENSEMBLE
+
+
+class TestTritonLlmApi(OnFakeTriton):
+    kind = LLM_API
+
+
+class TestTritonVllm(OnFakeTriton):
+    kind = VLLM

@@ -1,0 +1,145 @@
+"""The text-level signatures: what each calls its inputs, and what it answers.
+
+`ensemble` and `tensorrt_llm_bls` are TensorRT-LLM's chains of models, `llmapi` is the model of its LLM API, `vllm` is
+Triton's vLLM backend. What clients of the real ones have to live with is kept: the ensemble makes text of every token
+by itself, BLS repeats all text so far, both leave the stop words in.
+"""
+
+import json
+from functools import partial
+
+from guides import grammar_for
+from sequences import RequestError, Sampling
+from tensors import finite, scalar, texts
+
+# A text that says what vLLM's structured_outputs and TensorRT-LLM's guide types have in common.
+_GUIDE_TYPES = {"json": "json_schema", "regex": "regex", "grammar": "ebnf_grammar"}
+
+
+class Dialect:
+    """One request's: what it asks for, and how it is answered."""
+
+    strips_stop_words = False
+    accumulates = False
+    counts_last_token = False
+
+    def __init__(self, request):
+        self.prompt = scalar(request, "text_input", b"").decode()
+
+    def outputs(self, text, count, prompt_count, reason):
+        """The outputs of one response; `reason` is empty before the end."""
+        return {
+            "text_output": text,
+            **({"num_input_tokens": prompt_count} if self.wants_input_count else {}),
+            **({"num_output_tokens": count} if self.wants_output_count else {}),
+            **({"finish_reason": reason or "None"} if self.wants_reason else {}),
+        }
+
+    def note_wanted(self, request):
+        self.wants_input_count = bool(scalar(request, "return_num_input_tokens", False))
+        self.wants_output_count = bool(scalar(request, "return_num_output_tokens", False))
+        self.wants_reason = bool(scalar(request, "return_finish_reason", False))
+
+
+class Ensemble(Dialect):
+    def __init__(self, request):
+        super().__init__(request)
+        self.note_wanted(request)
+        self.tokens_max = scalar(request, "max_tokens", 0)
+        self.stop_words = texts(request, "stop_words")
+        self.streaming = bool(scalar(request, "stream", False))
+        self.echo_prompt = not scalar(request, "exclude_input_in_output", False)
+        number = partial(finite, request)
+        self.sampling = Sampling(
+            temperature=number("temperature", 1.0),
+            top_k=scalar(request, "top_k", 0),
+            top_p=number("top_p", 0.0),
+            seed=scalar(request, "seed", None),
+            repetition_penalty=number("repetition_penalty", 1.0),
+            presence_penalty=number("presence_penalty", 0.0),
+            frequency_penalty=number("frequency_penalty", 0.0),
+            min_tokens=scalar(request, "min_tokens", 0),
+            grammar=_guide(
+                scalar(request, "guided_decoding_guide_type", b""), scalar(request, "guided_decoding_guide", b"")
+            ),
+        )
+
+
+class Bls(Ensemble):
+    accumulates = True
+
+
+class LlmApi(Dialect):
+    strips_stop_words = True
+    accumulates = True
+
+    def __init__(self, request):
+        super().__init__(request)
+        self.note_wanted(request)
+        self.tokens_max = scalar(request, "sampling_param_max_tokens", 32)
+        self.stop_words = texts(request, "sampling_param_stop")
+        self.streaming = bool(scalar(request, "streaming", False))
+        self.echo_prompt = not scalar(request, "sampling_param_exclude_input_from_output", True)
+        number = partial(finite, request)
+        self.sampling = Sampling(
+            temperature=number("sampling_param_temperature", 1.0),
+            top_k=scalar(request, "sampling_param_top_k", 0),
+            top_p=number("sampling_param_top_p", 0.0),
+            seed=scalar(request, "sampling_param_seed", None),
+            presence_penalty=number("sampling_param_presence_penalty", 0.0),
+            frequency_penalty=number("sampling_param_frequency_penalty", 0.0),
+        )
+
+
+class Vllm(Dialect):
+    strips_stop_words = True
+    counts_last_token = True  # the end-of-turn token is one of vLLM's output tokens
+
+    _KNOWN = frozenset(
+        "max_tokens skip_special_tokens spaces_between_special_tokens temperature top_p top_k repetition_penalty "
+        "presence_penalty frequency_penalty seed stop stop_token_ids structured_outputs min_tokens".split()
+    )
+
+    def __init__(self, request):
+        super().__init__(request)
+        self.note_wanted(request)
+        asked = json.loads(scalar(request, "sampling_parameters", b"{}"))
+        unknown = sorted(set(asked) - self._KNOWN)
+        if unknown:
+            raise RequestError(f"sampling_parameters: {unknown[0]} is not supported on llama.cpp")
+        self.tokens_max = asked.get("max_tokens", 16)
+        self.stop_words = asked.get("stop", [])
+        self.streaming = bool(scalar(request, "stream", False))
+        self.echo_prompt = not scalar(request, "exclude_input_in_output", self.streaming)
+        self.sampling = Sampling(
+            temperature=asked.get("temperature", 1.0),
+            top_k=asked.get("top_k", 0),
+            top_p=asked.get("top_p", 1.0),
+            seed=asked.get("seed"),
+            repetition_penalty=asked.get("repetition_penalty", 1.0),
+            presence_penalty=asked.get("presence_penalty", 0.0),
+            frequency_penalty=asked.get("frequency_penalty", 0.0),
+            min_tokens=asked.get("min_tokens", 0),
+            grammar=_structured(asked.get("structured_outputs")),
+        )
+
+
+DIALECTS = {"ensemble": Ensemble, "tensorrt_llm_bls": Bls, "llmapi": LlmApi, "vllm_model": Vllm}
+
+
+def _guide(guide_type, guide):
+    return grammar_for(guide_type.decode(), guide.decode()) if guide_type else None
+
+
+def _structured(text):
+    """A JSON text inside the JSON, as the real backend wants it."""
+    if text is None:
+        return None
+    asked = json.loads(text)
+    if asked.get("json_object"):
+        return grammar_for("json", "")
+    for name, guide_type in _GUIDE_TYPES.items():
+        if name in asked:
+            guide = asked[name]
+            return grammar_for(guide_type, guide if isinstance(guide, str) else json.dumps(guide))
+    raise RequestError("structured_outputs says nothing that is known here")

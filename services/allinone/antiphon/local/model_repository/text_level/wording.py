@@ -1,0 +1,74 @@
+"""Text of token ids, and where it ends. Knows vocabularies of byte-level BPE only, which the packaged model has."""
+
+import codecs
+
+
+def byte_alphabet():
+    """Which byte each character of a byte-level vocabulary stands for: printable ones for themselves."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    shifted = {chr(256 + number): byte for number, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | shifted
+
+
+class Vocabulary:
+    """Bytes of tokens."""
+
+    def __init__(self, vocab):
+        self._vocab = vocab
+        self._bytes = byte_alphabet()
+
+    def bytes_of(self, token):
+        text = self._vocab.get_text(token)
+        return text.encode() if self._vocab.is_control(token) else bytes(self._bytes[char] for char in text)
+
+    def ids_of(self, text):
+        """The ids of a prompt: control tokens that are spelt out in it become what they spell."""
+        return list(self._vocab.tokenize(text, False, True))
+
+    @property
+    def end_id(self):
+        return int(self._vocab.token_eos())
+
+
+class Wording:
+    """The text of one generation, token by token.
+
+    Whole characters where `whole`, else every token by itself. Where stop words are stripped, what may begin one is
+    held back, and `stopped` says that one was complete.
+    """
+
+    def __init__(self, stop_words, *, whole, strips):
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._whole = whole
+        self._stop_words = [word for word in stop_words if word] if strips else []
+        self._hold = max(map(len, self._stop_words), default=1) - 1
+        self._text = ""
+        self._given = 0
+        self.stopped = False
+
+    def add(self, data):
+        """The text that a token adds; none any more when a stop word is complete."""
+        self._text += self._decode(data) if self._whole else data.decode("utf-8", "replace")
+        found = [at for word in self._stop_words if (at := self._text.find(word)) >= 0]
+        if found:
+            self.stopped = True
+            self._text = self._text[: min(found)]
+            return ""
+        return self._take(self._hold)
+
+    def finish(self):
+        """What was held back."""
+        if not self.stopped:
+            self._text += self._decode(b"", final=True)
+        return self._take(0)
+
+    @property
+    def so_far(self):
+        """All text that was given."""
+        return self._text[: self._given]
+
+    def _take(self, hold):
+        end = max(self._given, len(self._text) - hold)
+        taken, self._given = self._text[self._given : end], end
+        return taken

@@ -1,0 +1,90 @@
+"""Which of several endpoints serves the next generation: rules only, no I/O, time as an argument.
+
+* Requests that share a `cache_key` go to one endpoint, whose cache then holds their common beginning: the one that the
+  key hashes highest with (rendezvous hashing: when one goes, only its own keys move). But no endpoint is given more
+  than LOAD_BOUND times its share for that; the next one in the key's order is taken instead.
+* Others go where the fewest generations run, in turn where that is the same.
+* An endpoint that could not be reached or did not answer in time is left out for a while, twice as long each time in a
+  row; so is one that answered with nothing but errors. When all are left out, the one that comes back first is taken:
+  a wrong guess costs less than refusing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import count
+from math import ceil
+
+LOAD_BOUND = 1.25
+EJECT_FIRST_S = 1.0
+EJECT_MAX_S = 60.0
+FAULTS_TO_EJECT = 5
+"""In a row: one may be the request's own."""
+
+
+@dataclass(eq=False)
+class Endpoint:
+    """What is known about one endpoint. Times are of a monotonic clock, in seconds."""
+
+    name: str
+    in_flight: int = 0
+    ejections: int = 0
+    ejected_until: float = 0.0
+    faults: int = 0
+    last_used: int = 0
+
+    def rank(self, cache_key: str) -> bytes:
+        """Its place in the order of a key."""
+        return blake2b(f"{cache_key}\0{self.name}".encode(), digest_size=8).digest()
+
+    def eject(self, now: float) -> float:
+        """Leaves it out for a while; how long."""
+        pause_s = min(EJECT_FIRST_S * 2.0**self.ejections, EJECT_MAX_S)
+        if now >= self.ejected_until:  # several generations that end at once are one failure
+            self.ejections += 1
+            self.ejected_until = now + pause_s
+        return self.ejected_until - now
+
+    def fault(self, now: float) -> None:
+        """It answered with an error of its own."""
+        self.faults += 1
+        if self.faults >= FAULTS_TO_EJECT:
+            self.faults = 0
+            self.eject(now)
+
+    def succeeded(self) -> None:
+        """It did what it should."""
+        self.faults = self.ejections = 0
+        self.ejected_until = 0.0
+
+
+class EndpointChoice:
+    """The endpoints of one model."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.endpoints = tuple(Endpoint(name) for name in names)
+        self._uses = count(1)
+
+    def available(self, now: float) -> list[Endpoint]:
+        """Those that are not left out; the one that comes back first, when all are."""
+        found = [endpoint for endpoint in self.endpoints if now >= endpoint.ejected_until]
+        return found or [min(self.endpoints, key=lambda endpoint: endpoint.ejected_until)]
+
+    def choose(self, now: float, *, cache_key: str | None = None, without: Collection[str] = ()) -> Endpoint | None:
+        """The endpoint for the next generation, none of `without`."""
+        found = [endpoint for endpoint in self.available(now) if endpoint.name not in without]
+        found = found or [endpoint for endpoint in self.endpoints if endpoint.name not in without]
+        if not found:
+            return None
+        chosen = self._by_key(found, cache_key) if cache_key else None
+        chosen = chosen or min(found, key=lambda endpoint: (endpoint.in_flight, endpoint.last_used))
+        chosen.last_used = next(self._uses)
+        return chosen
+
+    def _by_key(self, found: Sequence[Endpoint], cache_key: str) -> Endpoint | None:
+        running = 1 + sum(endpoint.in_flight for endpoint in found)
+        most = ceil(LOAD_BOUND * running / len(found))
+        ordered = sorted(found, key=lambda endpoint: endpoint.rank(cache_key), reverse=True)
+        return next((endpoint for endpoint in ordered if endpoint.in_flight < most), None)

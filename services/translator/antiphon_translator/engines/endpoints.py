@@ -1,0 +1,191 @@
+"""One model that several endpoints serve, as one engine; which of them, endpoint_choice.py says.
+
+When an endpoint is lost before it sent anything, another one gets the request. When it is lost in mid-stream:
+
+* An engine of ids *migrates*: another endpoint gets the prompt and the ids so far, and goes on behind them. Nobody who
+  reads the stream can tell. At temperature 0 it is also what the first one would have written. Otherwise it is drawn
+  anew: with a `seed` the second endpoint begins again with the seed's first draw, and engines count ids of the prompt
+  not for presence and frequency penalties. With a guide there is no migration: the grammar would start afresh in the
+  middle of the text.
+* Other engines cannot: what a text or a conversation would continue from is not exact. They fail, as alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from antiphon_core.clock import Clock
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+
+log = logging.getLogger(__name__)
+
+MOVES_MAX = 3
+"""How often one generation may go to another endpoint."""
+
+
+class EndpointsEngine:
+    """Engines of one level, by endpoint."""
+
+    def __init__(self, engines: Mapping[str, Engine], clock: Clock) -> None:
+        self.migrations = 0
+        """Generations that went on elsewhere in mid-stream, ever."""
+        self._engines = engines
+        self._clock = clock
+        self._choice = EndpointChoice(list(engines))
+
+    @property
+    def level(self) -> Level:
+        return self._levels()[0]
+
+    async def controls(self) -> frozenset[str]:
+        """What all endpoints that can be asked have in common."""
+        asked = self._choice.available(self._clock.monotonic())
+        answers = await asyncio.gather(*(self._controls_of(endpoint) for endpoint in asked))
+        known = [answer for answer in answers if isinstance(answer, frozenset)]
+        if not known:
+            raise next(answer for answer in answers if isinstance(answer, AntiphonError))
+        if len(set(self._levels())) > 1:
+            raise EngineUnavailable(f"The endpoints {', '.join(self._engines)} serve different kinds of models.")
+        return frozenset.intersection(*known)
+
+    async def ready(self) -> None:
+        """Returns when one endpoint is ready; the others are left out until they are."""
+        errors = [error for error in await asyncio.gather(*map(self._probe, self._choice.endpoints)) if error]
+        if len(errors) == len(self._engines):
+            raise errors[0]
+
+    async def close(self) -> None:
+        for engine in self._engines.values():
+            await engine.close()
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        course = _Course(request)
+        tried: list[str] = []
+        while True:
+            endpoint = self._next(course, tried)
+            tried.append(endpoint.name)
+            try:
+                async with aclosing(self._run(endpoint, course)) as batches:
+                    async for batch in batches:
+                        yield batch
+                return
+            except (EngineUnavailable, EngineTimeout) as error:
+                if course.is_over:
+                    return
+                if not self._may_move(course, tried):
+                    raise
+                self.migrations += course.begun
+                log.warning(
+                    "%s: %s goes on elsewhere after %d ids: %s",
+                    endpoint.name,
+                    request.request_id,
+                    len(course.ids),
+                    error.message,
+                )
+
+    def _levels(self) -> list[Level]:
+        """Those that are known. EngineUnavailable: none is."""
+        levels, errors = [], []
+        for engine in self._engines.values():
+            try:
+                levels.append(engine.level)
+            except EngineUnavailable as error:
+                errors.append(error)
+        if not levels:
+            raise errors[0]
+        return levels
+
+    def _next(self, course: _Course, tried: Sequence[str]) -> Endpoint:
+        now = self._clock.monotonic()
+        endpoint = self._choice.choose(now, cache_key=course.request.cache_key, without=tried)
+        if endpoint is None:
+            raise EngineUnavailable("The model has no endpoint.")
+        return endpoint
+
+    def _may_move(self, course: _Course, tried: Sequence[str]) -> bool:
+        """Whether another endpoint can go on with a generation that lost its own."""
+        if len(tried) > MOVES_MAX or len(tried) == len(self._engines):
+            return False
+        if not course.begun:
+            return True
+        return self.level is Level.TOKENS and course.request.guide is None
+
+    async def _run(self, endpoint: Endpoint, course: _Course) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        """The generation on one endpoint, noting how it went."""
+        endpoint.in_flight += 1
+        try:
+            async with aclosing(self._engines[endpoint.name].generate(course.rest())) as batches:
+                async for batch in batches:
+                    course.note(batch)
+                    yield batch
+            endpoint.succeeded()
+        except GeneratorExit:  # whoever reads has enough
+            if course.begun:
+                endpoint.succeeded()
+            raise
+        except (EngineUnavailable, EngineTimeout) as error:
+            self._eject(endpoint, error)
+            raise
+        except EngineFault:
+            endpoint.fault(self._clock.monotonic())
+            raise
+        finally:
+            endpoint.in_flight -= 1
+
+    async def _controls_of(self, endpoint: Endpoint) -> frozenset[str] | AntiphonError:
+        try:
+            return await self._engines[endpoint.name].controls()
+        except (EngineUnavailable, EngineTimeout) as error:
+            self._eject(endpoint, error)
+            return error
+
+    async def _probe(self, endpoint: Endpoint) -> AntiphonError | None:
+        try:
+            await self._engines[endpoint.name].ready()
+        except (EngineUnavailable, EngineTimeout) as error:
+            self._eject(endpoint, error)
+            return error
+        return None
+
+    def _eject(self, endpoint: Endpoint, error: AntiphonError) -> None:
+        pause_s = endpoint.eject(self._clock.monotonic())
+        log.warning("%s is left out for %.1f s: %s", endpoint.name, pause_s, error.message)
+
+
+class _Course:
+    """How far a generation has come."""
+
+    def __init__(self, request: GenerationRequest) -> None:
+        self.request = request
+        self.begun = False
+        self.ids: list[int] = []
+        self._ended = False
+        self._stop_ids = frozenset(request.stop_ids)
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is left to generate; only the goodbye is missing."""
+        return self._ended or len(self.ids) >= self.request.max_tokens
+
+    def note(self, batch: Sequence[EngineChunk]) -> None:
+        self.begun = True
+        for chunk in batch:
+            self.ids += chunk.token_ids
+            self._ended = self._ended or chunk.finish is not None or not self._stop_ids.isdisjoint(chunk.token_ids)
+
+    def rest(self) -> GenerationRequest:
+        """What is still to be generated."""
+        if not self.ids:
+            return self.request
+        return replace(
+            self.request,
+            prompt_ids=(*self.request.prompt_ids, *self.ids),
+            max_tokens=self.request.max_tokens - len(self.ids),
+        )

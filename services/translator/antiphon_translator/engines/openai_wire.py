@@ -1,0 +1,211 @@
+"""Chat completions as they are written: the body of a request, and the chunks of a stream as segments.
+
+Servers differ in what they take beyond the standard. Which one it is, it says itself in its list of models; `DIALECTS`
+has what may be sent to each. A server that says nothing known gets the standard only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon_core.errors import EngineFault
+from antiphon_core.jsons import Object, loads
+from antiphon_translator.generation import (
+    Chat,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Sampling,
+    Usage,
+)
+from antiphon_translator.parsing.segments import Output, Segment
+
+STANDARD = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "seed")
+_MORE = ("top_k", "min_p", "repetition_penalty")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What one server takes. `sampling` maps members of Sampling to its own names, `guides` writes a guide that the
+    standard has no words for."""
+
+    sampling: Mapping[str, str]
+    guides: Callable[[Guide], Object] | None = None
+    takes_switches: bool = False
+
+    @property
+    def controls(self) -> frozenset[str]:
+        """As in engines.base.Engine. Images and an adapter are part of what is asked: a message, the model's name."""
+        return frozenset((*self.sampling, "guide", "stop", "images", "lora"))
+
+
+def _named(*names: str, **others: str) -> dict[str, str]:
+    return {name: name for name in (*STANDARD, *names)} | others
+
+
+def _vllm_guide(guide: Guide) -> Object:
+    return {"structured_outputs": {"regex" if guide.kind is GuideKind.REGEX else "grammar": guide.text}}
+
+
+def _sglang_guide(guide: Guide) -> Object:
+    return {"regex" if guide.kind is GuideKind.REGEX else "ebnf": guide.text}
+
+
+PLAIN = Dialect(_named())
+DIALECTS: Mapping[str, Dialect] = {
+    "vllm": Dialect(_named(*_MORE), _vllm_guide, takes_switches=True),
+    "sglang": Dialect(_named(*_MORE), _sglang_guide, takes_switches=True),
+    "llamacpp": Dialect(_named("top_k", "min_p", repetition_penalty="repeat_penalty"), takes_switches=True),
+}
+"""By `owned_by` in the server's list of models."""
+
+
+def dialect_of(models: Object, name: str) -> Dialect:
+    """The dialect of the server that gave this list of models. EngineFault: it is no such list, or lacks the model."""
+    try:
+        owners = {one["id"]: one.get("owned_by") for one in models["data"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise EngineFault("The engine's list of models cannot be read.") from error
+    owner = owners.get(name, next(iter(owners.values()), None))
+    return DIALECTS.get(str(owner), PLAIN)
+
+
+def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
+    """The body of POST /chat/completions. EngineFault: it asks for what the server cannot be told."""
+    chat = request.chat
+    if chat is None:
+        raise EngineFault("The request holds no conversation.")
+    if request.top_logprobs is not None:
+        raise EngineFault("Log probabilities of a chat completions server have no token ids.")
+    written: Object = {
+        "model": request.lora or model,
+        "messages": list(chat.messages),
+        "max_tokens": request.max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        **_sampling(request.sampling, dialect),
+        **_tools(chat),
+        **_guide(request.guide, dialect),
+    }
+    if request.stop:
+        written["stop"] = list(request.stop)
+    if chat.switches and dialect.takes_switches:
+        written["chat_template_kwargs"] = dict(chat.switches)
+    return written
+
+
+def _sampling(sampling: Sampling, dialect: Dialect) -> Object:
+    given = {name: getattr(sampling, name) for name in Sampling.__dataclass_fields__}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in dialect.sampling:
+            raise EngineFault(f"The engine cannot be told {name}.")
+    return {dialect.sampling[name]: value for name, value in given.items()}
+
+
+def _tools(chat: Chat) -> Object:
+    if not chat.tools:
+        return {}
+    return {"tools": list(chat.tools)} | ({} if chat.tool_choice is None else {"tool_choice": chat.tool_choice})
+
+
+def _guide(guide: Guide | None, dialect: Dialect) -> Object:
+    if guide is None:
+        return {}
+    if guide.kind is GuideKind.JSON:
+        return {"response_format": {"type": "json_object"}}
+    if guide.kind is GuideKind.JSON_SCHEMA:
+        schema = {"name": "output", "schema": loads(guide.text), "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    if dialect.guides is None:
+        raise EngineFault(f"The engine cannot be told a guide of type {guide.kind.value}.")
+    return dialect.guides(guide)
+
+
+class ChunkReader:
+    """The chunks of one stream. A call ends where the next one or anything else begins."""
+
+    def __init__(self) -> None:
+        self.complete = False
+        """The server said why it ended."""
+        self._output = Output()
+        self._call: int | None = None
+        self._calls = 0
+        self._finish: FinishReason | None = None
+        self._usage: Usage | None = None
+
+    def read(self, chunk: Object) -> EngineChunk | None:
+        """What a chunk brought. EngineFault: it cannot be read, or says that the generation was broken off."""
+        try:
+            if chunk.get("usage"):
+                self._usage = _usage(chunk["usage"])
+            for choice in chunk.get("choices") or ():
+                self._take(choice.get("delta") or {})
+                self._note(choice.get("finish_reason"))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise EngineFault("The engine sent a chunk that cannot be read.") from error
+        return self._chunk(self._output.take())
+
+    def finish(self) -> EngineChunk:
+        """The end: what was held back, why it ended, and the counts."""
+        self._end_call()
+        self._output.finish()
+        return EngineChunk(segments=self._output.take(), finish=self._finish, usage=self._usage)
+
+    @staticmethod
+    def _chunk(segments: Sequence[Segment]) -> EngineChunk | None:
+        return EngineChunk(segments=segments) if segments else None
+
+    def _take(self, delta: Mapping[str, Any]) -> None:
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if reasoning:
+            self._end_call()
+            self._output.reasoning(reasoning)
+        if delta.get("content"):
+            self._end_call()
+            self._output.text(delta["content"])
+        for call in delta.get("tool_calls") or ():
+            self._take_call(call)
+
+    def _take_call(self, call: Mapping[str, Any]) -> None:
+        function = call.get("function") or {}
+        index = call.get("index", self._calls if function.get("name") else self._call)
+        if index != self._call:
+            if not function.get("name"):
+                raise EngineFault("The engine mixed up the arguments of two calls.")
+            self._end_call()
+            self._output.begin_call(function["name"], call.get("id"))
+            self._call = index
+            self._calls += 1
+        self._output.arguments(function.get("arguments") or "")
+
+    def _end_call(self) -> None:
+        if self._call is not None:
+            self._output.end_call()
+            self._call = None
+
+    def _note(self, reason: str | None) -> None:
+        if reason is None:
+            return
+        self.complete = True
+        if reason in ("stop", "tool_calls", "function_call"):
+            self._finish = FinishReason.STOP
+        elif reason == "length":
+            self._finish = FinishReason.LENGTH
+        else:
+            raise EngineFault(f"The engine broke off the generation: {reason}.")
+
+
+def _usage(given: Mapping[str, Any]) -> Usage:
+    """The counts; servers leave out what they do not count, or say null."""
+    prompt, completion = (given.get(f"{name}_tokens_details") or {} for name in ("prompt", "completion"))
+    return Usage(
+        input_tokens=int(given["prompt_tokens"]),
+        output_tokens=int(given["completion_tokens"]),
+        reasoning_tokens=int(completion.get("reasoning_tokens") or given.get("reasoning_tokens") or 0),
+        cached_tokens=int(prompt.get("cached_tokens") or 0),
+    )

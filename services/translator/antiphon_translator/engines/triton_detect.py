@@ -1,0 +1,34 @@
+"""Which kind of Triton model it is, by the inputs that its configuration declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from antiphon_core.errors import EngineUnavailable
+from antiphon_translator.engines import triton_text, triton_tokens, triton_vllm
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_signature import Describe, Signature
+from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.profiles import ModelProfile
+
+# The input that only this kind has; the first that is declared counts.
+_KINDS: Mapping[str, Describe] = {
+    "input_ids": triton_tokens.describe,
+    triton_vllm.SAMPLING: triton_vllm.describe,
+    triton_text.LLM_API.max_tokens: triton_text.describe,
+    triton_text.ENSEMBLE.max_tokens: triton_text.describe,
+}
+
+
+def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
+    """An engine on whatever the server has; its level is known once it was asked for its controls."""
+    return TritonEngine(profile, channels, describe)
+
+
+def describe(model: TritonModel) -> Signature:
+    """The signature of a model. EngineUnavailable: it is of no kind that is known here."""
+    for name, describe_kind in _KINDS.items():
+        if name in model.inputs:
+            return describe_kind(model)
+    raise EngineUnavailable(f"The Triton model '{model.name}' has none of the inputs {', '.join(_KINDS)}.")

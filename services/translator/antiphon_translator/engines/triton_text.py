@@ -1,0 +1,224 @@
+"""The text-level models of TensorRT-LLM on Triton: `ensemble`, `tensorrt_llm_bls` and the LLM-API model.
+
+They differ in the names of their inputs, in whether a message holds the new text or all of it, and in what they tell at
+the end: a finish reason (LLM API), counts (the others), from which the finish reason follows. Their own search for stop
+words works on token ids and leaves the words in the text, so the text is searched here too.
+
+A generation of BLS that is given up may go on in there: it does not pass the cancellation on.
+
+What the ensemble has broken cannot be mended: it makes text of every message by itself, which loses characters that are
+longer than one token and, with some tokenizers, spaces. Serve `tensorrt_llm` to have neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines import images, triton_wire
+from antiphon_translator.engines.stop_texts import StopTexts
+from antiphon_translator.engines.text_growth import GrowingText, Growth
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_signature import (
+    cannot,
+    guide_tensors,
+    lora_tensors,
+    named_controls,
+    sampling_tensors,
+    takes_guides,
+)
+from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.profiles import ModelProfile
+
+PROMPT, TEXT = "text_input", "text_output"
+_COUNTS = ("num_input_tokens", "num_output_tokens")
+_FINISH = "finish_reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a family of models calls its inputs."""
+
+    max_tokens: str
+    stop: str
+    streaming: str
+    exclude_prompt: str
+    images: str
+    controls: Mapping[str, tuple[str, ...]]
+
+
+ENSEMBLE = Names(
+    max_tokens="max_tokens",
+    stop="stop_words",
+    streaming="stream",
+    exclude_prompt="exclude_input_in_output",
+    images="image_url_input",
+    controls={
+        "temperature": ("temperature",),
+        "top_p": ("top_p",),
+        "top_k": ("top_k",),
+        "min_p": ("min_p",),
+        "repetition_penalty": ("repetition_penalty",),
+        "presence_penalty": ("presence_penalty",),
+        "frequency_penalty": ("frequency_penalty",),
+        "seed": ("seed", "random_seed"),
+    },
+)
+LLM_API = Names(
+    max_tokens="sampling_param_max_tokens",
+    stop="sampling_param_stop",
+    streaming="streaming",
+    exclude_prompt="sampling_param_exclude_input_from_output",
+    images="image_url",
+    controls={name: (f"sampling_param_{name}",) for name in ENSEMBLE.controls},
+)
+
+
+def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
+    """An engine on one of the three."""
+    return TritonEngine(profile, channels, describe, level=Level.TEXT)
+
+
+def describe(model: TritonModel) -> TextSignature:
+    """The signature in a configuration. EngineUnavailable: the model is of another kind."""
+    names = next((names for names in (ENSEMBLE, LLM_API) if names.max_tokens in model.inputs), ENSEMBLE)
+    missing = model.lacks((PROMPT, names.max_tokens), (TEXT,))
+    if missing is not None:
+        raise EngineUnavailable(
+            f"The Triton model '{model.name}' is no text-level model of TensorRT-LLM: it has no {missing}."
+        )
+    return TextSignature(model, names, _growth_of(model, names))
+
+
+def _growth_of(model: TritonModel, names: Names) -> Growth:
+    if names is LLM_API:
+        return Growth.CUMULATIVE
+    accumulates = model.parameters.get("accumulate_tokens", "").lower()
+    if accumulates in ("true", "1"):
+        return Growth.CUMULATIVE
+    return Growth.DELTA if model.is_ensemble or accumulates in ("false", "0") else Growth.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class TextSignature:
+    """One model; `growth` is what its configuration says."""
+
+    model: TritonModel
+    names: Names
+    growth: Growth
+
+    @property
+    def level(self) -> Level:
+        return Level.TEXT
+
+    @property
+    def controls(self) -> frozenset[str]:
+        others = {
+            "stop": True,
+            "guide": takes_guides(self.model),
+            "images": self.names.images in self.model.inputs,
+            "lora": "lora_task_id" in self.model.inputs,
+        }
+        return named_controls(self.model, self.names.controls) | {name for name, has in others.items() if has}
+
+    def request(self, request: GenerationRequest) -> Any:
+        return triton_wire.build(self.model, request.request_id, self._tensors(request))
+
+    def reader(self, request: GenerationRequest) -> TextReader:
+        return TextReader(request, self.growth)
+
+    def _tensors(self, request: GenerationRequest) -> list[Tensor]:
+        optional = [one(self.names.streaming, True), one(self.names.exclude_prompt, True)]
+        optional += [one(f"return_{name}", True) for name in (*_COUNTS, _FINISH) if name in self.model.outputs]
+        if request.stop:
+            optional.append(row(self.names.stop, request.stop))
+        if request.stop_ids:
+            optional.append(one("end_id", request.stop_ids[0]))
+        return [
+            one(PROMPT, request.prompt_text),
+            one(self.names.max_tokens, request.max_tokens),
+            *(tensor for tensor in optional if tensor.name in self.model.inputs),
+            *sampling_tensors(request.sampling, self.model, self.names.controls),
+            *guide_tensors(request.guide, self.model),
+            *lora_tensors(request.lora, self.model),
+            *self._image_tensors(request),
+        ]
+
+    def _image_tensors(self, request: GenerationRequest) -> list[Tensor]:
+        if request.top_logprobs is not None:
+            raise cannot(self.model, "logprobs")
+        if not request.images:
+            return []
+        if self.names.images not in self.model.inputs:
+            raise cannot(self.model, "images")
+        return [row(self.names.images, [images.data_url(image) for image in request.images])]
+
+
+class TextReader:
+    """Text out of responses, without the stop text, and what was counted."""
+
+    def __init__(self, request: GenerationRequest, growth: Growth) -> None:
+        self.complete = False
+        self._outputs = Outputs()
+        self._text = GrowingText(growth)
+        self._stop = StopTexts(request.stop)
+        self._max_tokens = request.max_tokens
+        self._reason = ""
+        self._input_tokens: int | None = None
+        self._output_tokens: int | None = None
+
+    def read(self, response: Any) -> EngineChunk | None:
+        message = self._outputs.text(response, TEXT)
+        self._note(response)
+        if not message:
+            return None
+        text = self._stop.feed(self._text.feed(message))
+        if self._stop.matched:
+            return EngineChunk(text=text, finish=FinishReason.STOP, usage=self._usage())
+        return EngineChunk(text=text) if text else None
+
+    def finish(self) -> EngineChunk:
+        text = self._stop.feed(self._text.finish())
+        if not self._stop.matched:
+            text += self._stop.finish()
+        return EngineChunk(text=text, finish=self._finish_reason(), usage=self._usage())
+
+    def _note(self, response: Any) -> None:
+        sent, came = (self._outputs.numbers(response, name) for name in _COUNTS)
+        if sent:
+            self._input_tokens = sent[0]
+        if came:
+            self._output_tokens = (self._output_tokens or 0) + came[0]
+            self.complete = self._output_tokens >= self._max_tokens
+        reason = (self._outputs.text(response, _FINISH) or b"").decode("utf-8", "replace")
+        if reason not in ("", "None"):
+            self._reason, self.complete = reason, True
+
+    def _usage(self) -> Usage | None:
+        if self._input_tokens is None or self._output_tokens is None:
+            return None
+        return Usage(input_tokens=self._input_tokens, output_tokens=self._output_tokens)
+
+    def _finish_reason(self) -> FinishReason | None:
+        """As the model says, else by its count; None where it neither says nor counts."""
+        if self._stop.matched:
+            return FinishReason.STOP
+        if self._reason:
+            return finish_reason(self._reason)
+        if self._output_tokens is None:
+            return None
+        return FinishReason.LENGTH if self._output_tokens >= self._max_tokens else FinishReason.STOP
+
+
+def finish_reason(reason: str) -> FinishReason:
+    """What a model's word for its end means. EngineTimeout, EngineFault: it was broken off."""
+    if reason in ("stop", "length"):
+        return FinishReason(reason)
+    if reason == "timeout":
+        raise EngineTimeout("The engine gave up on the request after its own time limit.")
+    raise EngineFault(f"The engine broke off the generation: {reason}.")

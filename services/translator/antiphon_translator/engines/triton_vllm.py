@@ -1,0 +1,188 @@
+"""A model of Triton's vLLM backend: text in, text out; how to sample is one JSON text.
+
+That JSON becomes vLLM's SamplingParams, and a member that it does not know makes it drop all of them: only members that
+every release has are sent. Special tokens are asked for in the text, because calls and reasoning are marked with them.
+vLLM looks for stop texts itself and cuts them off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_translator.engines import images, triton_wire
+from antiphon_translator.engines.text_growth import GrowingText, Growth
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_signature import cannot, chosen
+from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.engines.triton_text import PROMPT, TEXT, finish_reason
+from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
+from antiphon_translator.generation import (
+    Alternative,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    Sampling,
+    TokenLogprob,
+    Usage,
+)
+from antiphon_translator.profiles import ModelProfile
+
+SAMPLING = "sampling_parameters"
+_LOGPROBS, _IMAGES = "return_logprobs", "image"
+_RETURNED = ("return_finish_reason", "return_num_input_tokens", "return_num_output_tokens")
+
+
+def engine(profile: ModelProfile, channels: TritonChannels) -> TritonEngine:
+    """An engine on a model of the vLLM backend."""
+    return TritonEngine(profile, channels, describe, level=Level.TEXT)
+
+
+def describe(model: TritonModel) -> VllmSignature:
+    """The signature in a configuration. EngineUnavailable: the model is of another kind."""
+    missing = model.lacks((PROMPT, SAMPLING), (TEXT,))
+    if missing is not None:
+        raise EngineUnavailable(f"The Triton model '{model.name}' is not of the vLLM backend: it has no {missing}.")
+    return VllmSignature(model)
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSignature:
+    """One model."""
+
+    model: TritonModel
+
+    @property
+    def level(self) -> Level:
+        return Level.TEXT
+
+    @property
+    def controls(self) -> frozenset[str]:
+        optional = {"logprobs": _LOGPROBS, "images": _IMAGES}
+        has = {control for control, name in optional.items() if name in self.model.inputs}
+        return frozenset((*Sampling.__dataclass_fields__, "guide", "stop", "lora", *has))
+
+    def request(self, request: GenerationRequest) -> Any:
+        return triton_wire.build(self.model, request.request_id, self._tensors(request))
+
+    def reader(self, request: GenerationRequest) -> VllmReader:
+        return VllmReader(request)
+
+    def _tensors(self, request: GenerationRequest) -> list[Tensor]:
+        optional = [one(name, True) for name in ("stream", "exclude_input_in_output", *_RETURNED)]
+        tensors = [
+            one(PROMPT, request.prompt_text),
+            one(SAMPLING, dumps(sampling_parameters(request)).decode()),
+            *(tensor for tensor in optional if tensor.name in self.model.inputs),
+        ]
+        if request.top_logprobs is not None:
+            tensors.append(self._if_declared(one(_LOGPROBS, True), "logprobs"))
+        if request.images:
+            encoded = [images.base64(image) for image in request.images]
+            tensors.append(self._if_declared(row(_IMAGES, encoded), "images"))
+        return tensors
+
+    def _if_declared(self, tensor: Tensor, control: str) -> Tensor:
+        if tensor.name not in self.model.inputs:
+            raise cannot(self.model, control)
+        return tensor
+
+
+def sampling_parameters(request: GenerationRequest) -> Object:
+    """vLLM's SamplingParams, and the backend's own `lora_name`."""
+    parameters: Object = {
+        "max_tokens": request.max_tokens,
+        "skip_special_tokens": False,
+        "spaces_between_special_tokens": False,
+        **chosen(request.sampling),
+    }
+    if request.sampling.temperature == 0:
+        parameters["temperature"] = 0
+    if request.stop_ids:
+        parameters["stop_token_ids"] = list(request.stop_ids)
+    if request.stop:
+        parameters["stop"] = list(request.stop)
+    if request.top_logprobs is not None:
+        parameters["logprobs"] = request.top_logprobs
+    if request.guide is not None:
+        # The backend wants JSON inside the JSON.
+        parameters["structured_outputs"] = dumps(structured_outputs(request.guide)).decode()
+    if request.lora is not None:
+        parameters["lora_name"] = request.lora
+    return parameters
+
+
+def structured_outputs(guide: Guide) -> Object:
+    """vLLM's words for a guide."""
+    match guide.kind:
+        case GuideKind.JSON:
+            return {"json_object": True}
+        case GuideKind.JSON_SCHEMA:
+            return {"json": guide.text}
+        case GuideKind.REGEX:
+            return {"regex": guide.text}
+        case GuideKind.EBNF:
+            return {"grammar": guide.text}
+
+
+class VllmReader:
+    """Text out of responses; with log probabilities also the ids that they belong to."""
+
+    def __init__(self, request: GenerationRequest) -> None:
+        self.complete = False
+        self._outputs = Outputs()
+        self._text = GrowingText(Growth.DELTA)
+        self._top = request.top_logprobs
+        self._finish: FinishReason | None = None
+        self._input_tokens = 0
+        self._output_tokens = 0
+        self._counted = False
+
+    def read(self, response: Any) -> EngineChunk | None:
+        text = self._text.feed(self._outputs.text(response, TEXT) or b"")
+        self._note(response)
+        ids, logprobs = self._logprobs(response)
+        return EngineChunk(ids, text=text, logprobs=logprobs) if text or logprobs else None
+
+    def finish(self) -> EngineChunk:
+        usage = Usage(self._input_tokens, self._output_tokens) if self._counted else None
+        return EngineChunk(text=self._text.finish(), finish=self._finish, usage=usage)
+
+    def _note(self, response: Any) -> None:
+        sent = self._outputs.numbers(response, "num_input_tokens", "I")
+        came = self._outputs.numbers(response, "num_output_tokens", "I")
+        if sent and came:
+            self._counted = True
+            self._input_tokens = sent[0]
+            self._output_tokens += sum(came)
+        reason = (self._outputs.text(response, "finish_reason") or b"").decode("utf-8", "replace")
+        if reason not in ("", "None"):
+            self.complete = True
+            self._finish = finish_reason(reason)
+
+    def _logprobs(self, response: Any) -> tuple[tuple[int, ...], tuple[TokenLogprob, ...]]:
+        if self._top is None:
+            return (), ()
+        raw = self._outputs.text(response, "logprobs")
+        if not raw or raw == b"null":
+            return (), ()
+        try:
+            places = [_place(entries, self._top) for entries in loads(raw)]
+        except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
+            raise EngineFault("The engine sent log probabilities that cannot be read.") from error
+        return tuple(token for token, _ in places), tuple(logprob for _, logprob in places)
+
+
+def _place(entries: Mapping[str, Mapping[str, float]], top: int) -> tuple[int, TokenLogprob]:
+    """One place: {id: {logprob, rank, decoded_token}}, the chosen token first, then the likeliest ones."""
+    token = next(iter(entries))
+    ranked = sorted(entries.items(), key=lambda entry: entry[1]["rank"])
+    likeliest = tuple(Alternative(int(number), entry["logprob"]) for number, entry in ranked if entry["rank"] <= top)
+    return int(token), TokenLogprob(entries[token]["logprob"], likeliest)

@@ -1,0 +1,29 @@
+"""The chat completions engine keeps the contract, against a fake server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.profiles import ModelProfile
+from tests.contract.engine.suite import EngineContract, Stage
+from tests.support.engine_plays import Play
+from tests.support.fake_chat import fake_chat
+
+
+class TestOpenAIChat(EngineContract):
+    @pytest.fixture
+    async def stage(self) -> AsyncIterator[Stage]:
+        async with fake_chat() as fake:
+            engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint))
+
+            def staged(play: Play) -> Engine:
+                fake.play(play)
+                return engine
+
+            yield staged
+            await engine.close()

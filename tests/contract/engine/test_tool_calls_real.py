@@ -1,0 +1,124 @@
+"""What models of several families write comes out of a real Triton as the same reasoning, text and calls, whether it
+came as ids or as text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from antiphon_core.jsons import Object, loads
+from antiphon_translator.engines import registry
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
+from antiphon_translator.profiles import ModelProfile
+from tests.support.small_vocabulary import byte_tokenizer, ids_of
+from tests.support.triton import RunningTriton, ScriptedModel, triton_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SCHEMAS: dict[str, Object] = {"get_weather": {"type": "object", "properties": {"city": {"type": "string"}}}}
+END = "<|end|>"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a model of a family writes, its control tokens apart; in all of them it means the same."""
+
+    family: str
+    parts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    def control_tokens(self) -> tuple[str, ...]:
+        return (*(part for part in self.parts if part[0] in "<[" and len(part) < 20), END)
+
+
+SAID = (
+    Said(
+        "hermes",
+        (
+            *("<think>", "Rome für mich?", "</think>", "One moment."),
+            *("<tool_call>", '{"name": "get_weather", "arguments": {"city": "Rome"}}', "</tool_call>"),
+        ),
+    ),
+    Said(
+        "mistral",
+        (
+            *("[THINK]", "Rome für mich?", "[/THINK]", "One moment."),
+            *("[TOOL_CALLS]", "get_weather", "[ARGS]", '{"city": "Rome"}'),
+        ),
+    ),
+    Said(
+        "glm",
+        (
+            *("<think>", "Rome für mich?", "</think>", "One moment."),
+            *("<tool_call>", "get_weather\n", "<arg_key>", "city", "</arg_key>", "\n"),
+            *("<arg_value>", "Rome", "</arg_value>", "\n", "</tool_call>"),
+        ),
+    ),
+)
+BY_FAMILY = {said.family: said for said in SAID}
+
+
+def scripted(said: Said) -> list[ScriptedModel]:
+    tokenizer = byte_tokenizer(*said.control_tokens())
+    by_ids = ScriptedModel(f"{said.family}_ids", delay_ms=0.5, says=ids_of(tokenizer, *said.parts))
+    return [by_ids, ScriptedModel(f"{said.family}_text", delay_ms=0.5, says=said.text, signature="vllm_model")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[RunningTriton]:
+    async with triton_server(*(model for said in SAID for model in scripted(said))) as running:
+        yield running
+
+
+async def chunks_of(server: RunningTriton, name: str) -> list[EngineChunk]:
+    profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=name)
+    engine = registry.create(profile, TritonChannels())
+    request = GenerationRequest(request_id="r", max_tokens=1000, prompt_ids=(1,), prompt_text="Hi")
+    async with aclosing(engine.generate(request)) as batches:
+        chunks = [chunk async for batch in batches for chunk in batch]
+    await engine.close()
+    return chunks
+
+
+def meaning(segments: list[Segment]) -> list[object]:
+    """Runs of a kind as one; arguments as what they say."""
+    told: list[object] = ["".join(one.text for one in segments if isinstance(one, kind)) for kind in (Reasoning, Text)]
+    told += [(one.name, one.model_id) for one in segments if isinstance(one, CallBegin)]
+    told.append(loads("".join(one.text for one in segments if isinstance(one, Arguments))))
+    told += [one for one in segments if isinstance(one, CallEnd)]
+    return told
+
+
+MEANT = ["Rome für mich?", "One moment.", ("get_weather", None), {"city": "Rome"}, CallEnd(is_complete=True)]
+
+
+@pytest.mark.parametrize("family", sorted(BY_FAMILY))
+async def test_by_ids(server: RunningTriton, family: str) -> None:
+    tokenizer = byte_tokenizer(*BY_FAMILY[family].control_tokens())
+    parser = TokenParser(TokenSyntax(families.load(family), tokenizer), schemas=SCHEMAS)
+    segments: list[Segment] = []
+    for chunk in await chunks_of(server, f"{family}_ids"):
+        segments += parser.feed(chunk.token_ids)
+    assert meaning([*segments, *parser.finish(cut_off=False)]) == MEANT
+
+
+@pytest.mark.parametrize("family", sorted(BY_FAMILY))
+async def test_by_text(server: RunningTriton, family: str) -> None:
+    parser = OutputParser(families.load(family), schemas=SCHEMAS)
+    segments: list[Segment] = []
+    for chunk in await chunks_of(server, f"{family}_text"):
+        segments += parser.feed(chunk.text)
+    assert meaning([*segments, *parser.finish()]) == MEANT

@@ -1,0 +1,186 @@
+"""The Triton engines keep the contract on a real Triton, whatever the signature of the model; and what only a real
+server does is met.
+
+The scripted models of the server answer with the prompt's own ids, so a play becomes a prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from antiphon.local.repository import MODEL_NAME, TEXT_MODELS
+from antiphon_core.errors import EngineTimeout, EngineUnavailable
+from antiphon_translator.engines import triton_detect
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.profiles import ModelProfile
+from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect
+from tests.support.engine_plays import Ending, Play, as_text
+from tests.support.triton import DIE, PACED, STALL, RunningTriton, ScriptedModel, triton_server
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SIGNATURES = [ScriptedModel(name, delay_ms=5, signature=name) for name in (MODEL_NAME, *TEXT_MODELS)]
+STALL_TEXT = replace(STALL, name="stall_text", signature="vllm_model")
+END_ID = REQUEST.stop_ids[0]
+BEYOND = 500
+"""Tokens that a generation would go on for if nobody stopped it."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[RunningTriton]:
+    async with triton_server(*SIGNATURES, STALL, STALL_TEXT) as running:
+        yield running
+
+
+def engine_for(server: RunningTriton, triton_model: str, **changes: float) -> TritonEngine:
+    profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=triton_model)
+    return triton_detect.engine(replace(profile, **changes), TritonChannels())  # type: ignore[arg-type]
+
+
+@dataclass
+class PlayingEngine:
+    """An engine whose requests are changed so that the server's scripted model plays the play."""
+
+    inner: Engine
+    server: RunningTriton
+    play: Play
+
+    @property
+    def level(self) -> Level:
+        return self.inner.level
+
+    async def controls(self) -> frozenset[str]:
+        return await self.inner.controls()
+
+    async def ready(self) -> None:
+        await self.inner.ready()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        ids = [token for part in self.play.messages for token in part]
+        endless = self.play.ending is not Ending.BY_ITSELF
+        prompt = ids or ([7] if endless else [END_ID])
+        changed = replace(
+            request,
+            request_id=f"play-{next(_NUMBERS)}{self._behaviour()}",
+            prompt_ids=prompt,
+            prompt_text=as_text(prompt),
+            max_tokens=len(ids) + BEYOND if endless else max(1, len(ids)),
+        )
+        watching = asyncio.create_task(self._watch(changed.request_id))
+        try:
+            async with aclosing(self.inner.generate(changed)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            _WATCHING.add(watching)
+
+    def _behaviour(self) -> str:
+        if self.play.ending is Ending.ERROR:
+            return f"/fail/{len(self.play.messages)}"
+        most = max(map(len, self.play.messages), default=1)
+        return f"/coarse/{most}" if most > 1 else ""
+
+    async def _watch(self, request_id: str) -> None:
+        with suppress(AssertionError):  # it was not cancelled, which a test that cares finds out by waiting
+            await self.server.logged(f"request_id={request_id}")
+            self.play.stopped.set()
+
+
+_NUMBERS = count(1)
+_WATCHING: set[asyncio.Task[None]] = set()
+
+
+class OnTriton(EngineContract):
+    """`signature` is the model's name on the server."""
+
+    signature: str
+
+    @pytest_asyncio.fixture(loop_scope="module")
+    async def stage(self, server: RunningTriton) -> AsyncIterator[Stage]:
+        engines: list[Engine] = []
+
+        def staged(play: Play) -> Engine:
+            name = "gone" if play.ending is Ending.LOST else self.signature
+            engines.append(PlayingEngine(engine_for(server, name), server, play))
+            return engines[-1]
+
+        yield staged
+        for engine in engines:
+            await engine.close()
+        while _WATCHING:
+            watching = _WATCHING.pop()
+            watching.cancel()
+            await asyncio.wait([watching])
+
+
+class TestTensorrtLlm(OnTriton):
+    signature = "tensorrt_llm"
+
+
+class TestEnsemble(OnTriton):
+    signature = "ensemble"
+
+
+class TestBls(OnTriton):
+    signature = "tensorrt_llm_bls"
+
+
+class TestLlmApi(OnTriton):
+    signature = "llmapi"
+
+
+class TestVllm(OnTriton):
+    signature = "vllm_model"
+
+
+@pytest.mark.parametrize("name", [STALL.name, STALL_TEXT.name])
+async def test_a_model_that_stalls_is_given_up_after_the_time_limit(server: RunningTriton, name: str) -> None:
+    engine = engine_for(server, name, token_timeout_s=0.3)
+    with pytest.raises(EngineTimeout, match="no next token"):
+        await collect(engine)
+    await engine.close()
+
+
+async def test_a_model_that_died_is_given_up_and_served_again_after_the_restart() -> None:
+    async with triton_server(DIE) as server:
+        engine = engine_for(server, "die", token_timeout_s=1.0)
+        # Silence, until whoever supervises the server notices and takes the connection away with it.
+        with pytest.raises((EngineTimeout, EngineUnavailable)):
+            async with asyncio.timeout(SOON_S):
+                await collect(engine)
+        assert await _collect_when_back(engine, replace(REQUEST, max_tokens=2)) == [[11], [12]]
+        await engine.close()
+
+
+async def _collect_when_back(engine: Engine, request: GenerationRequest) -> list[list[int]]:
+    async with asyncio.timeout(20):
+        while True:
+            with suppress(EngineUnavailable):
+                return await collect(engine, request)
+            await asyncio.sleep(0.1)
+
+
+async def test_a_server_that_is_killed_in_mid_stream_is_unavailable() -> None:
+    async with triton_server(PACED) as server:
+        engine = engine_for(server, PACED.name)
+        async with aclosing(engine.generate(REQUEST)) as batches:
+            await anext(batches)
+            server.kill()
+            with pytest.raises(EngineUnavailable, match="cannot be reached"):
+                async for _ in batches:
+                    pass
+        await engine.close()

@@ -1,0 +1,79 @@
+"""What real chat completions servers sent is understood, however the network cuts it."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import EngineFault
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Usage
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Text
+from antiphon_translator.profiles import ModelProfile
+from tests.support.fake_chat import fake_chat
+
+FOLDER = Path(__file__).parent
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, chat=Chat([{"role": "user", "content": "Hi"}]))
+RECORDED = {
+    "llamacpp-stop": ("The capital of France is Paris.", FinishReason.STOP, Usage(16, 8)),
+    "llamacpp-length": (
+        "L'amour est toujeur, c'est la femme, c'est la femme.\n",
+        FinishReason.LENGTH,
+        Usage(21, 24, cached_tokens=3),
+    ),
+    "llamacpp-schema": (
+        '{\n  "name": "Bob",\n  "age": 42\n}',
+        FinishReason.STOP,
+        Usage(17, 23, cached_tokens=3),
+    ),
+}
+
+
+CALL, ERROR = "llamacpp-call", "llamacpp-error"
+
+
+def test_all_recordings_are_here() -> None:
+    assert {path.stem for path in FOLDER.glob("*.sse")} == {*RECORDED, CALL, ERROR}
+
+
+async def replayed(name: str, piece_bytes: int) -> list[EngineChunk]:
+    """What the engine makes of a recording that arrives in pieces of this size."""
+    recorded = (FOLDER / f"{name}.sse").read_bytes()
+    chunks: list[EngineChunk] = []
+    async with fake_chat() as fake:
+        fake.script = [recorded[at : at + piece_bytes] for at in range(0, len(recorded), piece_bytes)]
+        engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint))
+        try:
+            async with aclosing(engine.generate(REQUEST)) as batches:
+                async for batch in batches:
+                    chunks += batch
+        finally:
+            await engine.close()
+    return chunks
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
+@pytest.mark.parametrize("name", sorted(RECORDED))
+async def test_a_recorded_stream(name: str, piece_bytes: int) -> None:
+    chunks = await replayed(name, piece_bytes)
+    texts = [segment.text for chunk in chunks for segment in chunk.segments if isinstance(segment, Text)]
+    assert ("".join(texts), chunks[-1].finish, chunks[-1].usage) == RECORDED[name]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
+async def test_a_recorded_call(piece_bytes: int) -> None:
+    chunks = await replayed(CALL, piece_bytes)
+    begin, *arguments, end = [segment for chunk in chunks for segment in chunk.segments]
+    assert isinstance(begin, CallBegin)
+    assert begin.name == "get_weather"
+    assert begin.model_id
+    assert "".join(piece.text for piece in arguments if isinstance(piece, Arguments)) == '{"city": "Rome"}'
+    assert end == CallEnd(is_complete=True)
+    assert (chunks[-1].finish, chunks[-1].usage) == (FinishReason.STOP, Usage(199, 21, cached_tokens=198))
+
+
+async def test_a_recorded_error() -> None:
+    with pytest.raises(EngineFault, match="reported an error"):
+        await replayed(ERROR, 97)

@@ -1,0 +1,1 @@
+"""Public vectors of tool calls: what models wrote, and what it means."""

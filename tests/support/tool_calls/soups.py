@@ -1,0 +1,115 @@
+"""Soups: markers of a family, pieces of calls and hostile text in any order; and what must be true of all of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from antiphon_core.jsons import Object
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.alphabet import Alphabet
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Dropped, Reasoning, Segment, Text
+from tests.support.tool_calls.outcomes import joined
+from tests.support.tool_calls.vectors import all_vectors
+
+SCHEMAS: dict[str, Object] = {
+    "f": {"properties": {"x": {"type": "string"}, "n": {"type": "integer"}, "o": {"type": "object"}}},
+    "g": {"properties": {}},
+    "h": {},
+}
+HOSTILE = (
+    *("a", "word", "naïve ☃", "\n", " ", "\n\n", "  \t", "\\", "'", '"', "`", "```", "```json\n"),
+    *("<", ">", "</", "|>", "<|", "/>", "{", "}", "[", "]", "(", ")", ",", ":", ";", "=", "{}", "[]"),
+    *("null", "true", "NaN", "1e20", "-0", "0" * 30, "\ufffd", "\U000f0001", "\x00", '"\\u00e9\\'),
+    *("f", "g", "h", "functions.f", "call:f", "f(x=1)", "[f(x='\\d', n=2), g()]", "x", "n", "o", "unknown"),
+    *('"name"', '"arguments"', '"parameters"', '"name": "f"', '"arguments": {', '"arguments": "{}"', '{"f": {}}'),
+    *('{"name": "f", "arguments": {"x": "1"}}', '{"arguments": {}, "name": "g"}', '{"x": "}</tool_call>"}'),
+    *('[{"name": "g", "parameters": null}]', "f\n", "x\n", 'x">', 'f">', "x:", "to=functions.f", "to=functions."),
+    *("call", "call:{", 'call tool="f"', "argument", 'key="x" type="string"', "think", "response", "assistant"),
+    *("analysis", "commentary", "final"),
+)
+LEFTOVER_CHARS_MAX = 100  # longer ones cost time, and say nothing new
+
+
+@dataclass(frozen=True)
+class Kitchen:
+    """A family with its markers: as text, or each as one control token."""
+
+    family: Family
+    markers: tuple[str, ...]
+    leftovers: tuple[str, ...]
+    """What the family's models wrote, cut at its markers, with each marker on what stands behind it."""
+
+    def soup(self, chance: random.Random, *, pieces: int) -> str:
+        shelves = (self.markers, HOSTILE, self.leftovers)
+        return "".join(chance.choice(chance.choices(shelves, (3, 4, 3))[0]) for _ in range(pieces))
+
+
+@cache
+def kitchen(name: str, *, tokens: bool) -> Kitchen:
+    family = families.load(name)
+    markers = tuple(dict.fromkeys(each for each in family.markers() if each != name and "(?P<" not in each)) or HOSTILE
+    leftovers = _leftovers(name, markers)
+    if not tokens:
+        return Kitchen(family, markers, leftovers)
+    alphabet = Alphabet(dict(enumerate(markers)), markers)
+    encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
+    return Kitchen(family.translated(alphabet.encode), *encoded)
+
+
+def _leftovers(name: str, markers: tuple[str, ...]) -> tuple[str, ...]:
+    any_marker = "|".join(map(re.escape, sorted(markers, key=len, reverse=True)))
+    written = [vector.raw for vector in all_vectors() if vector.family == name]
+    pieces = (piece for raw in written for piece in re.split(f"(?={any_marker})", raw))
+    return tuple(dict.fromkeys(piece for piece in pieces if 0 < len(piece) <= LEFTOVER_CHARS_MAX))
+
+
+def parsed(family: Family, pieces: Iterable[str], *, tail: str = "") -> list[Segment]:
+    parser = OutputParser(family, schemas=SCHEMAS, prompt_tail=tail)
+    segments = [segment for piece in pieces for segment in parser.feed(piece)]
+    return joined([*segments, *parser.finish()])
+
+
+def check(family: Family, soup: str, pieces: Sequence[str], *, tail: str = "") -> None:
+    """AssertionError: something is not as it has to be."""
+    whole = parsed(family, [soup], tail=tail)
+    assert parsed(family, pieces, tail=tail) == whole, (family.name, soup, pieces)
+    in_call = False
+    arguments = ""
+    for segment in whole:
+        match segment:
+            case CallBegin(name):
+                assert not in_call, (family.name, soup)
+                assert name
+                in_call, arguments = True, ""
+            case Arguments(text):
+                assert in_call, (family.name, soup)
+                arguments += text
+            case CallEnd(is_complete):
+                assert in_call, (family.name, soup)
+                in_call = False
+                if is_complete:
+                    assert isinstance(json.loads(arguments), dict), (family.name, soup)
+            case Text() | Reasoning():
+                assert not in_call, (family.name, soup)
+    assert not in_call, (family.name, soup)
+
+
+def told(segments: Iterable[Segment]) -> str:
+    """All text that was shown or counted as dropped, without white space."""
+    return "".join("".join(each.text.split()) for each in segments if isinstance(each, Text | Reasoning | Dropped))
+
+
+def pieces_of(soup: str, chance: random.Random) -> list[str]:
+    pieces, at = [], 0
+    while at < len(soup):
+        size = chance.randint(1, 6)
+        pieces.append(soup[at : at + size])
+        at += size
+    return pieces

@@ -1,0 +1,133 @@
+"""The vectors themselves: 469 fixtures of the package canitoolcall, and those that are in this repository."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from antiphon_core.jsons import Object
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "tool_calls"
+FIXTURES_VARIABLE = "CANITOOLCALL_FIXTURES"
+
+# Which of our families a fixture's model belongs to; the first part of the name that is found counts.
+_BY_MODEL = {
+    "deepseek": {
+        "V4.1": "deepseek_v41",
+        "V4": "deepseek_v4",
+        "V3.2": "deepseek_v32",
+        "V3.1": "deepseek_v31",
+        "V3": "deepseek_v3",
+    },
+    "kimi": {"K3": "kimi_k3", "K2": "kimi_k2"},
+    "llama": {"Llama-4": "llama4", "Llama-3": "llama3"},
+}
+_BY_NAME = {
+    "qwen3-hermes": "hermes",
+    "qwen3-xml": "qwen_coder",
+    "gpt-oss": "gpt_oss",
+    "granite4": "hermes",
+    "nemotron_3": "qwen_coder",
+    "cohere_r7b": "cohere",
+    "kimi-k2": "kimi_k2",
+    "deepseek-r1": "deepseek_v3",
+}
+# Listed as markers, but ordinary text to the vocabularies.
+_NO_TOKENS = ("<function=", "</function>", "<parameter=", "</parameter>")
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`ids` are in the vocabulary of `repository`. `expected` is None where no call must come out."""
+
+    id: str
+    family: str
+    raw: str
+    prompt_tail: str
+    tools: tuple[Object, ...]
+    expected: Object | None
+    repository: str = ""
+    ids: tuple[int, ...] = ()
+    markers: tuple[str, ...] = ()
+
+    @property
+    def schemas(self) -> dict[str, Object] | None:
+        """Parameters by name, as the parser wants them; without tools, calls are text."""
+        functions = [tool["function"] for tool in self.tools]
+        return {function["name"]: function.get("parameters") or {} for function in functions} or None
+
+
+@cache
+def fixtures() -> list[Vector]:
+    folder = _fixtures_folder()
+    found: list[Vector] = []
+    for about in sorted(folder.glob("*/family.json")):
+        family = json.loads(about.read_text("utf-8"))
+        for path in sorted(about.parent.glob("*.jsonl")):
+            found += [_fixture(json.loads(line), family) for line in path.read_text("utf-8").splitlines()]
+    return found
+
+
+def all_vectors() -> list[Vector]:
+    return [*fixtures(), *suite("public_suite"), *suite("families")]
+
+
+@cache
+def suite(name: str) -> list[Vector]:
+    """The vectors of a file in this repository: `public_suite` or `families`."""
+    content = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
+    return [
+        Vector(
+            id=each["id"],
+            family=_BY_NAME.get(each["family"], each["family"]),
+            raw=each["raw"],
+            prompt_tail=each["prompt_tail"],
+            tools=tuple(each.get("tools", content.get("tools"))),
+            expected=each["expected"],
+        )
+        for each in content["vectors"]
+    ]
+
+
+def _fixtures_folder() -> Path:
+    if FIXTURES_VARIABLE in os.environ:
+        return Path(os.environ[FIXTURES_VARIABLE])
+    package = find_spec("canitoolcall")
+    if package is None or package.origin is None:
+        raise RuntimeError(f"install the package canitoolcall, or name a folder of its fixtures in {FIXTURES_VARIABLE}")
+    return Path(package.origin).parent / "_data" / "fixtures"
+
+
+def _fixture(record: Object, family: Object) -> Vector:
+    model = record["models"][0]
+    prompts = {each["repo"]: each.get("default_generation_prompt") or "" for each in family["reference_models"]}
+    given = record.get("generation_prompt")
+    expected = record.get("expected")
+    return Vector(
+        id=record["id"],
+        family=_family(record["family"], model),
+        raw=record["raw_output"],
+        prompt_tail=given if given is not None else prompts.get(model, ""),
+        tools=tuple(record["tools"]),
+        expected=None if expected is None else _expected(expected),
+        repository=record["tokenizer"]["repo"],
+        ids=tuple(record["output_token_ids"]),
+        markers=tuple(marker for marker in family["markers"] if marker not in _NO_TOKENS),
+    )
+
+
+def _expected(record: Mapping[str, Any]) -> Object:
+    return {"text": record["content"], "reasoning": record["reasoning_content"], "calls": record["tool_calls"]}
+
+
+def _family(name: str, model: str) -> str:
+    for part, family in _BY_MODEL.get(name, {}).items():
+        if part in model:
+            return family
+    return _BY_NAME.get(name, name)

@@ -1,0 +1,59 @@
+"""Vocabularies for vectors: what the fixtures use of real ones, and one of bytes and markers for all others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.tokens import ModelTokenizer
+from tests.support.tool_calls.vectors import GOLDEN, Vector
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """`number` are the ids here of the ids there: a tokenizer of so few pieces has to number them anew."""
+
+    tokenizer: ModelTokenizer
+    number: Mapping[int, int]
+
+    def ids(self, vector: Vector) -> list[int]:
+        """A vector's own ids; without any, its characters and markers."""
+        return [self.number[each] for each in vector.ids] if self.number else self.tokenizer.encode(vector.raw)
+
+
+@cache
+def syntax(family: str, repository: str, markers: tuple[str, ...]) -> TokenSyntax:
+    return TokenSyntax(families.load(family), vocabulary(repository, markers).tokenizer)
+
+
+@cache
+def vocabulary(repository: str, markers: tuple[str, ...]) -> Vocabulary:
+    slices: dict[str, Any] = json.loads((GOLDEN / "vocabularies.json").read_text("utf-8"))
+    of_bytes: dict[str, Any] = {"pieces": {}, "added": {}, "not_used": markers}
+    found = next((each for each in slices.values() if repository in each["repositories"]), of_bytes)
+    tokenizer = Tokenizer(_bytes_and(found["pieces"].values()))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_tokens([_added(text) for text in (*found["added"].values(), *found["not_used"])])
+    used: dict[str, str] = {**found["pieces"], **found["added"]}
+    here = tokenizer.get_vocab(with_added_tokens=True)
+    number = {int(there): here[text] for there, text in used.items()}
+    return Vocabulary(ModelTokenizer(tokenizer), number)
+
+
+def _bytes_and(pieces: Iterable[str]) -> BPE:
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    texts = dict.fromkeys((*letters, *pieces))
+    return BPE(vocab={text: number for number, text in enumerate(texts)}, merges=[])
+
+
+def _added(text: str) -> AddedToken:
+    return AddedToken(text, special=False, normalized=False)

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections import Counter
+
+from antiphon_translator.engines.endpoint_choice import (
+    EJECT_FIRST_S,
+    EJECT_MAX_S,
+    FAULTS_TO_EJECT,
+    LOAD_BOUND,
+    Endpoint,
+    EndpointChoice,
+)
+
+KEYS = [f"key-{number}" for number in range(400)]
+
+
+def of(*names: str) -> EndpointChoice:
+    return EndpointChoice(names)
+
+
+def chosen(choice: EndpointChoice, now: float = 0.0, cache_key: str | None = None) -> str:
+    endpoint = choice.choose(now, cache_key=cache_key)
+    assert endpoint is not None
+    return endpoint.name
+
+
+def test_without_a_key_the_fewest_running_then_in_turn() -> None:
+    choice = of("a", "b", "c")
+    assert [chosen(choice) for _ in range(6)] == ["a", "b", "c", "a", "b", "c"]
+    choice.endpoints[0].in_flight = choice.endpoints[1].in_flight = 1
+    assert [chosen(choice) for _ in range(2)] == ["c", "c"]
+
+
+def test_a_key_stays_where_it_is_and_keys_are_spread() -> None:
+    homes = {key: chosen(of("a", "b", "c"), cache_key=key) for key in KEYS}
+    assert homes == {key: chosen(of("c", "a", "b"), cache_key=key) for key in KEYS}
+    assert min(Counter(homes.values()).values()) > len(KEYS) / 3 * 0.7
+    fewer = {key: chosen(of("a", "b"), cache_key=key) for key in KEYS}
+    assert all(fewer[key] == home for key, home in homes.items() if home != "c")
+
+
+def test_a_key_does_not_overload_its_endpoint() -> None:
+    choice = of("a", "b", "c", "d")
+    for _ in range(80):
+        endpoint = choice.choose(0.0, cache_key="all the same")
+        assert endpoint is not None
+        endpoint.in_flight += 1
+    loads = sorted(endpoint.in_flight for endpoint in choice.endpoints)
+    assert loads[-1] <= 80 / 4 * LOAD_BOUND + 1
+    assert loads[-1] > loads[0]
+
+
+def test_an_endpoint_that_fails_is_left_out_for_longer_each_time() -> None:
+    endpoint, now, pauses = Endpoint("a"), 0.0, []
+    for _ in range(9):
+        pauses.append(endpoint.eject(now))
+        now = endpoint.ejected_until
+    assert pauses[:3] == [EJECT_FIRST_S, 2 * EJECT_FIRST_S, 4 * EJECT_FIRST_S]
+    assert pauses[-1] == EJECT_MAX_S
+    endpoint.succeeded()
+    assert endpoint.eject(now) == EJECT_FIRST_S
+
+
+def test_failures_at_the_same_time_are_one() -> None:
+    endpoint = Endpoint("a")
+    endpoint.eject(10.0)
+    assert endpoint.eject(10.5) == EJECT_FIRST_S - 0.5
+    assert endpoint.ejections == 1
+
+
+def test_one_that_is_left_out_comes_back_by_itself() -> None:
+    choice = of("a", "b")
+    choice.endpoints[0].eject(0.0)
+    assert [chosen(choice, 0.5) for _ in range(2)] == ["b", "b"]
+    assert chosen(choice, EJECT_FIRST_S) == "a"
+
+
+def test_when_all_are_left_out_the_first_to_come_back_is_taken() -> None:
+    choice = of("a", "b")
+    choice.endpoints[0].eject(0.5)
+    choice.endpoints[1].eject(0.0)
+    assert chosen(choice, 0.6) == "b"
+    assert choice.choose(0.6, without=("b",)) is choice.endpoints[0]
+    assert choice.choose(0.6, without=("a", "b")) is None
+
+
+def test_a_fault_may_be_the_requests_own_but_many_in_a_row_are_not() -> None:
+    endpoint = Endpoint("a")
+    for _ in range(FAULTS_TO_EJECT - 1):
+        endpoint.fault(0.0)
+    endpoint.succeeded()
+    for _ in range(FAULTS_TO_EJECT - 1):
+        endpoint.fault(0.0)
+    assert not endpoint.ejected_until
+    endpoint.fault(0.0)
+    assert endpoint.ejected_until == EJECT_FIRST_S

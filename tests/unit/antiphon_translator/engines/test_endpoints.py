@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
+from antiphon_translator.engines.endpoints import MOVES_MAX, EndpointsEngine
+from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, GuideKind, Level
+
+REQUEST = GenerationRequest(request_id="r", prompt_ids=(1, 2), max_tokens=10, stop_ids=(0,))
+GONE = Break(EngineUnavailable("gone"))
+
+
+class Fleet:
+    """Scripted engines, named a, b, c."""
+
+    def __init__(self, *scripts: Sequence[Step]) -> None:
+        self.engines = [ScriptedEngine(script) for script in scripts]
+        self.clock = ManualClock()
+        self.engine = EndpointsEngine(dict(zip("abcdefgh", self.engines, strict=False)), self.clock)
+
+    async def ids(self, request: GenerationRequest = REQUEST) -> list[int]:
+        async with aclosing(self.engine.generate(request)) as batches:
+            return [token for batch in [*[b async for b in batches]] for chunk in batch for token in chunk.token_ids]
+
+    def asked(self) -> list[int]:
+        """How many generations each engine got."""
+        return [len(engine.requests) for engine in self.engines]
+
+    def serves_text(self) -> None:
+        for engine in self.engines:
+            engine.level = Level.TEXT
+
+
+async def test_a_generation_that_loses_its_endpoint_goes_on_behind_what_came() -> None:
+    fleet = Fleet([Emit([5], [6, 7]), GONE], [Emit([8], [0])])
+    assert await fleet.ids() == [5, 6, 7, 8, 0]
+    (moved,) = fleet.engines[1].requests
+    assert moved == replace(REQUEST, prompt_ids=(1, 2, 5, 6, 7), max_tokens=7)
+    assert fleet.engine.migrations == 1
+
+
+async def test_so_does_one_that_hears_nothing_any_more() -> None:
+    fleet = Fleet([Emit([5]), Break(EngineTimeout("silence"))], [Emit([6], [0])])
+    assert await fleet.ids() == [5, 6, 0]
+
+
+async def test_an_error_of_the_model_is_not_tried_elsewhere() -> None:
+    fleet = Fleet([Emit([5]), Break(EngineFault("out of paper"))], [Emit([6], [0])])
+    with pytest.raises(EngineFault):
+        await fleet.ids()
+    assert fleet.asked() == [1, 0]
+
+
+@pytest.mark.parametrize("last", [[0], [6, 7, 8, 9, 5, 6, 7, 8, 9]], ids=["a stop id", "all tokens"])
+async def test_a_generation_that_was_through_needs_no_other_endpoint(last: list[int]) -> None:
+    fleet = Fleet([Emit([5]), Emit(last), GONE], [Emit([6], [0])])
+    assert await fleet.ids() == [5, *last]
+    assert fleet.asked() == [1, 0]
+
+
+async def test_the_number_of_moves_is_bounded() -> None:
+    fleet = Fleet(*((Emit([number]), GONE) for number in range(1, 9)))
+    with pytest.raises(EngineUnavailable, match="gone"):
+        await fleet.ids()
+    assert sum(fleet.asked()) == MOVES_MAX + 1
+
+
+async def test_no_endpoint_is_tried_twice() -> None:
+    fleet = Fleet([Emit([5]), GONE], [Emit([6]), GONE])
+    with pytest.raises(EngineUnavailable, match="gone"):
+        await fleet.ids()
+    assert fleet.asked() == [1, 1]
+
+
+async def test_with_a_guide_only_what_has_not_begun_moves() -> None:
+    guided = replace(REQUEST, guide=Guide(GuideKind.JSON))
+    with pytest.raises(EngineUnavailable):
+        await Fleet([Emit([5]), GONE], [Emit([6], [0])]).ids(guided)
+    assert await Fleet([GONE], [Emit([6], [0])]).ids(guided) == [6, 0]
+
+
+async def test_text_moves_only_before_its_first_chunk() -> None:
+    begun = Fleet([Emit(EngineChunk(text="a")), GONE], [Emit([6], [0])])
+    begun.serves_text()
+    with pytest.raises(EngineUnavailable):
+        await begun.ids()
+    fresh = Fleet([GONE], [Emit([6], [0])])
+    fresh.serves_text()
+    assert await fresh.ids() == [6, 0]
+    assert fresh.engines[1].requests == [REQUEST]
+    assert fresh.engine.migrations == 0
+    ended = Fleet([Emit(EngineChunk(text="a", finish=FinishReason.STOP)), GONE], [Emit([6])])
+    ended.serves_text()
+    assert await ended.ids() == []
+
+
+async def test_who_failed_is_left_out_until_its_time_is_over() -> None:
+    fleet = Fleet([GONE], [Emit([0])])
+    for _ in range(3):
+        await fleet.ids()
+    assert fleet.asked() == [1, 3]
+    fleet.clock.advance(EJECT_FIRST_S)
+    fleet.engines[0].script = [Emit([0])]
+    await fleet.ids()
+    assert fleet.asked() == [2, 3]
+
+
+async def test_a_key_goes_to_one_endpoint() -> None:
+    fleet = Fleet([Emit([0])], [Emit([0])], [Emit([0])])
+    for _ in range(5):
+        await fleet.ids(replace(REQUEST, cache_key="k"))
+    assert sorted(fleet.asked()) == [0, 0, 5]
+
+
+async def test_what_runs_counts_until_it_is_closed() -> None:
+    fleet = Fleet([Emit([5]), Hang()], [Emit([5]), Hang()])
+    first, second = fleet.engine.generate(REQUEST), fleet.engine.generate(REQUEST)
+    await anext(first)
+    await anext(second)
+    assert fleet.asked() == [1, 1]
+    await second.aclose()
+    async with asyncio.timeout(1):
+        await fleet.engines[1].stopped.wait()
+    third = fleet.engine.generate(REQUEST)
+    await anext(third)
+    assert fleet.asked() == [1, 2]
+    await third.aclose()
+    await first.aclose()
+
+
+async def test_controls_are_what_all_have_in_common() -> None:
+    engines = {name: ScriptedEngine([], controls=frozenset(given)) for name, given in (("a", "xy"), ("b", "yz"))}
+    fleet = EndpointsEngine(engines, ManualClock())
+    assert await fleet.controls() == {"y"}
+    engines["b"].level = Level.TEXT
+    with pytest.raises(EngineUnavailable, match="a, b serve different kinds"):
+        await fleet.controls()
+
+
+async def test_it_is_ready_while_one_endpoint_is() -> None:
+    fleet = Fleet([Emit([0])], [Emit([0])])
+    fleet.engines[0].unavailable = "a is down"
+    await fleet.engine.ready()
+    await fleet.ids()
+    assert fleet.asked() == [0, 1]
+    fleet.engines[1].unavailable = "b is down"
+    with pytest.raises(EngineUnavailable, match="a is down"):
+        await fleet.engine.ready()
+
+
+async def test_closing_closes_all() -> None:
+    fleet = Fleet([], [])
+    await fleet.engine.close()
+    assert [engine.unavailable for engine in fleet.engines] == ["The engine is closed."] * 2
+
+
+async def test_many_faults_in_a_row_leave_an_endpoint_out() -> None:
+    fleet = Fleet([Break(EngineFault("out of paper"))], [Emit([0])])
+    for _ in range(2 * FAULTS_TO_EJECT):  # in turn
+        with suppress(EngineFault):
+            await fleet.ids()
+    await fleet.ids()
+    await fleet.ids()
+    assert fleet.asked() == [FAULTS_TO_EJECT, FAULTS_TO_EJECT + 2]
+
+
+async def test_who_reads_no_further_was_served_well() -> None:
+    fleet = Fleet([GONE], [Emit([0])])
+    await fleet.ids()
+    fleet.clock.advance(EJECT_FIRST_S)
+    fleet.engines[0].script = [Emit([5]), Hang()]
+    async with aclosing(fleet.engine.generate(replace(REQUEST, cache_key=key_of(fleet, 0)))) as batches:
+        await anext(batches)
+    fleet.engines[0].script = [GONE]
+    await fleet.ids(replace(REQUEST, cache_key=key_of(fleet, 0)))
+    fleet.clock.advance(EJECT_FIRST_S)  # as long as for a first failure
+    await fleet.ids(replace(REQUEST, cache_key=key_of(fleet, 0)))
+    assert fleet.asked()[0] == 4
+
+
+def key_of(fleet: Fleet, number: int) -> str:
+    """A key that goes to this endpoint first."""
+    ranked = (f"key-{n}" for n in range(99))
+    choice = EndpointChoice("abcdefgh"[: len(fleet.engines)])
+    return next(key for key in ranked if choice.choose(0.0, cache_key=key) is choice.endpoints[number])

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
+from antiphon_translator.parsing.segments import Text
+from antiphon_translator.profiles import ModelProfile
+from tests.support.engine_plays import Ending
+from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat
+
+SOON_S = 5.0
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, chat=Chat([{"role": "user", "content": "Hi"}]))
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeChat]:
+    async with fake_chat() as running:
+        yield running
+
+
+@pytest.fixture
+def profile(fake: FakeChat, tmp_path: Path) -> ModelProfile:
+    return ModelProfile(
+        name="m", directory=tmp_path, endpoint=fake.endpoint + "/", first_token_timeout_s=0.3, token_timeout_s=0.2
+    )
+
+
+@pytest.fixture
+async def engine(profile: ModelProfile) -> AsyncIterator[OpenAIChatEngine]:
+    made = OpenAIChatEngine(profile)
+    yield made
+    await made.close()
+
+
+async def chunks_of(engine: OpenAIChatEngine, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
+    async with aclosing(engine.generate(request)) as batches:
+        return [chunk async for batch in batches for chunk in batch]
+
+
+async def test_a_stream(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.script = [delta(content="Pa"), b": still here\n\n", delta(content="ris"), *ending()]
+    chunks = await chunks_of(engine)
+    assert [segment for chunk in chunks for segment in chunk.segments] == [Text("Pa"), Text("ris")]
+    assert (chunks[-1].finish, chunks[-1].usage) == (FinishReason.STOP, Usage(4, 9))
+    (asked,) = fake.requests
+    assert (asked["model"], asked["messages"]) == ("m", REQUEST.chat.messages if REQUEST.chat else None)
+
+
+async def test_the_server_has_its_own_name_and_wants_a_key(fake: FakeChat, profile: ModelProfile) -> None:
+    key = profile.directory / "key"
+    engine = OpenAIChatEngine(replace(profile, chat_model="meta/m", api_key_file=key))
+    with pytest.raises(EngineUnavailable, match="API key of model 'm' is unreadable"):
+        await engine.ready()
+    for text in ("one\n", "two"):  # replaced in place
+        key.write_text(text)
+        await engine.ready()
+    assert fake.keys == ["Bearer one", "Bearer two"]
+    fake.script = ending()
+    await chunks_of(engine)
+    assert fake.requests[0]["model"] == "meta/m"
+    await engine.close()
+
+
+async def test_what_the_server_takes_is_asked_once_and_again_after_a_failure(
+    fake: FakeChat, engine: OpenAIChatEngine
+) -> None:
+    fake.script = ending()
+    assert "top_k" in await engine.controls()
+    await chunks_of(engine)
+    assert fake.model_calls == 1
+    fake.script = [Ending.ERROR]
+    with pytest.raises(EngineFault):
+        await chunks_of(engine)
+    fake.owner = None
+    assert "top_k" not in await engine.controls()
+    with pytest.raises(EngineFault, match="cannot be told top_k"):
+        await chunks_of(engine, replace(REQUEST, sampling=Sampling(top_k=3)))
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        (400, EngineFault, "reported an error"),
+        (404, EngineUnavailable, "no such model"),
+        (429, EngineUnavailable, "overloaded"),
+        (500, EngineFault, "reported an error"),
+        (502, EngineUnavailable, "cannot be reached"),
+        (504, EngineTimeout, "in time"),
+    ],
+)
+async def test_errors_by_status(
+    fake: FakeChat, engine: OpenAIChatEngine, status: int, error: type[Exception], words: str
+) -> None:
+    fake.refusal = (status, {"error": {"message": "secret words"}})
+    with pytest.raises(error, match=words) as caught:
+        await chunks_of(engine)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("status", "words"), [(401, "refuses the API key"), (503, "is not ready")])
+async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str) -> None:
+    await engine.ready()
+    fake.refusal = (status, {"message": "no"})
+    with pytest.raises(EngineUnavailable, match=words):
+        await engine.ready()
+
+
+@pytest.mark.parametrize(
+    ("told", "error", "words"),
+    [
+        ({"error": {"message": "x", "code": 503}}, EngineUnavailable, "is not ready"),
+        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, EngineFault, "reported an error"),
+        ({"error": "boom"}, EngineFault, "reported an error"),
+        ({"object": "error", "message": "x", "code": 429}, EngineUnavailable, "overloaded"),
+    ],
+)
+async def test_errors_in_band(
+    fake: FakeChat, engine: OpenAIChatEngine, told: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    fake.script = [delta(content="a"), event(told)]
+    with pytest.raises(error, match=words):
+        await chunks_of(engine)
+
+
+@pytest.mark.parametrize("garbage", [b"data: {\n\n", b"data: 7\n\n", event({"choices": 7})])
+async def test_garbage_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine, garbage: bytes) -> None:
+    fake.script = [garbage]
+    with pytest.raises(EngineFault, match="cannot be read"):
+        await chunks_of(engine)
+
+
+async def test_a_stream_that_just_ends_is_a_fault(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.script = [delta(content="a")]
+    with pytest.raises(EngineFault, match="ended the stream before"):
+        await chunks_of(engine)
+
+
+async def test_silence_has_its_limits_and_keep_alives_are_no_tokens(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.script = [Ending.SILENCE]
+    with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
+        await chunks_of(engine)
+    fake.script = [delta(content="a"), *(step for _ in range(9) for step in (b": ping\n\n", 0.1)), *ending()]
+    with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
+        await chunks_of(engine)
+
+
+async def test_a_server_that_is_down(profile: ModelProfile) -> None:
+    engine = OpenAIChatEngine(replace(profile, endpoint="http://127.0.0.1:9/v1"))
+    for asking in (engine.ready(), engine.controls(), chunks_of(engine)):
+        with pytest.raises(EngineUnavailable, match="cannot be reached"):
+            await asking
+    await engine.close()
+
+
+async def test_a_server_that_never_answers() -> None:
+    gone = asyncio.Event()
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+        gone.set()
+
+    server = await asyncio.start_server(listen, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    url = f"http://127.0.0.1:{port}/v1"
+    engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=url, probe_timeout_s=0.2))
+    with pytest.raises(EngineTimeout, match="did not answer in time"):
+        await engine.ready()
+    await asyncio.wait_for(gone.wait(), SOON_S)  # we hung up
+    await engine.close()
+    server.close()
+
+
+async def test_every_request_has_a_connection_of_its_own(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.script = ending()
+    for _ in range(3):
+        await chunks_of(engine)
+    assert len(set(fake.peers)) == len(fake.peers) == 4

@@ -1,0 +1,223 @@
+"""Streams are written here as vLLM, SGLang and llama.cpp write theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import EngineFault
+from antiphon_core.jsons import Object
+from antiphon_translator.engines.openai_wire import DIALECTS, PLAIN, STANDARD, ChunkReader, Dialect, body, dialect_of
+from antiphon_translator.generation import (
+    Chat,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Sampling,
+    Usage,
+)
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, chat=Chat(MESSAGES))
+VLLM = DIALECTS["vllm"]
+
+
+def test_a_plain_body() -> None:
+    assert body(REQUEST, "m", VLLM) == {
+        "model": "m",
+        "messages": MESSAGES,
+        "max_tokens": 40,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_a_body_with_everything() -> None:
+    chat = Chat(MESSAGES, [TOOL], "required", {"enable_thinking": False})
+    sampling = Sampling(temperature=0.0, top_p=0.5, top_k=3, min_p=0.1, repetition_penalty=1.5, seed=7)
+    asked = replace(REQUEST, chat=chat, sampling=sampling, stop=("END",), lora="mine")
+    written = body(asked, "m", VLLM)
+    sent = {"temperature": 0.0, "top_p": 0.5, "top_k": 3, "min_p": 0.1, "repetition_penalty": 1.5, "seed": 7}
+    assert sent.items() <= written.items()
+    assert (written["model"], written["stop"]) == ("mine", ["END"])
+    assert (written["tools"], written["tool_choice"]) == ([TOOL], "required")
+    assert written["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "chat_template_kwargs" not in body(replace(REQUEST, chat=chat), "m", PLAIN)
+    assert "tool_choice" not in body(replace(REQUEST, chat=Chat(MESSAGES, (), "none")), "m", VLLM)
+
+
+def test_each_server_has_names_of_its_own() -> None:
+    asked = replace(REQUEST, sampling=Sampling(repetition_penalty=1.5))
+    assert body(asked, "m", DIALECTS["llamacpp"])["repeat_penalty"] == 1.5
+    with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
+        body(asked, "m", PLAIN)
+    assert PLAIN.controls == {*STANDARD, "guide", "stop", "images", "lora"}
+    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty"}
+
+
+@pytest.mark.parametrize(
+    ("guide", "dialect", "written"),
+    [
+        (Guide(GuideKind.JSON), PLAIN, {"response_format": {"type": "json_object"}}),
+        (
+            Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}'),
+            PLAIN,
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "output", "schema": {"type": "object"}, "strict": True},
+                }
+            },
+        ),
+        (Guide(GuideKind.REGEX, "a+"), VLLM, {"structured_outputs": {"regex": "a+"}}),
+        (Guide(GuideKind.EBNF, "g"), VLLM, {"structured_outputs": {"grammar": "g"}}),
+        (Guide(GuideKind.REGEX, "a+"), DIALECTS["sglang"], {"regex": "a+"}),
+        (Guide(GuideKind.EBNF, "g"), DIALECTS["sglang"], {"ebnf": "g"}),
+    ],
+)
+def test_guides(guide: Guide, dialect: Dialect, written: Object) -> None:
+    assert written.items() <= body(replace(REQUEST, guide=guide), "m", dialect).items()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"guide": Guide(GuideKind.EBNF, "g")}, "guide of type ebnf_grammar"),
+        ({"chat": None}, "no conversation"),
+        ({"top_logprobs": 1}, "no token ids"),
+    ],
+)
+def test_what_a_server_cannot_be_told_is_a_fault(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(EngineFault, match=words):
+        body(replace(REQUEST, **changes), "m", PLAIN)
+
+
+def test_the_list_of_models_says_which_server_it_is() -> None:
+    models = {"data": [{"id": "a", "owned_by": "sglang"}, {"id": "m", "owned_by": "vllm"}]}
+    assert dialect_of(models, "m") is VLLM
+    assert dialect_of(models, "adapter") is DIALECTS["sglang"]
+    assert dialect_of({"data": [{"id": "m", "owned_by": "system"}]}, "m") is PLAIN
+    assert dialect_of({"data": []}, "m") is PLAIN
+    for wrong in ({}, {"data": None}, {"data": ["m"]}):
+        with pytest.raises(EngineFault, match="list of models"):
+            dialect_of(wrong, "m")
+
+
+def delta(**members: Any) -> Object:
+    return {"choices": [{"index": 0, "delta": members, "finish_reason": None}]}
+
+
+def call(index: int | None, arguments: str | None = None, **others: Any) -> Object:
+    function = {name: value for name, value in (("name", others.pop("name", None)), ("arguments", arguments)) if value}
+    return delta(tool_calls=[others | {"function": function} | ({} if index is None else {"index": index})])
+
+
+def end(reason: str) -> Object:
+    return {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}], "usage": None}
+
+
+def read(*chunks: Object) -> tuple[list[Segment], EngineChunk]:
+    reader = ChunkReader()
+    segments = [segment for chunk in chunks if (one := reader.read(chunk)) for segment in one.segments]
+    last = reader.finish()
+    return [*segments, *last.segments], last
+
+
+def test_reasoning_then_text_under_either_name() -> None:
+    for name in ("reasoning_content", "reasoning"):
+        chunks = (
+            delta(role="assistant", content=""),
+            delta(**{name: "Let me", "content": None}),
+            delta(**{name: " see.\n"}),
+            delta(content="\nParis"),
+            delta(content="."),
+            end("stop"),
+        )
+        segments, last = read(*chunks)
+        assert segments == [Reasoning("Let me"), Reasoning(" see."), Text("Paris"), Text(".")]
+        assert last.finish is FinishReason.STOP
+
+
+def test_calls_in_pieces_as_vllm_sends_them() -> None:
+    segments, last = read(
+        delta(content="One moment. "),
+        call(0, id="call_a", name="f", type="function"),
+        call(0, '{"x": '),
+        call(0, "1}"),
+        call(1, "", id="call_b", name="g", type="function"),
+        call(1, "{}"),
+        end("tool_calls"),
+    )
+    assert segments == [
+        Text("One moment."),
+        CallBegin("f", "call_a"),
+        Arguments('{"x": '),
+        Arguments("1}"),
+        CallEnd(is_complete=True),
+        CallBegin("g", "call_b"),
+        Arguments("{}"),
+        CallEnd(is_complete=True),
+    ]
+    assert last.finish is FinishReason.STOP
+
+
+def test_whole_calls_in_one_chunk_and_without_an_index() -> None:
+    segments, _ = read(call(None, '{"x":1}', name="f"), call(None, '{"y":2}', name="g"), end("stop"))
+    assert segments == [
+        CallBegin("f"),
+        Arguments('{"x":1}'),
+        CallEnd(is_complete=True),
+        CallBegin("g"),
+        Arguments('{"y":2}'),
+        CallEnd(is_complete=True),
+    ]
+
+
+def test_a_call_that_the_length_cut_off_is_not_complete() -> None:
+    segments, last = read(call(0, '{"x": ', name="f"), end("length"))
+    assert segments[-1] == CallEnd(is_complete=False)
+    assert last.finish is FinishReason.LENGTH
+
+
+def test_arguments_of_a_call_that_is_over_are_a_fault() -> None:
+    reader = ChunkReader()
+    reader.read(call(0, "{", name="f"))
+    reader.read(call(1, "{", name="g"))
+    with pytest.raises(EngineFault, match="mixed up"):
+        reader.read(call(0, "}"))
+
+
+def test_counts_in_a_chunk_of_their_own() -> None:
+    usage = {
+        "prompt_tokens": 5,
+        "completion_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 3},
+    }
+    _, last = read(delta(content="a"), end("stop"), {"choices": [], "usage": usage})
+    assert last.usage == Usage(5, 7, reasoning_tokens=3, cached_tokens=4)
+    _, last = read(end("stop"), {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 7}})
+    assert last.usage == Usage(5, 7)
+    sglang = {"prompt_tokens": 5, "completion_tokens": 7, "prompt_tokens_details": None, "reasoning_tokens": 2}
+    _, last = read(end("stop"), {"choices": [], "usage": sglang})
+    assert last.usage == Usage(5, 7, reasoning_tokens=2)
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [{"choices": [7]}, {"choices": [{"delta": 7}]}, {"usage": {"prompt_tokens": 5}}, {"usage": 7}, {"choices": 7}],
+)
+def test_a_chunk_that_cannot_be_read_is_a_fault(chunk: Object) -> None:
+    with pytest.raises(EngineFault, match="cannot be read"):
+        ChunkReader().read(chunk)
+
+
+def test_a_generation_that_was_broken_off_is_a_fault() -> None:
+    with pytest.raises(EngineFault, match="broke off the generation: abort"):
+        ChunkReader().read(end("abort"))

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import EngineFault
+from antiphon_translator.engines.text_growth import GrowingText, Growth
+
+WORDS = ["The", " cap", "ital", " is", " für", "\U0001f600", "!"]
+SO_FAR = ["".join(WORDS[: number + 1]) for number in range(len(WORDS))]
+
+
+def told(growth: Growth, messages: list[str] | list[bytes]) -> list[str]:
+    text = GrowingText(growth)
+    pieces = [text.feed(message if isinstance(message, bytes) else message.encode()) for message in messages]
+    return [*pieces, text.finish()]
+
+
+def test_messages_of_new_text() -> None:
+    assert told(Growth.DELTA, WORDS) == [*WORDS, ""]
+
+
+def test_messages_of_all_text_so_far() -> None:
+    assert told(Growth.CUMULATIVE, SO_FAR) == [*WORDS, ""]
+    assert told(Growth.CUMULATIVE, ["a", "a", "ab"]) == ["a", "", "b", ""]
+
+
+@pytest.mark.parametrize("messages", [WORDS, SO_FAR], ids=["delta", "cumulative"])
+@pytest.mark.parametrize("count", range(1, len(WORDS) + 1))
+def test_the_messages_themselves_say_which_it_is(messages: list[str], count: int) -> None:
+    assert "".join(told(Growth.UNKNOWN, messages[:count])) == SO_FAR[count - 1]
+
+
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        (["ha", "ha", "ha", "!"], "hahaha!"),
+        (["ha", "ha"], "haha"),
+        (["1", "10", "2"], "1102"),
+        (["", "a", "", "ab", "abc"], "abc"),
+        (["a", "aa", "aaa", "aaab"], "aaab"),
+        ([], ""),
+    ],
+)
+def test_what_is_not_clear_yet_is_held_back(messages: list[str], text: str) -> None:
+    assert "".join(told(Growth.UNKNOWN, messages)) == text
+
+
+def test_the_first_message_is_told_at_once_if_it_is_whole() -> None:
+    assert told(Growth.UNKNOWN, ["The", " cap"])[:2] == ["The", " cap"]
+    assert told(Growth.UNKNOWN, ["The", "The cap", "The cap is"]) == ["The", "", " cap is", ""]
+    assert told(Growth.UNKNOWN, ["a\ufffd", "aü", "aü!"]) == ["", "", "aü!", ""]
+    assert told(Growth.UNKNOWN, [b"a\xc3", b"\xbc", b"!"]) == ["", "aü", "!", ""]
+
+
+def test_a_character_is_told_when_it_is_complete() -> None:
+    data = "aü\U0001f600".encode()
+    singles = [data[at : at + 1] for at in range(len(data))]
+    assert "".join(told(Growth.DELTA, singles)) == "aü\U0001f600"
+    assert told(Growth.CUMULATIVE, ["a", "a\ufffd", "aü", "aü\ufffd\ufffd", "aü\U0001f600"]) == [
+        *("a", "", "ü", "", "\U0001f600"),
+        "",
+    ]
+
+
+def test_what_stays_incomplete_is_told_at_the_end() -> None:
+    assert told(Growth.DELTA, [b"a\xc3"]) == ["a", "\ufffd"]
+    assert told(Growth.CUMULATIVE, ["a", "a\ufffd"]) == ["a", "", "\ufffd"]
+
+
+def test_a_server_that_does_not_do_what_its_configuration_says() -> None:
+    assert "".join(told(Growth.CUMULATIVE, WORDS)) == SO_FAR[-1]
+
+
+def test_text_that_is_taken_back_is_a_fault() -> None:
+    with pytest.raises(EngineFault, match="took back"):
+        told(Growth.CUMULATIVE, ["Hello ,", "Hello, you"])

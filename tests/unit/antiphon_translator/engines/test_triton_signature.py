@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import EngineFault
+from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_signature import (
+    chosen,
+    guide_tensors,
+    lora_tensors,
+    named_controls,
+    sampling_tensors,
+    takes_guides,
+)
+from antiphon_translator.engines.triton_wire import one
+from antiphon_translator.generation import Guide, GuideKind, Sampling
+
+NAMES = {"seed": ("seed", "random_seed"), "top_p": ("runtime_top_p",), "top_k": ("top_k",)}
+GUIDED = {"guided_decoding_guide_type": "BYTES", "guided_decoding_guide": "BYTES"}
+
+
+def model(**inputs: str) -> TritonModel:
+    return TritonModel("m", batched=True, inputs=inputs)
+
+
+def test_the_newest_name_that_the_model_has_is_used() -> None:
+    old = model(random_seed="UINT64", top_k="INT32")
+    assert named_controls(old, NAMES) == {"seed", "top_k"}
+    assert sampling_tensors(Sampling(seed=7), old, NAMES) == [one("random_seed", 7)]
+    both = model(random_seed="UINT64", seed="UINT64")
+    assert sampling_tensors(Sampling(seed=7), both, NAMES) == [one("seed", 7)]
+    with pytest.raises(EngineFault, match="no input for top_p"):
+        sampling_tensors(Sampling(top_p=0.5), old, NAMES)
+
+
+def test_temperature_zero_is_the_best_token() -> None:
+    assert chosen(Sampling(temperature=0, top_p=0.5, seed=7)) == {"top_k": 1}
+    assert chosen(Sampling(temperature=0.5, seed=0)) == {"temperature": 0.5, "seed": 0}
+
+
+def test_a_guide_is_its_kind_and_its_text() -> None:
+    assert guide_tensors(None, model()) == []
+    assert guide_tensors(Guide(GuideKind.JSON), model(**GUIDED)) == [
+        one("guided_decoding_guide_type", "json"),
+        one("guided_decoding_guide", ""),
+    ]
+    assert not takes_guides(model(guided_decoding_guide_type="BYTES"))
+    with pytest.raises(EngineFault, match="no input for guide"):
+        guide_tensors(Guide(GuideKind.JSON), model())
+
+
+def test_an_adapter_is_a_task_id() -> None:
+    assert lora_tensors(None, model()) == []
+    assert lora_tensors("12", model(lora_task_id="UINT64")) == [one("lora_task_id", 12)]
+    with pytest.raises(EngineFault, match="no input for lora"):
+        lora_tensors("12", model())
+    with pytest.raises(EngineFault, match="must be a number"):
+        lora_tensors("mine", model(lora_task_id="UINT64"))

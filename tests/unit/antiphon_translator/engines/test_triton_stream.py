@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.limits import ENGINE_QUEUE_MESSAGES_MAX
+from antiphon_translator.engines import triton_text, triton_tokens
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_stream import END_GRACE_S, TritonEngine
+from antiphon_translator.generation import FinishReason, GenerationRequest, Sampling
+from antiphon_translator.profiles import ModelProfile
+from tests.support.engine_plays import Ending
+from tests.support.fake_triton import (
+    ENSEMBLE,
+    FakeTriton,
+    error_response,
+    fake_triton,
+    final_response,
+    response,
+    token_response,
+)
+
+REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=1000, stop_ids=(2,))
+SOON_S = 5.0
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeTriton]:
+    async with fake_triton() as running:
+        yield running
+
+
+@pytest.fixture
+def profile(fake: FakeTriton) -> ModelProfile:
+    return ModelProfile(
+        name="m",
+        directory=Path(),
+        endpoint=fake.endpoint,
+        first_token_timeout_s=0.3,
+        token_timeout_s=0.2,
+        probe_timeout_s=1.0,
+    )
+
+
+@pytest.fixture
+async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
+    made = triton_tokens.engine(profile, TritonChannels())
+    yield made
+    await made.close()
+
+
+async def ids_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> list[int]:
+    ids: list[int] = []
+    async with aclosing(engine.generate(request)) as batches:
+        async for batch in batches:
+            ids += [token for chunk in batch for token in chunk.token_ids]
+    return ids
+
+
+async def test_the_models_configuration_is_asked_for_once_and_again_after_a_failure(
+    fake: FakeTriton, engine: TritonEngine
+) -> None:
+    fake.script = [token_response([5]), final_response()]
+    await engine.controls()
+    await ids_of(engine)
+    await ids_of(engine)
+    assert fake.config_calls == 1
+    fake.script = [error_response("broken")]
+    with pytest.raises(EngineFault):
+        await ids_of(engine)
+    fake.inputs = {name: kind for name, kind in fake.inputs.items() if name != "seed"}
+    assert "seed" not in await engine.controls()
+    assert fake.config_calls == 2
+
+
+async def test_one_request_on_one_stream(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([5], final=True)]
+    assert await ids_of(engine, replace(REQUEST, sampling=Sampling(top_p=1.0))) == [5]
+    (asked,) = fake.requests
+    assert asked.id == "resp_1"
+    assert "runtime_top_p" in [tensor.name for tensor in asked.inputs]
+
+
+async def test_what_waits_is_one_batch(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([number]) for number in range(10, 30)] + [final_response()]
+    async with aclosing(engine.generate(REQUEST)) as batches:
+        first = await anext(batches)
+        await asyncio.sleep(0.1)
+        rest = await anext(batches)
+    assert [chunk.token_ids for chunk in (*first, *rest)] == [[number] for number in range(10, 30)]
+
+
+async def test_a_slow_reader_stops_the_server(fake: FakeTriton, engine: TritonEngine) -> None:
+    """The queue is bounded: more than it holds is not read until somebody takes it."""
+    count = 4 * ENGINE_QUEUE_MESSAGES_MAX
+    fake.script = [token_response([number]) for number in range(count)] + [final_response()]
+    async with aclosing(engine.generate(replace(REQUEST, max_tokens=10 * count, stop_ids=()))) as batches:
+        sizes = [len(await anext(batches))]
+        await asyncio.sleep(0.3)
+        sizes += [len(batch) async for batch in batches]
+    assert sum(sizes) == count
+    assert max(sizes) <= ENGINE_QUEUE_MESSAGES_MAX
+
+
+async def test_closing_stops_a_server_that_nobody_keeps_up_with(fake: FakeTriton, engine: TritonEngine) -> None:
+    """The reader waits for room in the queue then, and not for the RPC."""
+    fake.script = [token_response([number]) for number in range(2 * ENGINE_QUEUE_MESSAGES_MAX)] + [Ending.SILENCE]
+    async with aclosing(engine.generate(replace(REQUEST, max_tokens=10**6, stop_ids=()))) as batches:
+        await anext(batches)
+        await asyncio.sleep(0.2)
+    async with asyncio.timeout(SOON_S):
+        await fake.stopped.wait()
+
+
+async def test_no_first_token_in_time(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [Ending.SILENCE]
+    with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
+        await ids_of(engine)
+    async with asyncio.timeout(SOON_S):
+        await fake.stopped.wait()
+
+
+async def test_no_next_token_in_time(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [0.1, token_response([5]), token_response([]), Ending.SILENCE]
+    with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
+        await ids_of(engine)
+
+
+async def test_a_stream_that_ends_without_a_final_response_is_a_fault(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([5])]
+    with pytest.raises(EngineFault, match="ended the stream before"):
+        await ids_of(engine)
+
+
+async def test_garbage_is_a_fault(fake: FakeTriton, engine: TritonEngine) -> None:
+    garbage = token_response([5])
+    garbage.infer_response.raw_output_contents[1] = b"\xff"
+    fake.script = [garbage]
+    with pytest.raises(EngineFault, match="cannot be read"):
+        await ids_of(engine)
+
+
+async def test_a_lost_backend_is_unavailable(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [error_response("Stub process 'tensorrt_llm_0_0' is not healthy.")]
+    with pytest.raises(EngineUnavailable, match="lost the process"):
+        await ids_of(engine)
+
+
+async def test_a_server_that_is_down(fake: FakeTriton, engine: TritonEngine) -> None:
+    await engine.controls()
+    await fake.server.stop(None)
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        await engine.ready()
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        await ids_of(engine)
+    with pytest.raises(EngineUnavailable, match="cannot be reached"):
+        await engine.controls()
+
+
+async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([5]), Ending.SILENCE]
+    async with aclosing(engine.generate(REQUEST)) as batches:
+        await anext(batches)
+        await fake.server.stop(None)
+        with pytest.raises(EngineUnavailable):
+            await anext(batches)
+
+
+async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(
+    fake: FakeTriton, engine: TritonEngine, profile: ModelProfile
+) -> None:
+    fake.script = [token_response([5]), Ending.SILENCE]
+    patient = triton_tokens.engine(replace(profile, token_timeout_s=SOON_S), TritonChannels())
+    async with aclosing(patient.generate(REQUEST)) as batches:
+        await anext(batches)
+        await patient.close()
+        with pytest.raises(EngineUnavailable):
+            await anext(batches)
+
+
+async def test_readiness(fake: FakeTriton, engine: TritonEngine, profile: ModelProfile) -> None:
+    await engine.ready()
+    fake.model_ready = False
+    with pytest.raises(EngineUnavailable, match="no model 'tensorrt_llm' ready"):
+        await engine.ready()
+    fake.server_ready = False
+    with pytest.raises(EngineUnavailable, match="is not ready"):
+        await engine.ready()
+    unknown = triton_tokens.engine(replace(profile, triton_model="nope"), TritonChannels())
+    with pytest.raises(EngineUnavailable, match="has no such model"):
+        await unknown.controls()
+    await unknown.close()
+
+
+@pytest.mark.parametrize(
+    ("last_id", "max_tokens"), [pytest.param(9, 1, id="all tokens came"), pytest.param(2, 100, id="a stop id came")]
+)
+async def test_a_finished_stream_is_left_to_end_by_itself(
+    fake: FakeTriton, engine: TritonEngine, last_id: int, max_tokens: int
+) -> None:
+    fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
+    async with aclosing(engine.generate(replace(REQUEST, max_tokens=max_tokens))) as batches:
+        await anext(batches)
+    await asyncio.sleep(0.05)
+    assert not fake.stopped.is_set()
+
+
+async def test_but_not_for_ever(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([9]), Ending.SILENCE]
+    async with asyncio.timeout(SOON_S), aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
+        await anext(batches)
+    async with asyncio.timeout(SOON_S):
+        await fake.stopped.wait()
+
+
+async def test_a_second_cancellation_during_the_grace_still_cancels(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([9]), Ending.SILENCE]
+
+    async def leave_at_once() -> None:
+        async with aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
+            await anext(batches)
+
+    leaving = asyncio.create_task(leave_at_once())
+    await asyncio.sleep(0.1)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    async with asyncio.timeout(SOON_S):
+        await fake.stopped.wait()
+
+
+async def test_no_task_is_left_behind(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [token_response([5]), Ending.SILENCE]
+    before = asyncio.all_tasks()
+    for _ in range(3):
+        async with aclosing(engine.generate(REQUEST)) as batches:
+            await anext(batches)
+    await asyncio.sleep(0.05)
+    left = {task for task in asyncio.all_tasks() - before if "_read" in repr(task.get_coro())}
+    assert not left
+
+
+async def test_a_stop_text_that_was_found_here_ends_the_generation_there() -> None:
+    async with fake_triton(ENSEMBLE) as fake:
+        engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), TritonChannels())
+        fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
+        async with asyncio.timeout(SOON_S), aclosing(engine.generate(replace(REQUEST, stop=("END",)))) as batches:
+            chunks = [chunk async for batch in batches for chunk in batch]
+        assert [(chunk.text, chunk.finish) for chunk in chunks] == [("One ", FinishReason.STOP)]
+        async with asyncio.timeout(SOON_S):
+            await fake.stopped.wait()
+        await engine.close()

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines.text_growth import Growth
+from antiphon_translator.engines.triton_model import read_config
+from antiphon_translator.engines.triton_text import TextReader, describe
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    Sampling,
+    Usage,
+)
+from tests.support.fake_triton import ENSEMBLE, LLM_API, VLLM, FakeTriton, Kind, final_response, response
+from tests.support.triton_requests import sent
+
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt_text="Hi ü", stop_ids=(2, 3), stop=("END", "Stop"))
+GREEDY = Sampling(temperature=0.0)
+
+
+def model_of(kind: Kind) -> Any:
+    return read_config(FakeTriton(kind).config())
+
+
+def test_a_request_to_an_ensemble() -> None:
+    guide = Guide(GuideKind.REGEX, "[a-z]+")
+    asked = replace(REQUEST, sampling=Sampling(temperature=0.5, seed=7), guide=guide)
+    assert sent(describe(model_of(ENSEMBLE)).request(asked)) == {
+        "text_input": ([1, 1], ["Hi ü"]),
+        "max_tokens": ([1, 1], [40]),
+        "stream": ([1, 1], [True]),
+        "exclude_input_in_output": ([1, 1], [True]),
+        "return_num_input_tokens": ([1, 1], [True]),
+        "return_num_output_tokens": ([1, 1], [True]),
+        "stop_words": ([1, 2], ["END", "Stop"]),
+        "end_id": ([1, 1], [2]),
+        "temperature": ([1, 1], [0.5]),
+        "seed": ([1, 1], [7]),
+        "guided_decoding_guide_type": ([1, 1], ["regex"]),
+        "guided_decoding_guide": ([1, 1], ["[a-z]+"]),
+    }
+
+
+def test_a_request_to_the_llm_api_model() -> None:
+    assert sent(describe(model_of(LLM_API)).request(replace(REQUEST, sampling=GREEDY))) == {
+        "text_input": ([1], ["Hi ü"]),
+        "sampling_param_max_tokens": ([1], [40]),
+        "streaming": ([1], [True]),
+        "sampling_param_exclude_input_from_output": ([1], [True]),
+        "return_finish_reason": ([1], [True]),
+        "sampling_param_stop": ([2], ["END", "Stop"]),
+        "sampling_param_top_k": ([1], [1]),
+    }
+
+
+def test_the_controls_are_those_that_the_model_declares() -> None:
+    assert describe(model_of(ENSEMBLE)).controls == {
+        *("temperature", "top_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"),
+        *("stop", "guide"),
+    }
+    assert describe(model_of(LLM_API)).controls == {"temperature", "top_p", "top_k", "seed", "stop"}
+    assert describe(model_of(LLM_API)).level is Level.TEXT
+
+
+def test_images_and_adapters_where_the_model_has_them() -> None:
+    plain = model_of(ENSEMBLE)
+    bls = replace(plain, inputs={**plain.inputs, "image_url_input": "BYTES", "lora_task_id": "UINT64"})
+    asked = replace(REQUEST, images=(b"\xff\xd8\xff",), lora="3")
+    inputs = sent(describe(bls).request(asked))
+    assert inputs["image_url_input"] == ([1, 1], ["data:image/jpeg;base64,/9j/"])
+    assert inputs["lora_task_id"] == ([1, 1], [3])
+    assert describe(bls).controls - describe(plain).controls == {"images", "lora"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "control"),
+    [
+        ({"images": (b"GIF8",)}, "images"),
+        ({"top_logprobs": 1}, "logprobs"),
+        ({"guide": Guide(GuideKind.JSON)}, "guide"),
+        ({"sampling": Sampling(repetition_penalty=1.5)}, "repetition_penalty"),
+    ],
+)
+def test_what_the_model_cannot_be_told_is_a_fault(changes: dict[str, Any], control: str) -> None:
+    with pytest.raises(EngineFault, match=f"no input for {control}"):
+        describe(model_of(LLM_API)).request(replace(REQUEST, **changes))
+
+
+def test_another_kind_of_model_is_told_by_what_it_lacks() -> None:
+    with pytest.raises(EngineUnavailable, match="has no max_tokens"):
+        describe(model_of(VLLM))
+    with pytest.raises(EngineUnavailable, match="has no text_output"):
+        describe(replace(model_of(ENSEMBLE), outputs=frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("kind", "accumulate_tokens", "is_ensemble", "growth"),
+    [
+        (LLM_API, "", False, Growth.CUMULATIVE),
+        (ENSEMBLE, "", True, Growth.DELTA),
+        (ENSEMBLE, "True", False, Growth.CUMULATIVE),
+        (ENSEMBLE, "false", False, Growth.DELTA),
+        (ENSEMBLE, "${accumulate_tokens}", False, Growth.UNKNOWN),
+    ],
+)
+def test_the_configuration_says_how_the_text_grows(
+    kind: Kind, accumulate_tokens: str, is_ensemble: bool, growth: Growth
+) -> None:
+    parameters = {"accumulate_tokens": accumulate_tokens} if accumulate_tokens else {}
+    assert describe(replace(model_of(kind), parameters=parameters, is_ensemble=is_ensemble)).growth is growth
+
+
+def read(reader: TextReader, outputs: dict[str, Any]) -> EngineChunk | None:
+    return reader.read(response(outputs).infer_response)
+
+
+def counted(text: str, count: int = 1) -> dict[str, Any]:
+    return {"text_output": text, "num_input_tokens": 5, "num_output_tokens": count}
+
+
+def test_counts_become_usage_and_the_finish_reason() -> None:
+    reader = TextReader(REQUEST, Growth.DELTA)
+    assert read(reader, counted("One")) == EngineChunk(text="One")
+    assert read(reader, counted(" two", 2)) == EngineChunk(text=" two")
+    assert reader.read(final_response().infer_response) is None
+    assert reader.finish() == EngineChunk(finish=FinishReason.STOP, usage=Usage(5, 3))
+    assert not reader.complete
+
+
+def test_as_many_tokens_as_asked_for_is_the_length() -> None:
+    reader = TextReader(replace(REQUEST, max_tokens=2), Growth.DELTA)
+    read(reader, counted("One", 2))
+    assert reader.complete
+    assert reader.finish().finish is FinishReason.LENGTH
+
+
+def test_a_stop_text_ends_the_reading_and_is_cut_off() -> None:
+    reader = TextReader(REQUEST, Growth.CUMULATIVE)
+    assert read(reader, counted("One E")) == EngineChunk(text="One ")
+    assert read(reader, counted("One END of")) == EngineChunk(text="", finish=FinishReason.STOP, usage=Usage(5, 2))
+
+
+def test_what_may_begin_a_stop_text_is_told_at_the_end() -> None:
+    reader = TextReader(REQUEST, Growth.DELTA)
+    read(reader, counted("One E"))
+    assert reader.finish() == EngineChunk(text="E", finish=FinishReason.STOP, usage=Usage(5, 1))
+
+
+def test_a_stop_text_that_the_end_completes() -> None:
+    reader = TextReader(REQUEST, Growth.UNKNOWN)
+    read(reader, counted("One"))
+    read(reader, counted("One END"))
+    assert reader.finish() == EngineChunk(text=" ", finish=FinishReason.STOP, usage=Usage(5, 2))
+
+
+def test_the_models_own_finish_reason() -> None:
+    reader = TextReader(REQUEST, Growth.CUMULATIVE)
+    read(reader, {"text_output": "One", "finish_reason": "None"})
+    assert not reader.complete
+    read(reader, {"text_output": "One.", "finish_reason": "length"})
+    assert reader.complete
+    assert reader.finish() == EngineChunk(finish=FinishReason.LENGTH)
+
+
+@pytest.mark.parametrize(("reason", "error"), [("timeout", EngineTimeout), ("cancelled", EngineFault)])
+def test_a_generation_that_was_broken_off(reason: str, error: type[Exception]) -> None:
+    reader = TextReader(REQUEST, Growth.CUMULATIVE)
+    read(reader, {"text_output": "One", "finish_reason": reason})
+    with pytest.raises(error):
+        reader.finish()
+
+
+def test_a_model_that_neither_says_nor_counts() -> None:
+    reader = TextReader(REQUEST, Growth.DELTA)
+    read(reader, {"text_output": "One"})
+    assert reader.finish() == EngineChunk()

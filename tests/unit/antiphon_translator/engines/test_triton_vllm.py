@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_translator.engines.triton_model import read_config
+from antiphon_translator.engines.triton_vllm import VllmReader, describe, sampling_parameters
+from antiphon_translator.generation import (
+    Alternative,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    Sampling,
+    TokenLogprob,
+    Usage,
+)
+from tests.support.fake_triton import TOKENS, VLLM, FakeTriton, response
+from tests.support.triton_requests import sent
+
+MODEL = read_config(FakeTriton(VLLM).config())
+REQUEST = GenerationRequest(request_id="r", max_tokens=40, prompt_text="Hi", stop_ids=(2, 3), stop=("END",))
+PLAIN = {"max_tokens": 40, "skip_special_tokens": False, "spaces_between_special_tokens": False}
+
+
+def test_a_request() -> None:
+    inputs = sent(describe(MODEL).request(replace(REQUEST, images=(b"\x00\x01",), top_logprobs=2)))
+    (sampling,) = inputs.pop("sampling_parameters")[1]
+    assert json.loads(sampling) == PLAIN | {"stop_token_ids": [2, 3], "stop": ["END"], "logprobs": 2}
+    assert inputs == {
+        "text_input": ([1], ["Hi"]),
+        "stream": ([1], [True]),
+        "exclude_input_in_output": ([1], [True]),
+        "return_finish_reason": ([1], [True]),
+        "return_num_input_tokens": ([1], [True]),
+        "return_num_output_tokens": ([1], [True]),
+        "return_logprobs": ([1], [True]),
+        "image": ([1], ["AAE="]),
+    }
+
+
+def test_sampling_is_written_in_vllms_words() -> None:
+    every = Sampling(0.5, 0.25, 7, 0.125, 1.5, -1.0, 2.0, 9)
+    asked = replace(REQUEST, stop_ids=(), stop=(), sampling=every, lora="mine")
+    assert sampling_parameters(asked) == PLAIN | {
+        "temperature": 0.5,
+        "top_p": 0.25,
+        "top_k": 7,
+        "min_p": 0.125,
+        "repetition_penalty": 1.5,
+        "presence_penalty": -1.0,
+        "frequency_penalty": 2.0,
+        "seed": 9,
+        "lora_name": "mine",
+    }
+    greedy = sampling_parameters(replace(asked, sampling=Sampling(temperature=0.0, seed=3), lora=None))
+    assert greedy == PLAIN | {"temperature": 0, "top_k": 1}
+
+
+@pytest.mark.parametrize(
+    ("guide", "written"),
+    [
+        (Guide(GuideKind.JSON), {"json_object": True}),
+        (Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}'), {"json": '{"type":"object"}'}),
+        (Guide(GuideKind.REGEX, "a+"), {"regex": "a+"}),
+        (Guide(GuideKind.EBNF, 'root ::= "a"'), {"grammar": 'root ::= "a"'}),
+    ],
+)
+def test_a_guide_is_json_inside_the_json(guide: Guide, written: dict[str, Any]) -> None:
+    assert json.loads(sampling_parameters(replace(REQUEST, guide=guide))["structured_outputs"]) == written
+
+
+def test_controls_and_what_an_older_backend_lacks() -> None:
+    signature = describe(MODEL)
+    assert {"min_p", "guide", "stop", "lora", "logprobs", "images"} <= signature.controls
+    assert signature.level is Level.TEXT
+    few = {name: kind for name, kind in MODEL.inputs.items() if name not in ("image", "return_logprobs")}
+    older = describe(replace(MODEL, inputs=few))
+    assert signature.controls - older.controls == {"logprobs", "images"}
+    for changes, control in (({"images": (b"",)}, "images"), ({"top_logprobs": 0}, "logprobs")):
+        with pytest.raises(EngineFault, match=f"no input for {control}"):
+            older.request(replace(REQUEST, **changes))
+
+
+def test_another_kind_of_model_is_told_by_what_it_lacks() -> None:
+    with pytest.raises(EngineUnavailable, match="has no text_input"):
+        describe(read_config(FakeTriton(TOKENS).config()))
+
+
+def read(reader: VllmReader, **outputs: Any) -> EngineChunk | None:
+    return reader.read(response(outputs).infer_response)
+
+
+def test_text_counts_and_the_finish_reason() -> None:
+    reader = VllmReader(REQUEST)
+    counts = {"num_input_tokens": 5, "num_output_tokens": 2}
+    assert read(reader, text_output=b"caf\xc3", finish_reason="None", **counts) == EngineChunk(text="caf")
+    assert read(reader, text_output=b"\xa9", finish_reason="None", **counts) == EngineChunk(text="é")
+    assert not reader.complete
+    assert read(reader, text_output="", finish_reason="length", **counts) is None
+    assert reader.complete
+    assert reader.finish() == EngineChunk(finish=FinishReason.LENGTH, usage=Usage(5, 6))
+
+
+def test_a_model_that_does_not_count() -> None:
+    reader = VllmReader(REQUEST)
+    read(reader, text_output="a")
+    assert reader.finish() == EngineChunk()
+
+
+def test_log_probabilities_come_with_their_ids() -> None:
+    reader = VllmReader(replace(REQUEST, top_logprobs=2))
+    place = {
+        "7": {"logprob": -3.0, "rank": 9, "decoded_token": "a"},
+        "5": {"logprob": -1.0, "rank": 2, "decoded_token": "b"},
+        "4": {"logprob": -0.5, "rank": 1, "decoded_token": "c"},
+    }
+    chunk = read(reader, text_output="a", logprobs=json.dumps([place, {"4": place["4"]}]))
+    assert chunk == EngineChunk(
+        (7, 4),
+        text="a",
+        logprobs=(
+            TokenLogprob(-3.0, (Alternative(4, -0.5), Alternative(5, -1.0))),
+            TokenLogprob(-0.5, (Alternative(4, -0.5),)),
+        ),
+    )
+    assert read(reader, text_output="b", logprobs="null") == EngineChunk(text="b")
+    for wrong in ("[", '[{"x": {}}]', "[{}]", "[7]"):
+        with pytest.raises(EngineFault, match="cannot be read"):
+            read(reader, text_output="a", logprobs=wrong)
