@@ -32,9 +32,9 @@ from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
 from antiphon_translator import sampling
 from antiphon_translator.assembly import Assembly
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Usage
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
-from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.outputs import output_of
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 
@@ -44,8 +44,10 @@ SEED_DIGITS = 8  # 32 bits: the most that every engine takes
 class TurnPipeline:
     """One turn. Used once, by one caller at a time."""
 
-    def __init__(self, model: ServedModel, turn: Turn, *, controls: frozenset[str], ids: Ids) -> None:
-        """Validates and encodes the turn, which may take long; `controls` are those of the engine.
+    def __init__(
+        self, model: ServedModel, turn: Turn, *, controls: frozenset[str], ids: Ids, level: Level = Level.TOKENS
+    ) -> None:
+        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine.
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
@@ -64,25 +66,23 @@ class TurnPipeline:
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
         self._request = GenerationRequest(
             request_id=turn.response_id,
-            prompt_ids=prompt.ids,
             max_tokens=max_tokens,
+            prompt_ids=prompt.ids,
+            prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
+            chat=prompt.chat() if level is Level.CHAT else None,
             stop_ids=model.stop_ids,
             sampling=chosen,
             cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)
-        self._parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=prompt.tools.schemas)
         one_call = parameters.parallel_tool_calls is False
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
-        self._stop_ids = frozenset(model.stop_ids)
-        self._finish: FinishReason | None = None
-        self._output_tokens = 0
-        self._reasoning_tokens = 0
+        self._output = output_of(level, model, self._request, schemas=prompt.tools.schemas)
 
     @property
     def done(self) -> bool:
-        """No further ids are wanted: the engine can be stopped."""
-        return self._finish is not None
+        """Nothing more is wanted: the engine can be stopped."""
+        return self._output.finish is not None or self._assembly.has_enough
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do."""
@@ -92,64 +92,30 @@ class TurnPipeline:
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """The events that these chunks make: one delta for each chunk that completes some text."""
         for chunk in chunks:
-            self._read(self._wanted(chunk.token_ids))
-            if chunk.finish is not None:
-                self._end(chunk.finish)
+            if self.done:
+                break
+            self._assembly.take(self._output.take(chunk))
         return self._machine.take()
 
     def finish(self, *, completed_at: int) -> list[Batch]:
         """The last events, once the engine has nothing more to say. `completed_at` is in Unix seconds."""
-        cut_off = self._finish is FinishReason.LENGTH
-        self._assembly.take(self._parser.finish(cut_off=cut_off))
+        cut_off = self._output.finish is FinishReason.LENGTH and not self._assembly.has_enough
+        self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
             self._assembly.say_nothing("incomplete" if cut_off else "completed")
         if cut_off:
-            self._machine.send(Incomplete(self._usage(), "max_output_tokens"))
+            self._machine.send(Incomplete(self._output.usage(), "max_output_tokens"))
         else:
-            self._machine.send(Complete(self._usage(), completed_at))
+            self._machine.send(Complete(self._output.usage(), completed_at))
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:
         """The last events when the turn was broken off: what came so far is kept, and marked incomplete."""
-        self._assembly.take(self._parser.finish(cut_off=True))
+        self._assembly.take(self._output.end(cut_off=True))
         code = error.code or "server_error"
-        self._machine.send(Fail(self._usage(), code=code, message=error.message, reason=error.reason))
+        self._machine.send(Fail(self._output.usage(), code=code, message=error.message, reason=error.reason))
         return self._machine.take()
-
-    def _wanted(self, token_ids: Sequence[int]) -> list[int]:
-        """Counts the ids up to the end of the generation: those that mean something."""
-        wanted: list[int] = []
-        for token_id in token_ids:
-            if self.done:
-                break
-            self._output_tokens += 1
-            if token_id in self._stop_ids:
-                self._end(FinishReason.STOP)
-                break
-            wanted.append(token_id)
-            if self._output_tokens >= self._request.max_tokens:
-                self._end(FinishReason.LENGTH)
-        return wanted
-
-    def _read(self, token_ids: Sequence[int]) -> None:
-        for run in self._parser.runs(token_ids):
-            if self._parser.in_reasoning:
-                self._reasoning_tokens += len(run)
-            self._assembly.take(self._parser.feed(run))
-        if self._assembly.has_enough:
-            self._end(FinishReason.STOP)
-
-    def _end(self, reason: FinishReason) -> None:
-        if self._finish is None:
-            self._finish = reason
-
-    def _usage(self) -> Usage:
-        return Usage(
-            input_tokens=len(self._request.prompt_ids),
-            output_tokens=self._output_tokens,
-            reasoning_tokens=self._reasoning_tokens,
-        )
 
 
 def _output_limit(asked: Object, *, prompt_tokens: int, context_length: int) -> int:

@@ -35,23 +35,39 @@ class PromptEncoder:
         """What the model's template asks for by name."""
         return self._template.variables
 
-    def encode(
-        self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None
-    ) -> list[int]:
+    def write(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
+        """The prompt as text, for a server that encodes it by itself.
+
+        InvalidRequest: the template refuses the conversation, or something in it spells a control token, which that
+        server could not tell from one.
+        """
+        pieces = self._pieces(conversation, now_s=now_s, switches=switches)
+        if len(pieces) > 1:
+            raise _spells_a_control_token()
+        return pieces[0]
+
+    def encode(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> list[int]:
         """The prompt. No text of the conversation becomes a control token (templates/control_tokens.py).
 
         InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
         """
-        pieces = self._control.pieces(
-            conversation, lambda shown: self._template.render(shown, now_s=now_s, switches=switches)
-        )
+        pieces = self._pieces(conversation, now_s=now_s, switches=switches)
         ids = [token_id for piece in pieces for token_id in self._tokenizer.encode(piece)]
         intended = sum(1 for piece in pieces for _ in self._control.spelt(piece))
         if sum(map(self._control.ids.__contains__, ids)) > intended:
             # A tokenizer that normalises its text can make a control token of something that does not look like one.
-            raise InvalidRequest(
-                "The input has text that this model's tokenizer reads as a control token.",
-                field="input",
-                code="unsupported_value",
-            )
+            raise _spells_a_control_token()
         return ids
+
+    def _pieces(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None) -> list[str]:
+        return self._control.pieces(
+            conversation, lambda shown: self._template.render(shown, now_s=now_s, switches=switches)
+        )
+
+
+def _spells_a_control_token() -> InvalidRequest:
+    return InvalidRequest(
+        "The input has text that this model's tokenizer reads as a control token.",
+        field="input",
+        code="unsupported_value",
+    )

@@ -82,7 +82,7 @@ class TranslatorService:
         route = self._route_of(turn)
         controls = await route.engine.controls()
         pipeline = await _off_loop_if_long(
-            turn, lambda: TurnPipeline(route.model, turn, controls=controls, ids=self._ids)
+            turn, lambda: TurnPipeline(route.model, turn, controls=controls, ids=self._ids, level=route.engine.level)
         )
         batches, request = pipeline.start()
         for batch in batches:

@@ -79,9 +79,17 @@ class ModelTokenizer:
 class Detokenizer:
     """The text of one generation, from ids as they arrive."""
 
-    def __init__(self, tokenizer: ModelTokenizer, *, prompt_ids: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        tokenizer: ModelTokenizer,
+        *,
+        prompt_ids: Sequence[int] = (),
+        spelling: Mapping[int, str] | None = None,
+    ) -> None:
+        """`spelling` says what some added tokens are written as; the others stand for their own text."""
         self._tokenizer = tokenizer
         self._added = tokenizer.added
+        self._spelling = spelling or {}
         self._size = tokenizer.size
         self._begin_run(prompt_ids[-PRIMING_IDS:])
 
@@ -110,7 +118,7 @@ class Detokenizer:
 
     def _marker(self, token_id: int) -> str:
         self._begin_run((token_id,))
-        return self._added[token_id]
+        return self._spelling.get(token_id) or self._added[token_id]
 
     def _restart(self) -> str:
         text = self._flush()

@@ -25,22 +25,23 @@ def reserve_tokens(context_length: int, asked: int | None) -> int:
 
 def fit(
     conversation: Conversation, encode: Callable[[Conversation], Sequence[int]], *, most_tokens: int
-) -> Sequence[int]:
-    """The prompt of the conversation with as many of its turns as fit; with the last one alone if even that does not.
+) -> tuple[Conversation, Sequence[int]]:
+    """As many turns of the conversation as fit, and their prompt; the last one alone if even that does not.
 
     `encode` is called about log2(turns) times. A prompt grows with what is in it, so halving finds the longest."""
     turns = _turns(conversation.messages)
-    prompts: dict[int, Sequence[int]] = {}
+    tried: dict[int, tuple[Conversation, Sequence[int]]] = {}
 
     def fits(left_out: int) -> bool:
-        prompts[left_out] = encode(_without(conversation, turns[:left_out]))
-        return len(prompts[left_out]) <= most_tokens
+        shown = _without(conversation, turns[:left_out])
+        tried[left_out] = shown, encode(shown)
+        return len(tried[left_out][1]) <= most_tokens
 
     most_left_out = max(len(turns) - 1, 0)
     left_out = bisect_left(range(most_left_out), True, key=fits)
-    if left_out not in prompts:
+    if left_out not in tried:
         fits(left_out)
-    return prompts[left_out]
+    return tried[left_out]
 
 
 def _turns(messages: Sequence[Message]) -> list[list[int]]:

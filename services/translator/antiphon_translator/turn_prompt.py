@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import conversation_items, tools, truncation
+from antiphon_translator import chat_form, conversation_items, tools, truncation
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.generation import Chat
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
 from antiphon_translator.tools import ToolSet
@@ -17,11 +19,13 @@ from antiphon_translator.tools import ToolSet
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt:
-    """What the model is to read, as ids, and the tools that it may call."""
+    """What the model is to read, as ids, and the tools that it may call. `conversation` is what is left of it when the
+    oldest turns had to go, `switches` are those of the template."""
 
     ids: Sequence[int]
     conversation: Conversation
     tools: ToolSet
+    switches: Mapping[str, Any]
 
     @classmethod
     def of(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> TurnPrompt:
@@ -49,8 +53,16 @@ class TurnPrompt:
         ids = encode(conversation)
         reserve = truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
         if parameters.truncation == "auto" and len(ids) > model.context_length - reserve:
-            ids = truncation.fit(conversation, encode, most_tokens=model.context_length - reserve)
-        return cls(ids, conversation, offered)
+            conversation, ids = truncation.fit(conversation, encode, most_tokens=model.context_length - reserve)
+        return cls(ids, conversation, offered, chosen)
+
+    def text(self, model: ServedModel, turn: Turn) -> str:
+        """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.write`."""
+        return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches)
+
+    def chat(self) -> Chat:
+        """The prompt for an engine that takes a conversation."""
+        return chat_form.of_conversation(self.conversation, self.tools, self.switches)
 
 
 def count(model: ServedModel, turn: Turn) -> int:

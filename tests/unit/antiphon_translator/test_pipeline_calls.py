@@ -61,9 +61,7 @@ def thinker() -> ServedModel:
 
 def play(*said: str, cuts: Sequence[int] = (), history: list[Object] | None = None, **request: Any) -> Object:
     """The response when the model says this; its ids are cut into messages at `cuts`."""
-    made = TurnPipeline(
-        thinker(), turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds()
-    )
+    made = TurnPipeline(thinker(), turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _asked = made.start()
     ids = [*ids_of(TOKENIZER, *said), END_ID]
     edges = [0, *sorted(cut % len(ids) for cut in cuts), len(ids)]

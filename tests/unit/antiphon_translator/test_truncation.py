@@ -17,14 +17,9 @@ def encode(conversation: Conversation) -> Sequence[int]:
 
 def kept(conversation: Conversation, most_tokens: int) -> str:
     """The messages that are left, by their first letters."""
-    seen: dict[int, str] = {}
-
-    def remember(shown: Conversation) -> Sequence[int]:
-        ids = encode(shown)
-        seen[len(ids)] = "".join(message.role[0] for message in shown.messages)
-        return ids
-
-    return seen[len(fit(conversation, remember, most_tokens=most_tokens))]
+    shown, ids = fit(conversation, encode, most_tokens=most_tokens)
+    assert ids == encode(shown)
+    return "".join(message.role[0] for message in shown.messages)
 
 
 def said(role: str, length: int = 9) -> Message:

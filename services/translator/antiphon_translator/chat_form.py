@@ -1,0 +1,48 @@
+"""A conversation as chat completions take it, for servers that render and parse by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.generation import Chat
+from antiphon_translator.tools import ToolSet
+
+
+def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mapping[str, Any]) -> Chat:
+    return Chat(
+        messages=[_message(message) for message in conversation.messages],
+        tools=conversation.tools,
+        tool_choice=_choice(tools),
+        switches=switches or None,
+    )
+
+
+def _message(message: Message) -> Object:
+    written: Object = {"role": message.role, "content": message.text}
+    if message.reasoning:
+        written["reasoning_content"] = message.reasoning
+    if message.calls:
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": dumps(call.arguments).decode()},
+            }
+            for call in message.calls
+        ]
+    if message.call_id:
+        written["tool_call_id"] = message.call_id
+    return written
+
+
+def _choice(tools: ToolSet) -> str | Object | None:
+    if not tools.shown:
+        return None
+    if not tools.callable:
+        return "none"
+    if tools.required and len(tools.callable) == 1:
+        return {"type": "function", "function": {"name": tools.callable[0].shown_as}}
+    return "required" if tools.required else "auto"

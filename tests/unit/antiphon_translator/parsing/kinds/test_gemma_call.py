@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
+from antiphon_translator.parsing.segments import CallBegin, CallEnd, Segment, Text
+from tests.support.tool_calls.parsing import call, family_of, parsed
+
+FAMILY = family_of(GemmaCall(open=("<c>",), close=("</c>",), quote="''"))
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("call:f{}", call("f", "{}")),
+        ("call:f{a:''x \"}'',b c:-1.50,''d:e'':null}", call("f", '{"a": "x \\"}", "b c": -1.50, "d:e": null}')),
+        ("call:f{a:[1,{b:true}],c:word}", call("f", '{"a": [1, {"b": true}], "c": "word"}')),
+        ("call:f{a:''''}", call("f", '{"a": ""}')),
+    ],
+)
+def test_calls(text: str, segments: list[Segment]) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>") == segments
+
+
+def test_what_is_no_call_is_text() -> None:
+    assert parsed(FAMILY, "<c>f{}</c>") == [Text("<c>f{}</c>")]
+    assert parsed(FAMILY, "<c>call:f g{}</c>") == [Text("<c>call:f g{}</c>")]
+
+
+def test_a_call_without_end_is_incomplete() -> None:
+    assert parsed(FAMILY, "<c>call:f{a:''x") == call("f", '{"a": "x', is_complete=False)
+
+
+@pytest.mark.parametrize("text", ["[1}", "[}", "{b:1]", "[1,}"])
+def test_the_wrong_bracket_ends_the_call(text: str) -> None:
+    begin, *others = parsed(FAMILY, f"<c>call:f{{a:{text}</c>")
+    assert begin == CallBegin("f")
+    assert CallEnd(False) in others
+
+
+def test_nesting_has_an_end() -> None:
+    assert CallEnd(False) in parsed(FAMILY, "<c>call:f{" + "a:{" * 2000)

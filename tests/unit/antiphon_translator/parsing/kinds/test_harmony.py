@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.segments import Break, Dropped, Reasoning, Segment, Text
+from tests.support.tool_calls.parsing import call, parsed
+
+ARGUMENTS = '<|constrain|>json<|message|>{"x": 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("<|channel|>final<|message|>Hi", [Break(), Text("Hi")]),
+        ("<|channel|>commentary<|message|>First", [Break("commentary"), Text("First")]),
+        ("<|channel|>analysis<|message|>hm<|end|>", [Break(), Reasoning("hm")]),
+        (f"<|channel|>commentary to=functions.f {ARGUMENTS}<|call|>", call("f", '{"x": 1}')),
+        (f" to=functions.f<|channel|>commentary {ARGUMENTS}", call("f", '{"x": 1}')),
+        (f"<|channel|>analysis to=functions.f {ARGUMENTS}", call("f", '{"x": 1}')),
+        (f"<|channel|>commentary<|channel|>commentary to=f {ARGUMENTS}", call("f", '{"x": 1}')),
+        ("<|channel|>commentary to=functions.f<|message|>", call("f", "{}")),
+        ("<|channel|>commentary to=functions.f<|message|>{x", call("f", "{x", is_complete=False)),
+        ("<|channel|>final to=assistant<|message|>Hi", [Break(), Text("Hi")]),
+        ("<|channel|>commentary to=python<|message|>1+1", [Break("commentary"), Reasoning("1+1")]),
+        ("<|channel|>commentary to=functions.<|message|>Hi", [Break("commentary"), Reasoning("Hi")]),
+        ("<|message|>Hi", [Break(), Text("Hi")]),
+        ("Hi, no header", [Text("Hi, no header")]),
+        ("<|channel|>final", [Dropped("<|channel|>final")]),
+    ],
+)
+def test_one_message(text: str, segments: list[Segment]) -> None:
+    assert parsed("gpt_oss", text, tail="<|start|>assistant") == segments
+
+
+def test_messages_in_a_row() -> None:
+    text = "<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>"
+    assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Break(), Text("b")]
+
+
+def test_text_between_messages_is_told() -> None:
+    text = "<|channel|>analysis<|message|>a<|end|>stray<|start|>assistant<|channel|>final<|message|>b"
+    assert parsed("gpt_oss", text) == [Break(), Reasoning("a"), Dropped("stray"), Break(), Text("b")]
+
+
+def test_a_call_that_was_cut_off_before_its_arguments_has_none() -> None:
+    header = "<|channel|>commentary to=functions.f<|message|>"
+    assert parsed("gpt_oss", header, cut_off=True) == call("f", "", is_complete=False)
+
+
+def test_the_prompt_may_have_begun_the_header() -> None:
+    assert parsed("gpt_oss", "<|message|>a", tail="<|start|>assistant<|channel|>analysis") == [Break(), Reasoning("a")]

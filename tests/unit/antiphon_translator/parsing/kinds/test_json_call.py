@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.kinds.json_call import JsonCall
+from antiphon_translator.parsing.segments import CallBegin, Segment, Text
+from tests.support.tool_calls.parsing import call, family_of, parsed
+
+FAMILY = family_of(JsonCall(open=("<c>",), close=("</c>",)))
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ('{"name": "f", "arguments": {"x": 1.10}}', call("f", '{"x": 1.10}')),
+        ('{"arguments": {"name": "g"}, "name": "f"}', call("f", '{"name": "g"}')),
+        ('{"id": 7, "name": "f", "parameters": {}, "type": [1]}', call("f", "{}")),
+        ('{"name": "f"}', call("f", "{}")),
+        ('{"name": "f", "arguments": null}', call("f", "{}")),
+        ('{"name": "f", "arguments": "{\\"x\\": 1}"}', call("f", '{"x": 1}')),
+        ('{"name": "f", "arguments": [1]}', call("f", "[1]", is_complete=False)),
+        ('{"name": "f", "arguments": {bad}}', call("f", "{bad}", is_complete=False)),
+        ('[{"name": "f"}, {"name": "g"}]', [*call("f", "{}"), *call("g", "{}")]),
+        ('{"name": "f"}\n{"name": "g"}\n', [*call("f", "{}"), *call("g", "{}")]),
+    ],
+)
+def test_calls(text: str, segments: list[Segment]) -> None:
+    assert parsed(FAMILY, f"<c>\n{text}\n</c>") == segments
+
+
+@pytest.mark.parametrize("text", ['{"name": 7}', '{"other": 1}', '{"name": "two words"}', "{name}", "[1]", '{"name" 1'])
+def test_what_is_none_is_text(text: str) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>") == [Text(f"<c>{text}</c>")]
+
+
+def test_no_depth_is_too_much() -> None:
+    first = parsed(FAMILY, '<c>{"name": "f", "arguments": {"x": ' + DEEP)[0]
+    assert first == CallBegin("f")
+    assert parsed(FAMILY, '<c>{"arguments": ' + DEEP + "]" * len(DEEP) + ', "name": "f"}')[0] != CallBegin("f")
+
+
+def test_the_name_may_be_the_key() -> None:
+    family = family_of(JsonCall(open=("<c>",), close=("</c>",), name_is_key=True))
+    assert parsed(family, '<c>[{"f": {"x": 1}}, {"g": {}}]</c>') == [*call("f", '{"x": 1}'), *call("g", "{}")]
+
+
+def test_keys_are_those_of_the_table() -> None:
+    family = family_of(JsonCall(open=("<c>",), name_keys=("tool",), argument_keys=("input",)))
+    assert parsed(family, '<c>{"tool": "f", "name": "g", "input": {"x": 1}}') == call("f", '{"x": 1}')

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.kinds.python_call import PythonCall
+from antiphon_translator.parsing.segments import Segment, Text
+from tests.support.tool_calls.parsing import call, family_of, parsed
+
+FAMILY = family_of(PythonCall(open=("<c>",), close=("</c>",)))
+LINES = family_of(PythonCall(open=("<c>",), close=("</c>",), is_list=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("[f(a=1, b='x)]')]", call("f", '{"a": 1, "b": "x)]"}')),
+        (
+            "[f(), m.g(x=[True, null, {'a': (1,)}])]",
+            [*call("f", "{}"), *call("m.g", '{"x": [true, null, {"a": [1]}]}')],
+        ),
+        (r"[f(x='\d ☃')]", call("f", r'{"x": "\\d ☃"}')),
+    ],
+)
+def test_a_list_of_calls(text: str, segments: list[Segment]) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>") == segments
+
+
+@pytest.mark.parametrize("text", ["[1]", "f()", "[f(1)]", "[f(x=print())]", "[]", "[f(x=a)]"])
+def test_nothing_is_evaluated_and_what_is_no_call_is_text(text: str) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>") == [Text(f"<c>{text}</c>")]
+
+
+def test_calls_in_lines() -> None:
+    assert parsed(LINES, "<c>\nf(x=1)\ng()\n</c>") == [*call("f", '{"x": 1}'), *call("g", "{}")]
+    assert parsed(LINES, "<c>\nimport os\n</c>") == [Text("<c>\nimport os\n</c>")]

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.cursor import Cursor, Markers
+from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
+from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.segments import Output
+
+
+def value(ends: ValueEnds, text: str) -> tuple[str, str]:
+    """The value that a text begins with, and what stands behind it."""
+    cursor, parts, rest = Cursor(), list[str](), list[str]()
+    cursor.feed(text)
+    cursor.finish()
+    for reader in (ends.read(Reading(cursor, Output()), parts.append), cursor.until(Markers(()), rest.append)):
+        assert list(reader) == []  # it never waits: the text has ended
+    return "".join(parts), "".join(rest)
+
+
+def test_a_closer_counts_where_a_follower_comes_next() -> None:
+    ends = ValueEnds(("</v>",), followers=("<v>",))
+    assert value(ends, "a</v> b</v>\n<v>") == ("a</v> b", "\n<v>")
+    assert value(ValueEnds(("</v>",)), "a</v> b</v>") == ("a", " b</v>")
+    assert value(ends, "a</v>") == ("a", "")
+
+
+def test_other_ends_are_left_where_they_are() -> None:
+    assert value(ValueEnds(("</v>",), others=("\n<k>",)), "a\n<k>") == ("a", "<k>")
+
+
+def test_a_value_without_end_is_malformed() -> None:
+    with pytest.raises(Malformed):
+        value(ValueEnds(("</v>",)), "a")
+
+
+def test_the_tags_of_keys() -> None:
+    assert next_tags(["b", "a"], ["<k "], [">"]) == ("\n<k a>", "\n<k b>")
+
+
+def test_one_newline_on_either_side_is_taken_off() -> None:
+    for pieces in (["\n\na\nb\n\n"], list("\n\na\nb\n\n")):
+        parts: list[str] = []
+        emit = WithoutNewlines(parts.append)
+        for piece in pieces:
+            emit(piece)
+        assert "".join(parts) == "\na\nb\n"

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.segments import Dropped, Reasoning, Segment, Text
+from tests.support.tool_calls.parsing import call, parsed
+
+
+def tags(text: str) -> str:
+    """`[tag]` and `[/tag]` as the model writes them."""
+    return text.replace("[/", "<|close|>").replace("[", "<|open|>").replace("]", "<|sep|>")
+
+
+@pytest.mark.parametrize(
+    ("text", "segments"),
+    [
+        ("[think]hm[/think][response]Hi[/response]", [Reasoning("hm"), Text("Hi")]),
+        ("Hi", [Text("Hi")]),
+        ("[tools]stray[/tools]", [Dropped("stray")]),
+        ('[call tool="f"][/call]', call("f", "{}")),
+        (
+            '[call tool="f"][argument key="a" type="string"]"x"[/argument]'
+            '[argument key="b" type="number"]1e20[/argument][/call]',
+            call("f", '{"a": "\\"x\\"", "b": 1e20}'),
+        ),
+        ('[call tool="f"][argument key="&quot;" type="string"]', call("f", '{"\\"": "', is_complete=False)),
+        ('[call tool="f"][call tool="g"][/call]', [*call("f", "", is_complete=False), *call("g", "{}")]),
+        ("[call][/call][response]Hi[/response]", [Text("Hi")]),
+        ('[call tool="f"', []),
+        (
+            '[call tool="f"][argument key="a" type="string"]x[/argument][/call][argument key="b" type="string"]stray',
+            [*call("f", '{"a": "x"}'), Dropped("stray")],
+        ),
+    ],
+)
+def test_what_tags_mean(text: str, segments: list[Segment]) -> None:
+    assert parsed("kimi_k3", tags(text)) == segments
+
+
+def test_the_prompt_may_end_within_a_tag() -> None:
+    tail = tags('[message role="assistant"][think]')
+    assert parsed("kimi_k3", tags("hm[/think][response]Hi"), tail=tail) == [Reasoning("hm"), Text("Hi")]
+    assert parsed("kimi_k3", "Hi", tail=tags("[think][/think]")) == [Text("Hi")]

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.kinds.harmony import Harmony
+
+
+@pytest.mark.parametrize("name", families.names())
+def test_every_table_can_be_loaded(name: str) -> None:
+    family = families.load(name)
+    assert family.name == name
+    assert all(call.open for call in family.calls)
+    assert isinstance(families._rules(name), list)
+
+
+def test_what_a_table_says() -> None:
+    assert families.load("plain").calls == ()
+    assert isinstance(families.load("gpt_oss").grammar, Harmony)
+    assert families.load("hermes").reasoning == (("<think>", "</think>"),)
+
+
+def test_a_name_that_there_is_none_of() -> None:
+    with pytest.raises(KeyError, match="nobody"):
+        families.load("nobody")
+    with pytest.raises(KeyError):
+        families.load("../families/hermes")
+
+
+def test_a_table_that_says_what_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    for table in (
+        {"colour": "red"},
+        {"calls": [{"kind": "unheard of"}]},
+        {"calls": [{"kind": "json", "opens": ["a"]}]},
+    ):
+        monkeypatch.setattr(families, "_table", lambda _name, table=table: table)
+        with pytest.raises(ValueError, match="families/broken.toml"):
+            families.load.__wrapped__("broken")
+
+
+def test_a_rule_holds_if_nothing_is_missing_and_nothing_speaks_against_it() -> None:
+    rule = families.Rule(template=("a", "b"), without=("c",), vocabulary=("<x>",))
+    assert rule.weight("a b", {"<x>", "<y>"}) == 3
+    assert rule.weight("a b c", {"<x>"}) == rule.weight("a", {"<x>"}) == rule.weight("a b", set()) == 0
+
+
+def test_the_vocabulary_speaks_where_there_is_no_template() -> None:
+    assert families.detect("", {"<|open|>", "<|close|>", "<|sep|>"}) == "kimi_k3"
+    assert families.detect("", {"<|tool_call_argument_begin|>"}) == "kimi_k2"
+    assert families.detect("Hello", {"<|im_end|>"}) == families.PLAIN
+
+
+def test_a_tie_is_nobodys() -> None:
+    assert families.detect("<TOOLCALL>", ()) == "nemotron_nano_v2"
+    assert families.detect("<TOOLCALL> <|tools_prefix|>", ()) == families.PLAIN

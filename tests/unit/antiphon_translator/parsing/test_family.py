@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from antiphon_translator.parsing.alphabet import Alphabet
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.kinds.json_call import JsonCall
+
+FAMILY = Family(
+    name="one",
+    reasoning=(("<think>\n", "</think>"),),
+    calls=(JsonCall(open=("<call>",), close=("</call>",), section_open=("<calls>",), section_close=("</calls>",)),),
+    ignored=("<end>",),
+)
+
+
+def test_the_prompt_says_whether_the_model_goes_on_thinking() -> None:
+    assert FAMILY.begins_in_reasoning("<user>hello<think>")
+    assert FAMILY.begins_in_reasoning("<think>a</think>b<think>\n")
+    assert not FAMILY.begins_in_reasoning("<think>\n\n</think>\n\n")
+    assert not FAMILY.begins_in_reasoning("")
+
+
+def test_openers_are_those_of_calls_and_of_sections() -> None:
+    assert set(FAMILY.openers) == {"<call>", "<calls>"}
+
+
+def test_calls_within_reasoning_are_looked_for_only_where_they_end_it() -> None:
+    assert FAMILY.in_reasoning.search("<call>", 0, ended=True)[2] is None
+    ending = Family(name="two", reasoning=FAMILY.reasoning, calls=FAMILY.calls, call_ends_reasoning=True)
+    assert ending.in_reasoning.search("<call>", 0, ended=True)[2] == "<call>"
+
+
+def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
+    markers = ["<call>", "</call>", "one"]
+    alphabet = Alphabet(dict(enumerate(markers)), [*FAMILY.markers(), "one"])
+    table = FAMILY.translated(alphabet.encode)
+    assert table.name == "one"
+    assert table.calls[0].open == (alphabet.character_of[0],)
+    assert table.calls[0].section_open == ("<calls>",)
+    assert table.reasoning == FAMILY.reasoning
+    assert table.ignored == ("<end>", alphabet.character_of[1])  # a closer that closes nothing
+
+
+def test_every_literal_is_named() -> None:
+    assert {"<think>\n", "</think>", "<call>", "</call>", "<calls>", "</calls>", "<end>"} <= set(FAMILY.markers())

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.jsons import dumps
+from antiphon_translator.parsing.json_scan import JsonScan
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+@given(VALUES, st.integers(1, 5))
+def test_every_value_ends_where_it_ends(value: object, size: int) -> None:
+    text = dumps(value).decode()
+    scan, at = JsonScan(), 0
+    whole = text + ", more"
+    for end in [*range(size, len(whole), size), len(whole)]:
+        at = scan.feed(whole[:end], at, ended=False)
+    assert scan.is_done
+    assert whole[:at] == text
+
+
+@pytest.mark.parametrize("text", ["}", ",", ":", "]", "<"])
+def test_what_cannot_begin_a_value_breaks_it(text: str) -> None:
+    scan = JsonScan()
+    assert scan.feed(text, 0, ended=False) == 0
+    assert scan.is_broken
+
+
+def test_a_number_ends_with_the_text() -> None:
+    scan = JsonScan()
+    assert scan.feed("12", 0, ended=False) == 2
+    assert not scan.is_done
+    assert scan.feed("12", 2, ended=True) == 2
+
+
+def test_other_quotes_and_brackets() -> None:
+    scan = JsonScan(quotes="\"'", brackets="()[]")
+    assert scan.feed("[f(')', \"]\")] tail", 0, ended=False) == len("[f(')', \"]\")]")
+    assert scan.is_done

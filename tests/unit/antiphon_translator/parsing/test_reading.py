@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.cursor import Cursor
+from antiphon_translator.parsing.reading import Malformed, Reading, is_name
+from antiphon_translator.parsing.segments import CallBegin, Output
+
+
+def test_a_call_that_has_begun_is_no_text_any_more() -> None:
+    reading = Reading(Cursor(), Output())
+    reading.cursor.mark()
+    reading.begin_call("f", "id")
+    assert not reading.cursor.is_marked
+    assert reading.out.take() == [CallBegin("f", "id")]
+
+
+@pytest.mark.parametrize("name", ["", "two words", "a\nb"])
+def test_what_cannot_be_a_name_is_none(name: str) -> None:
+    reading = Reading(Cursor(), Output())
+    reading.cursor.mark()
+    with pytest.raises(Malformed):
+        reading.begin_call(name)
+    assert reading.cursor.is_marked
+    assert reading.out.take() == []
+
+
+def test_names_are_whatever_tools_are_called() -> None:
+    assert all(map(is_name, ("f", "get-weather", "server.tool", "名前", "a/b:c")))

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.segments import Arguments, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS, TokenParser, TokenSyntax
+from antiphon_translator.tokens import ModelTokenizer
+from tests.support.tool_calls.outcomes import joined
+from tests.support.tool_calls.parsing import call
+from tests.support.tool_calls.vocabularies import vocabulary
+
+MARKERS = ("<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_end|>")
+CALL = '<tool_call>\n{"name": "f", "arguments": %s}\n</tool_call>'
+
+
+def tokenizer() -> ModelTokenizer:
+    return vocabulary("", MARKERS).tokenizer
+
+
+def spelt(text: str) -> list[int]:
+    """The ids of a text in which every marker is only spelt."""
+    return [each for character in text for each in tokenizer().encode(character)]
+
+
+def parsed(ids: list[int], *, prompt: str = "", cut_off: bool = False) -> list[Segment]:
+    syntax = TokenSyntax(families.load("hermes"), tokenizer())
+    parser = TokenParser(syntax, prompt_ids=tokenizer().encode(prompt), schemas={"f": {}})
+    segments = [segment for token_id in ids for segment in parser.feed([token_id])]
+    return joined([*segments, *parser.finish(cut_off=cut_off)])
+
+
+def test_tokens_are_markers_and_their_spelling_is_text() -> None:
+    quoted = '{"x": "</tool_call>"}'
+    ids = tokenizer().encode("<tool_call>") + spelt('{"name": "f", "arguments": ' + quoted + "}")
+    assert parsed(ids + tokenizer().encode("</tool_call>")) == call("f", quoted)
+    assert parsed(spelt(CALL % "{}")) == [Text(CALL % "{}")]
+
+
+def test_tokens_within_texts_are_shown_as_they_are_spelt() -> None:
+    ids = tokenizer().encode("<think>so <tool_call></think>") + tokenizer().encode(CALL % '{"x": "<think>"}')
+    assert parsed(ids) == [Reasoning("so <tool_call>"), *call("f", '{"x": "<think>"}')]
+
+
+def test_tokens_that_end_nothing_stand_for_nothing() -> None:
+    assert parsed(tokenizer().encode("Hi</tool_call> there<|im_end|>")) == [Text("Hi there")]
+
+
+def test_what_tokens_make_no_call_of_is_dropped_and_told() -> None:
+    found = parsed(tokenizer().encode("Look: <tool_call>nothing</tool_call> Hi"))
+    assert found == [Text("Look:"), Dropped("<tool_call>nothing"), Text("  Hi")]
+
+
+def test_the_prompt_says_where_the_model_goes_on() -> None:
+    assert parsed(spelt("a</think>"), prompt="<think>") == [Reasoning("a</think>")]
+    assert parsed(tokenizer().encode("a</think>b"), prompt="x" * 500 + "<think>\n") == [Reasoning("a"), Text("b")]
+    syntax = TokenSyntax(families.load("hermes"), tokenizer())
+    assert syntax.prompt_tail(spelt("x" * 500 + "<think>")) == ("x" * 500 + "<think>")[-PROMPT_TAIL_IDS:]
+
+
+def test_no_character_of_ours_ever_comes_out() -> None:
+    every = tokenizer().encode("".join(MARKERS) * 2 + CALL % '{"x": ["<think>"]}' + "<think>" + CALL % "{}")
+    for segment in parsed(every):
+        if isinstance(segment, Text | Reasoning | Arguments | Dropped):
+            segment.text.encode("utf-8")
+
+
+def test_runs_end_behind_control_tokens() -> None:
+    parser = TokenParser(TokenSyntax(families.load("hermes"), tokenizer()))
+    ids = tokenizer().encode("ab<think>c</think>")
+    assert [tokenizer().decode(run) for run in parser.runs(ids)] == ["ab<think>", "c</think>"]
+    assert not parser.in_reasoning
+    parser.feed(ids[:3])
+    assert parser.in_reasoning
+
+
+def test_a_character_that_was_cut_off_is_left_out() -> None:
+    assert parsed(spelt("a☃")[:-1], cut_off=True) == [Text("a")]

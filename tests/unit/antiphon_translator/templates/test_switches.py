@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_translator.templates.switches import of_effort
+
+
+@pytest.mark.parametrize(
+    ("effort", "variables", "switches"),
+    [
+        (None, {"enable_thinking", "reasoning_effort"}, {}),
+        ("none", {"enable_thinking"}, {"enable_thinking": False}),
+        ("high", {"enable_thinking"}, {"enable_thinking": True}),
+        ("none", {"thinking", "reasoning_effort"}, {"thinking": False}),
+        ("minimal", {"reasoning_effort"}, {"reasoning_effort": "low"}),
+        ("medium", {"reasoning_effort"}, {"reasoning_effort": "medium"}),
+        ("max", {"thinking", "reasoning_effort"}, {"thinking": True, "reasoning_effort": "high"}),
+        ("high", set(), {}),
+    ],
+)
+def test_an_effort_turns_the_switches_that_there_are(
+    effort: str | None, variables: set[str], switches: dict[str, Any]
+) -> None:
+    assert of_effort(effort, variables, reasons=True) == switches
+
+
+def test_a_model_that_always_reasons_says_so() -> None:
+    with pytest.raises(InvalidRequest, match="always reasons") as caught:
+        of_effort("none", {"reasoning_effort"}, reasons=True)
+    assert caught.value.field == "reasoning.effort"
+
+
+def test_a_model_that_never_reasons_needs_no_switch() -> None:
+    assert of_effort("none", set(), reasons=False) == {}

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.outputs import ModelOutput, output_of
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+from tests.support.small_vocabulary import ids_of
+from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, thinker
+
+PROMPT = (1, 2, 3)
+
+
+def output(level: Level, *, max_tokens: int = 1000) -> ModelOutput:
+    assert END_ID is not None
+    request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,))
+    return output_of(level, thinker(), request, schemas={"get_weather": {"type": "object"}})
+
+
+def tokens(text: str) -> int:
+    return len(TOKENIZER.encode(text))
+
+
+def chunks(level: Level, *said: str) -> list[EngineChunk]:
+    if level is Level.TOKENS:
+        return [EngineChunk(ids_of(TOKENIZER, one)) for one in said]
+    return [EngineChunk(text=one) for one in said]
+
+
+def joined(segments: Sequence[Segment]) -> tuple[str, str]:
+    """Reasoning and text."""
+    reasoning = "".join(segment.text for segment in segments if isinstance(segment, Reasoning))
+    return reasoning, "".join(segment.text for segment in segments if isinstance(segment, Text))
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_ids_and_text_are_read_alike(level: Level) -> None:
+    made = output(level)
+    segments = [
+        each for chunk in chunks(level, "<think>", "Hm.", "</think>", "Ja. ", *CALL) for each in made.take(chunk)
+    ]
+    segments += made.end(cut_off=False)
+    assert joined(segments) == ("Hm.", "Ja.")
+    assert CallBegin("get_weather") in segments
+    assert CallEnd(True) in segments
+
+
+def test_ids_are_counted_up_to_the_end() -> None:
+    made = output(Level.TOKENS)
+    made.take(EngineChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID or 0, 5, 6]))
+    assert made.finish is FinishReason.STOP
+    assert made.usage() == Usage(3, 1 + 2 + 1 + 2 + 1, 2 + 1)
+
+
+def test_as_many_ids_as_were_asked_for_are_the_end() -> None:
+    made = output(Level.TOKENS, max_tokens=2)
+    segments = made.take(EngineChunk(ids_of(TOKENIZER, "abc")))
+    assert (made.finish, joined(segments)) == (FinishReason.LENGTH, ("", "ab"))
+
+
+@pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
+def test_what_the_engine_counted_is_the_usage(level: Level) -> None:
+    made = output(level)
+    made.take(EngineChunk(text="abc", segments=[Text("abc")]))
+    made.take(EngineChunk(finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
+    assert made.finish is FinishReason.LENGTH
+    assert made.usage() == Usage(30, 20, 0, 10)
+
+
+def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:
+    made = output(Level.TEXT)
+    for chunk in chunks(Level.TEXT, "<think>", "ab", "</think>", "cd"):
+        made.take(chunk)
+    assert made.usage() == Usage(3, tokens("<think>ab</think>cd"), tokens("ab</think>"))
+
+
+def test_what_another_server_parsed_is_passed_on() -> None:
+    made = output(Level.CHAT)
+    said: list[Segment] = [Reasoning("Hm."), Text("Ja."), CallBegin("f"), Arguments("{}"), CallEnd(True)]
+    assert made.take(EngineChunk(segments=said)) == said
+    assert made.end(cut_off=False) == []
+    assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
