@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench fuzz clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -69,6 +69,9 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 
 bench: $(VENV)/.installed-dev   ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
+
+fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
+	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -36,7 +36,6 @@ class Markers:
         found = sorted(set(literals), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, found)) if found else r"(?!)")
         self._beginnings = {literal[:length] for literal in found for length in range(1, len(literal))}
-        self._growing = {one for one in found if one in self._beginnings}  # may yet become a longer one
         self._longest = len(found[0]) if found else 0
         first = "".join(re.escape(each) for each in {literal[0] for literal in found if len(literal) > 1})
         self._first = re.compile(f"[{first}]") if first else None
@@ -44,21 +43,16 @@ class Markers:
     def search(self, text: str, start: int, *, ended: bool) -> tuple[int, int, str | None]:
         """What may be passed on up to where, where to go on, and the literal that was found there, if one was.
 
-        Without one, the end of the text that may be the beginning of a literal is not passed on."""
+        The end of the text that may be the beginning of a literal is not passed on, and neither is a literal within it
+        or behind: the first one counts, and it is not known yet."""
         match = self._pattern.search(text, start)
-        if match is not None and (ended or not self._may_grow(match, text)):
+        begins = len(text) if ended else self._beginning(text, start)
+        if match is not None and (ended or match.start() < begins):
             return match.start(), match.end(), match.group()
-        if ended:
-            return len(text), len(text), None
-        end = match.start() if match is not None else self._beginning(text, start)
-        return end, end, None
-
-    def _may_grow(self, match: re.Match[str], text: str) -> bool:
-        """Whether the rest of the text may yet become a longer literal than the one that was found."""
-        return match.group() in self._growing and text[match.start() :] in self._beginnings
+        return begins, begins, None
 
     def _beginning(self, text: str, start: int) -> int:
-        """Where the beginning of a literal is, that the text ends with; the end of the text when there is none."""
+        """Where the first beginning of a literal is that the text ends with; the end of the text when there is none."""
         if self._first is not None:
             for candidate in self._first.finditer(text, max(start, len(text) - self._longest + 1)):
                 if text[candidate.start() :] in self._beginnings:
@@ -75,6 +69,8 @@ class Cursor:
         self._mark: int | None = None
         self._kept: list[str] = []  # what was read since the mark, and is no longer in the buffer
         self._ended = False
+        self.is_cut_off = False
+        """The text has ended, and would have gone on."""
 
     # ---- for whoever has the text ----
 
@@ -85,9 +81,10 @@ class Cursor:
         self._text = self._text[self._at :] + text
         self._at = 0
 
-    def finish(self) -> None:
+    def finish(self, *, cut_off: bool = False) -> None:
         """No more text will come: whoever waits has to decide by what is there."""
         self._ended = True
+        self.is_cut_off = cut_off
 
     # ---- primitives of readers ----
 
@@ -180,10 +177,19 @@ class Cursor:
                 return not here
             yield
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the text has ended, and all of it was read."""
+        return self._ended and self._at >= len(self._text)
+
     # ---- going back ----
 
+    @property
+    def is_marked(self) -> bool:
+        return self._mark is not None
+
     def mark(self) -> None:
-        """From here on, what is read is kept until `unmark`. There is one mark: a second takes the place of the first."""
+        """From here on, what is read is kept until `unmark`. There is one mark at a time."""
         self._mark = self._at
         self._kept.clear()
 

@@ -79,10 +79,11 @@ def load(name: str) -> Family:
 
 
 def detect(template: str, vocabulary: Collection[str]) -> str:
-    """The family for which most speaks; `plain` when nothing speaks for any."""
+    """The family for which most speaks; `plain` when nothing speaks for any, or as much for two."""
     weights = {name: max((rule.weight(template, vocabulary) for rule in _rules(name)), default=0) for name in names()}
-    best = max(weights, key=lambda name: (weights[name], name))
-    return best if weights[best] else PLAIN
+    most = max(weights.values())
+    best = [name for name, weight in weights.items() if weight == most]
+    return best[0] if most and len(best) == 1 else PLAIN
 
 
 @cache

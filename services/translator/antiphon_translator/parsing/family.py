@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
+from antiphon_translator.parsing.alphabet import is_token
 from antiphon_translator.parsing.cursor import Markers, Reader
 from antiphon_translator.parsing.reading import CallSyntax, Reading
 
@@ -37,6 +38,11 @@ class Family:
     call_ends_reasoning: bool = False
     bare: Bare | None = None
     grammar: Grammar | None = None
+
+    @property
+    def reasons(self) -> bool:
+        """Whether its models think aloud."""
+        return bool(self.reasoning) or self.grammar is not None
 
     def begins_in_reasoning(self, prompt_tail: str) -> bool:
         """Whether the last opener in the prompt's tail is not closed."""
@@ -79,9 +85,11 @@ class Family:
         return _strings(self)
 
     def translated(self, encode: Callable[[str], str]) -> Family:
-        """The same table with its literals in another alphabet."""
+        """The same table with its literals in another alphabet. A control token that ends a call stands for nothing
+        where there is no call to be ended."""
         table: Family = _translated(self, encode)
-        return replace(table, name=self.name)
+        closers = (closer for call in table.calls for closer in (*call.close, *call.section_close))
+        return replace(table, name=self.name, ignored=(*table.ignored, *filter(is_token, closers)))
 
 
 def _strings(value: Any) -> Iterator[str]:

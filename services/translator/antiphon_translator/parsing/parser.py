@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from antiphon_core.jsons import Object
-from antiphon_translator.parsing.cursor import Cursor, Markers, Reader, nowhere
+from antiphon_translator.parsing.alphabet import has_token
+from antiphon_translator.parsing.cursor import Cursor, Markers, Reader
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.reading import CallSyntax, Malformed, Reading
 from antiphon_translator.parsing.segments import Output, Segment
@@ -36,9 +37,9 @@ class OutputParser:
         self._step()
         return self._out.take()
 
-    def finish(self) -> list[Segment]:
-        """What is left at the end. A call that is open is incomplete."""
-        self._cursor.finish()
+    def finish(self, *, cut_off: bool = False) -> list[Segment]:
+        """What is left at the end. A call that is open is incomplete. `cut_off`: the model would have gone on."""
+        self._cursor.finish(cut_off=cut_off)
         self._step()
         self._out.finish()
         return self._out.take()
@@ -58,7 +59,6 @@ class OutputParser:
             yield from family.bare.read(self._reading)
         while (marker := (yield from self._read_run())) is not None:
             if marker in family.openers:
-                self._in_reasoning = False
                 yield from self._read_calls(family.openers[marker], marker)
             elif marker not in family.ignored:
                 self._in_reasoning = marker in family.reasoning_open
@@ -74,23 +74,43 @@ class OutputParser:
 
     def _read_calls(self, syntax: CallSyntax, opener: str) -> Reader[None]:
         if opener in syntax.open:
-            yield from self._read_call(syntax)
+            yield from self._read_call(syntax, opener)
             return
+        self._in_reasoning = False
         markers = Markers((*syntax.open, *syntax.section_close))
-        while (yield from self._cursor.until(markers, nowhere)) in syntax.open:
-            yield from self._read_call(syntax)
+        while (opener := (yield from self._cursor.until(markers, self._out.drop)) or "") in syntax.open:
+            yield from self._read_call(syntax, opener, in_section=True)
 
-    def _read_call(self, syntax: CallSyntax) -> Reader[None]:
+    def _read_call(self, syntax: CallSyntax, opener: str, *, in_section: bool = False) -> Reader[None]:
+        self._cursor.mark()
         try:
             yield from syntax.read(self._reading)
         except Malformed:
+            raw = opener + self._cursor.unmark() if self._cursor.is_marked else ""
+            if raw and not in_section and self._is_text(raw):
+                self._give_back(raw)
+                return
             if self._out.in_call:
-                self._out.end_call(is_complete=False)
-            yield from self._leave(syntax)
+                self._out.break_call()
+            self._out.drop(raw)
+            yield from self._leave(syntax, in_section=in_section)
+        self._cursor.unmark()
+        self._in_reasoning = False
 
-    def _leave(self, syntax: CallSyntax) -> Reader[None]:
-        """Goes behind the end of a call that could not be read."""
+    def _is_text(self, raw: str) -> bool:
+        """Whether what began like a call is shown as the text that it is: without control tokens, and not a call that
+        was cut off; an opener that is a word may well be the last one of an answer."""
+        return not has_token(raw) and (not self._cursor.is_at_end or raw.strip().isidentifier())
+
+    def _give_back(self, raw: str) -> None:
+        if self._in_reasoning:
+            self._out.reasoning(raw)
+        else:
+            self._out.text(raw)
+
+    def _leave(self, syntax: CallSyntax, *, in_section: bool) -> Reader[None]:
+        """Goes behind the end of a call that could not be read, or to the next one."""
         ends = (*syntax.close, *syntax.section_close)
-        end = (yield from self._cursor.until(Markers(ends), nowhere)) if ends else None
-        if end in syntax.section_close and end is not None:
+        end = yield from self._cursor.until(Markers((*ends, *syntax.open, *syntax.section_open)), self._out.drop)
+        if end is not None and (end not in ends or (in_section and end in syntax.section_close)):
             self._cursor.back(end)

@@ -23,6 +23,18 @@ class Reading:
     out: Output
     schemas: Mapping[str, Object] = field(default_factory=dict)
 
+    def begin_call(self, name: str, model_id: str | None = None) -> None:
+        """From here on it is a call, and no text any more. Malformed: that is no name."""
+        if not is_name(name):
+            raise Malformed
+        self.cursor.unmark()
+        self.out.begin_call(name, model_id)
+
+
+def is_name(text: str) -> bool:
+    """Whether a tool can be called that, whichever tools were offered."""
+    return bool(text) and not any(map(str.isspace, text))
+
 
 class CallSyntax(Protocol):
     """How one family writes a call down.
@@ -44,4 +56,4 @@ class CallSyntax(Protocol):
     def section_close(self) -> tuple[str, ...]: ...
 
     def read(self, reading: Reading) -> Reader[None]:
-        """Reads what follows an opener, the closer included. Malformed."""
+        """Reads what follows an opener, the closer included. Malformed: where it was noticed is where it stops."""

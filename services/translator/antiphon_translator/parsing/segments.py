@@ -65,7 +65,7 @@ Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break | Dropped
 class _Run:
     """Text of one kind, with the white space at its end held back until something follows."""
 
-    def __init__(self, segment: type[Text] | type[Reasoning], *, keeps_leading: bool) -> None:
+    def __init__(self, segment: type[Text | Reasoning | Dropped], *, keeps_leading: bool) -> None:
         self._segment = segment
         self._held: list[str] = []
         self._begun = keeps_leading
@@ -99,6 +99,7 @@ class Output:
         self._segments: list[Segment] = []
         self._text = _Run(Text, keeps_leading=True)
         self._reasoning = _Run(Reasoning, keeps_leading=False)
+        self._dropped = _Run(Dropped, keeps_leading=False)
         self._arguments: list[str] = []
         self.in_call = False
         self.in_reasoning = False
@@ -108,30 +109,32 @@ class Output:
         return segments
 
     def text(self, text: str) -> None:
+        self._leave_call()
         self.in_reasoning = False
         self._reasoning.end()
+        self._dropped.end()
         self._text.add(text, self._segments)
 
     def reasoning(self, text: str) -> None:
+        self._leave_call()
         self.in_reasoning = True
         self._text.end()
+        self._dropped.end()
         self._reasoning.add(text, self._segments)
 
     def separate(self, phase: str | None = None) -> None:
         """The next run is another one, also when it is of the same kind."""
-        self._text.end()
-        self._reasoning.end()
+        self._leave_call()
+        self._end_runs()
         self._segments.append(Break(phase))
 
     def drop(self, text: str) -> None:
-        """A call that cannot be shown stood here."""
-        self._text.end()
-        self._segments.append(Dropped(text))
+        """Here stood what is no text, and cannot be read as a call."""
+        self._dropped.add(text, self._segments)
 
     def begin_call(self, name: str, model_id: str | None = None) -> None:
-        self._text.end()
-        self._reasoning.end()
-        self._arguments.clear()
+        self._leave_call()
+        self._end_runs()
         self.in_call, self.in_reasoning = True, False
         self._segments.append(CallBegin(name, model_id))
 
@@ -139,6 +142,11 @@ class Output:
         if text:
             self._arguments.append(text)
             self._segments.append(Arguments(text))
+
+    @property
+    def has_arguments(self) -> bool:
+        """Whether any were told of the call that we are in."""
+        return bool(self._arguments)
 
     def end_call(self) -> None:
         """The call ends here; it is complete if its arguments are."""
@@ -150,9 +158,18 @@ class Output:
 
     def finish(self) -> None:
         """The end of everything that the model wrote."""
+        self._leave_call()
+        self._text.finish(self._segments)
+
+    def _leave_call(self) -> None:
+        """A call that something else follows before its end was broken off."""
         if self.in_call:
             self.break_call()
-        self._text.finish(self._segments)
+
+    def _end_runs(self) -> None:
+        self._text.end()
+        self._reasoning.end()
+        self._dropped.end()
 
     def _end_call(self, *, is_complete: bool) -> None:
         self.in_call = False

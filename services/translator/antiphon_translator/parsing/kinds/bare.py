@@ -5,13 +5,12 @@ What looks like a call and is none is text, all of it, as it was written.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from antiphon_translator.parsing.cursor import Reader
+from antiphon_translator.parsing.kinds.json_call import JsonCall
 from antiphon_translator.parsing.kinds.python_call import PythonCall
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.reading import CallSyntax, Malformed, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,46 +21,10 @@ class BareJson:
     separators: tuple[str, ...] = (";", ",")
 
     def read(self, reading: Reading) -> Reader[None]:
-        cursor = reading.cursor
-        yield from cursor.spaces()
-        if (yield from cursor.peek()) not in ("{", "["):
-            return
-        cursor.mark()
-        calls: list[tuple[str, str]] = []
-        while True:
-            written: list[str] = []
-            whole = yield from cursor.json_value(written.append)
-            found = self._calls_of("".join(written)) if whole else None
-            if not found:
-                reading.out.text(cursor.unmark())
-                return
-            calls.extend(found)
-            yield from cursor.spaces()
-            if (yield from cursor.one_of(self.separators)) is None:
-                break
-        cursor.unmark()
-        for name, arguments in calls:
-            reading.out.begin_call(name)
-            reading.out.arguments(arguments)
-            reading.out.end_call()
-
-    def _calls_of(self, text: str) -> list[tuple[str, str]]:
-        """The calls that a JSON value consists of; none when it is something else."""
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return []
-        found = [self._call(each) for each in (value if isinstance(value, list) else [value])]
-        calls = [call for call in found if call is not None]
-        return calls if len(calls) == len(found) else []
-
-    def _call(self, value: Any) -> tuple[str, str] | None:
-        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-            return None
-        key = next((key for key in self.argument_keys if key in value), None)
-        if key is None:
-            return None
-        return value["name"], json.dumps(value[key] if value[key] is not None else {}, ensure_ascii=False)
+        syntax = JsonCall(argument_keys=self.argument_keys, needs_arguments=True)
+        separators: tuple[str, ...] = ()
+        while (yield from _read_or_give_back(syntax, reading, separators)):
+            separators = self.separators
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +32,22 @@ class BarePython:
     """A list of calls, `[f(a=1), g()]`."""
 
     def read(self, reading: Reading) -> Reader[None]:
-        cursor = reading.cursor
+        yield from _read_or_give_back(PythonCall(), reading)
+
+
+def _read_or_give_back(syntax: CallSyntax, reading: Reading, separators: tuple[str, ...] = ()) -> Reader[bool]:
+    """Reads what follows one of the separators, if there are any; whether it was a call. What was none is text."""
+    cursor, out = reading.cursor, reading.out
+    cursor.mark()
+    try:
         yield from cursor.spaces()
-        if (yield from cursor.peek()) != "[":
-            return
-        cursor.mark()
-        try:
-            yield from PythonCall().read_list(reading)
-        except Malformed:
-            reading.out.text(cursor.unmark())
-        else:
-            cursor.unmark()
+        if separators and (yield from cursor.one_of(separators)) is None:
+            raise Malformed
+        yield from cursor.spaces()
+        yield from syntax.read(reading)
+    except Malformed:
+        if out.in_call:
+            out.break_call()
+        out.text(cursor.unmark())
+        return False
+    return True

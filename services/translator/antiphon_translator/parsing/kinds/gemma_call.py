@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader, nowhere
+from antiphon_translator.parsing.cursor import Emit, Markers, Reader
 from antiphon_translator.parsing.reading import Malformed, Reading
 
-_BRACE, _COLON, _WORD_ENDS = Markers(("{",)), Markers((":",)), Markers((",", "}", "]"))
+_COLON, _WORD_ENDS = Markers((":",)), Markers((",", "}", "]"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,13 @@ class GemmaCall:
         name: list[str] = []
         if (yield from cursor.until(Markers(("{", *self.close)), name.append)) != "{":
             raise Malformed
-        out.begin_call("".join(name).strip())
-        yield from self._object(reading)
+        reading.begin_call("".join(name).strip())
+        yield from self._object(reading, JSON_DEPTH_MAX)
         out.end_call()
         yield from cursor.spaces()
         yield from cursor.one_of(self.close)
 
-    def _object(self, reading: Reading) -> Reader[None]:
+    def _object(self, reading: Reading, depth: int) -> Reader[None]:
         """Behind the opening brace, to behind the closing one."""
         reading.out.arguments("{")
         separator = ""
@@ -44,34 +45,37 @@ class GemmaCall:
             key: list[str] = []
             if (yield from reading.cursor.literal(self.quote)):
                 yield from self._to(Markers((self.quote,)), key.append, reading)
-                yield from self._to(_COLON, nowhere, reading)
+                yield from self._to(_COLON, reading.out.drop, reading)
             else:
                 yield from self._to(_COLON, key.append, reading)
             reading.out.arguments(f"{separator}{values.string(''.join(key).strip())}: ")
             separator = ", "
-            yield from self._value(reading)
+            yield from self._value(reading, depth)
         reading.out.arguments("}")
 
-    def _list(self, reading: Reading) -> Reader[None]:
+    def _list(self, reading: Reading, depth: int) -> Reader[None]:
         reading.out.arguments("[")
         separator = ""
         while (yield from self._has_more(reading, "]")):
             reading.out.arguments(separator)
             separator = ", "
-            yield from self._value(reading)
+            yield from self._value(reading, depth)
         reading.out.arguments("]")
 
-    def _value(self, reading: Reading) -> Reader[None]:
+    def _value(self, reading: Reading, depth: int) -> Reader[None]:
+        """`depth` is how deep it may be nested. Malformed: it is deeper."""
         cursor, out = reading.cursor, reading.out
+        if not depth:
+            raise Malformed
         yield from cursor.spaces()
         if (yield from cursor.literal(self.quote)):
             out.arguments('"')
             yield from self._to(Markers((self.quote,)), lambda part: out.arguments(values.string_part(part)), reading)
             out.arguments('"')
         elif (yield from cursor.literal("{")):
-            yield from self._object(reading)
+            yield from self._object(reading, depth - 1)
         elif (yield from cursor.literal("[")):
-            yield from self._list(reading)
+            yield from self._list(reading, depth - 1)
         else:
             yield from self._word(reading)
 
@@ -84,14 +88,16 @@ class GemmaCall:
         reading.out.arguments(values.as_json("".join(written).strip(), values.ANYTHING))
 
     def _has_more(self, reading: Reading, end: str) -> Reader[bool]:
-        """Whether another element comes. Goes behind the comma before it, or behind the end."""
+        """Whether another element comes. Goes behind the comma before it, or behind the end. Malformed: neither can."""
         cursor = reading.cursor
         yield from cursor.spaces()
         while (yield from cursor.literal(",")):
             yield from cursor.spaces()
-        if not (yield from cursor.peek()):
+        if (yield from cursor.literal(end)):
+            return False
+        if (yield from cursor.peek()) in ("", "}", "]"):  # the other bracket: nobody would ever go behind it
             raise Malformed
-        return not (yield from cursor.literal(end))
+        return True
 
     def _to(self, markers: Markers, emit: Emit, reading: Reading) -> Reader[None]:
         if (yield from reading.cursor.until(markers, emit)) is None:

@@ -11,7 +11,6 @@ lose what stands behind it: the last channel and the last recipient count, where
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,7 +40,9 @@ class Harmony:
             if (yield from reading.cursor.until(self._header_end, written.append)) is None:
                 self._without_header(reading, "".join(written))
                 return
-            ended = yield from self._message(reading, header + "".join(written))
+            stray, _, header = (header + "".join(written)).rpartition(self.start)
+            reading.out.drop(stray)
+            ended = yield from self._message(reading, header)
             header = ""
 
     def _message(self, reading: Reading, header: str) -> Reader[bool]:
@@ -49,25 +50,19 @@ class Harmony:
         channel = (self._channel.findall(header) or [""])[-1]
         recipient = (_RECIPIENT.findall(header) or [""])[-1]
         name = recipient.removeprefix(_NAMESPACE)
-        if recipient not in _NOBODY and (recipient != name or name in reading.schemas):
+        if name not in _NOBODY and (recipient != name or name in reading.schemas):
             return (yield from self._call(reading, name))
         reading.out.separate("commentary" if channel == "commentary" else None)
         is_reasoning = channel == "analysis" or recipient not in _NOBODY
         return (yield from self._to_end(reading, reading.out.reasoning if is_reasoning else reading.out.text))
 
     def _call(self, reading: Reading, name: str) -> Reader[bool]:
-        out = reading.out
-        out.begin_call(name)
-        written: list[str] = []
-
-        def arguments(text: str) -> None:
-            written.append(text)
-            out.arguments(text)
-
-        ended = yield from self._to_end(reading, arguments)
-        if not "".join(written).strip():
-            arguments("{}")
-        out.end_call(is_complete=_is_object("".join(written)))
+        reading.begin_call(name)
+        yield from reading.cursor.spaces()
+        ended = yield from self._to_end(reading, reading.out.arguments)
+        if not reading.out.has_arguments and not reading.cursor.is_cut_off:
+            reading.out.arguments("{}")
+        reading.out.end_call()
         return ended
 
     def _to_end(self, reading: Reading, emit: Emit) -> Reader[bool]:
@@ -75,7 +70,10 @@ class Harmony:
 
     def _without_header(self, reading: Reading, text: str) -> None:
         """Text that never got a header is a message, unless it is the beginning of one."""
-        if self.channel not in text and "<|" not in text and not re.match(r"\s*(to=|assistant)", text):
+        is_header = any(marker in text for marker in (self.channel, self.constrain, self.start, "<|"))
+        if is_header or re.match(r"\s*(to=|assistant)", text):
+            reading.out.drop(text)
+        else:
             reading.out.text(text)
 
     @cached_property
@@ -89,10 +87,3 @@ class Harmony:
     @cached_property
     def _channel(self) -> re.Pattern[str]:
         return re.compile(rf"{re.escape(self.channel)}\s*(\w+)")
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False

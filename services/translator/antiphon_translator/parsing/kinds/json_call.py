@@ -23,6 +23,8 @@ class JsonCall:
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     name_is_key: bool = False
     """`{NAME: {...}}` instead."""
+    needs_arguments: bool = False
+    """An object with a name, but without arguments, is no call."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
@@ -32,8 +34,16 @@ class JsonCall:
         else:
             yield from self.read_object(reading)
         if self.close:
+            yield from self._to_close(reading)
+
+    def _to_close(self, reading: Reading) -> Reader[None]:
+        """Behind the closer; before it there may be further calls, in lines of their own."""
+        cursor = reading.cursor
+        yield from cursor.spaces()
+        while (yield from cursor.peek()) == "{":
+            yield from self.read_object(reading)
             yield from cursor.spaces()
-            yield from cursor.one_of(self.close)
+        yield from cursor.one_of(self.close)
 
     def read_object(self, reading: Reading) -> Reader[None]:
         """One object that is a call. Malformed."""
@@ -64,11 +74,12 @@ class JsonCall:
                 early = yield from self._arguments(reading, name)
             elif not (yield from reading.cursor.json_value(nowhere)):
                 raise Malformed
-        if name is None:
+        if name is None or (self.needs_arguments and early is None and not reading.out.in_call):
             raise Malformed
         if not reading.out.in_call:
-            reading.out.begin_call(name)
-            reading.out.arguments(_unwrapped(early))
+            arguments = _unwrapped(early)
+            reading.begin_call(name)
+            reading.out.arguments(arguments)
         reading.out.end_call()
 
     def _arguments(self, reading: Reading, name: str | None) -> Reader[str | None]:
@@ -76,7 +87,7 @@ class JsonCall:
         cursor = reading.cursor
         yield from cursor.spaces()
         if name is not None and (yield from cursor.peek()) == "{":
-            reading.out.begin_call(name)
+            reading.begin_call(name)
             if not (yield from cursor.json_value(reading.out.arguments)):
                 raise Malformed
             return None
@@ -88,7 +99,7 @@ class JsonCall:
 
 def _named_by_key(reading: Reading) -> Reader[None]:
     while (name := (yield from _next_key(reading))) is not None:
-        reading.out.begin_call(name)
+        reading.begin_call(name)
         if not (yield from reading.cursor.json_value(reading.out.arguments)):
             raise Malformed
         reading.out.end_call()
@@ -115,7 +126,7 @@ def _string(reading: Reading) -> Reader[str]:
         raise Malformed
     try:
         value = json.loads("".join(written))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Malformed from error
     if not isinstance(value, str):
         raise Malformed
@@ -128,7 +139,7 @@ def _unwrapped(arguments: str | None) -> str:
         return "{}"
     try:
         value = json.loads(arguments)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Malformed from error
     if value is None:
         return "{}"

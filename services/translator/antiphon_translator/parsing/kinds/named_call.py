@@ -22,8 +22,6 @@ class NamedCall:
     name_pattern: str = r"\s*(?P<name>.*?)\s*"
     id_open: tuple[str, ...] = ()
     """Between the name and `name_end`: what the id of the call stands behind."""
-    fence: tuple[str, ...] = ()
-    """What may stand before the arguments, to be ignored."""
     may_be_json: bool = False
     """Instead of a name, an array or an object of calls may follow the opener."""
 
@@ -36,9 +34,7 @@ class NamedCall:
                 return
         name, model_id = yield from self._name(reading)
         yield from cursor.spaces()
-        yield from cursor.one_of(self.fence)
-        yield from cursor.spaces()
-        reading.out.begin_call(name, model_id)
+        reading.begin_call(name, model_id)
         if (yield from cursor.peek()) == "{":
             yield from self._arguments(reading)
         elif (yield from cursor.one_of((*self.close, *self.section_close))):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,14 +53,22 @@ class PythonCall:
 def calls_of(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[tuple[str, str]]:
     """Names and arguments of the calls, all or none. Malformed."""
     try:
-        tree = ast.parse(source.strip(), mode="eval" if kind is ast.Expression else "exec")
-        nodes = _elements(tree.body) if isinstance(tree, ast.Expression) else [_expression(each) for each in tree.body]
-        calls = [_call(node) for node in nodes]
+        # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
+        spelt = source.strip().encode("utf-8", "backslashreplace").decode("utf-8")
+        calls = [_call(node) for node in _nodes(kind, spelt)]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Malformed from error
     if not calls:
         raise Malformed
     return calls
+
+
+def _nodes(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[ast.expr]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "\d" in a string is no error, and nobody wants to read of it
+        if kind is ast.Expression:
+            return _elements(ast.parse(source, mode="eval").body)
+        return [_expression(each) for each in ast.parse(source).body]
 
 
 def _elements(node: ast.expr) -> list[ast.expr]:
@@ -92,6 +101,6 @@ def _value(node: ast.expr) -> Any:
 
 
 def _write(reading: Reading, name: str, arguments: str) -> None:
-    reading.out.begin_call(name)
+    reading.begin_call(name)
     reading.out.arguments(arguments)
     reading.out.end_call()

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader, nowhere
+from antiphon_translator.parsing.alphabet import is_token
+from antiphon_translator.parsing.cursor import Emit, Markers, Reader
+from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
 from antiphon_translator.parsing.reading import Malformed, Reading
 
 
@@ -36,16 +38,19 @@ class TaggedCall:
     key_pattern: str = r"\s*\"?(?P<key>.*?)\"?\s*"
     value_open: tuple[str, ...] = ()
     value_close: tuple[str, ...]
+    """`{key}` in it stands for the key."""
     after_value: tuple[str, ...] = ()
     """What a value's closer must be followed by to count; empty for anything."""
     forgets_closers: bool = False
     """The model leaves `value_close` out at times."""
+    closing_tokens: tuple[str, ...] = ()
+    """End a value that has no closer, but only as control tokens: a value may well spell them."""
     trims_newlines: bool = False
     """One newline on either side of a value is markup."""
 
     def read(self, reading: Reading) -> Reader[None]:
         name, end = yield from self._name(reading)
-        reading.out.begin_call(name)
+        reading.begin_call(name)
         if end in self.empty_end:
             reading.out.arguments("{}")
             reading.out.end_call()
@@ -65,9 +70,9 @@ class TaggedCall:
                 key, says_string = yield from self._key(reading)
                 out.arguments(f"{', ' if given else '{'}{values.string(key)}: ")
                 given.append(key)
-                close = self._closers(set(values.names_of(schema)).difference(given))
-                yield from self._value(reading, close, values.types_of(schema, key), says_string)
-            end = yield from reading.cursor.until(self._next, nowhere)
+                ends = self._value_ends(key, set(values.names_of(schema)).difference(given))
+                yield from self._value(reading, ends, values.types_of(schema, key), says_string)
+            end = yield from reading.cursor.until(self._next, out.drop)
             if end is None:
                 raise Malformed
         out.arguments("}" if given else "{}")
@@ -88,45 +93,31 @@ class TaggedCall:
         match = re.fullmatch(self.key_pattern, "".join(written), re.DOTALL)
         if match is None:
             raise Malformed
-        if self.value_open and (yield from reading.cursor.until(self._value_open, nowhere)) is None:
+        if self.value_open and (yield from reading.cursor.until(self._value_open, reading.out.drop)) is None:
             raise Malformed
         return match["key"], match.groupdict().get("string")
 
-    def _value(self, reading: Reading, close: Markers, types: frozenset[str], says_string: str | None) -> Reader[None]:
+    def _value(self, reading: Reading, ends: ValueEnds, types: frozenset[str], says_string: str | None) -> Reader[None]:
         out = reading.out
         if types == values.STRING if says_string is None else says_string == "true":
             out.arguments('"')
-            value = self._trimmed(lambda part: out.arguments(values.string_part(part)))
-            yield from self._to_its_end(reading, close, value)
+            yield from ends.read(reading, self._trimmed(lambda part: out.arguments(values.string_part(part))))
             out.arguments('"')
         else:
             held: list[str] = []
-            yield from self._to_its_end(reading, close, self._trimmed(held.append))
+            yield from ends.read(reading, self._trimmed(held.append))
             out.arguments(values.as_json("".join(held), types))
 
-    def _to_its_end(self, reading: Reading, close: Markers, emit: Emit) -> Reader[None]:
-        cursor = reading.cursor
-        while True:
-            end = yield from cursor.until(close, emit)
-            if end is None:
-                raise Malformed
-            if end not in self.value_close:
-                cursor.back(end.lstrip("\n"))
-                return
-            if not self.after_value or (yield from cursor.comes_next(self.after_value)):
-                return
-            emit(end)
-
     def _trimmed(self, emit: Emit) -> Emit:
-        return _WithoutNewlines(emit) if self.trims_newlines else emit
+        return WithoutNewlines(emit) if self.trims_newlines else emit
 
-    def _closers(self, missing: Iterable[str]) -> Markers:
-        """What ends a value, when these parameters have not been given yet."""
-        if not self.forgets_closers:
-            return self._value_close
-        tags = (f"\n{opener}{key}{closer}" for key in missing for opener in self.key_open for closer in self.key_close)
-        ends = (f"\n{one}\n{other}" for one in self.arguments_close for other in self.close)
-        return Markers((*self.value_close, *tags, *ends))
+    def _value_ends(self, key: str, missing: Iterable[str]) -> ValueEnds:
+        """What ends the value of a key, when the `missing` parameters have not been given yet."""
+        others = tuple(filter(is_token, self.closing_tokens))
+        if self.forgets_closers:
+            tags = next_tags(missing, self.key_open, self.key_close)
+            others = (*others, *tags, *(f"\n{one}\n{other}" for one in self.arguments_close for other in self.close))
+        return ValueEnds(tuple(each.replace("{key}", key) for each in self.value_close), self.after_value, others)
 
     @cached_property
     def _ends(self) -> frozenset[str]:
@@ -147,26 +138,3 @@ class TaggedCall:
     @cached_property
     def _value_open(self) -> Markers:
         return Markers(self.value_open)
-
-    @cached_property
-    def _value_close(self) -> Markers:
-        return Markers(self.value_close)
-
-
-class _WithoutNewlines:
-    """Passes a value on without the one newline on either side of it."""
-
-    def __init__(self, emit: Emit) -> None:
-        self._emit = emit
-        self._held = ""
-        self._begun = False
-
-    def __call__(self, text: str) -> None:
-        if not self._begun:
-            text = text.removeprefix("\n")
-            self._begun = True
-        text = self._held + text
-        self._held = "\n" if text.endswith("\n") else ""
-        text = text[: len(text) - len(self._held)]
-        if text:
-            self._emit(text)

@@ -13,7 +13,7 @@ from html import unescape
 
 from antiphon_translator.parsing import values
 from antiphon_translator.parsing.cursor import Markers, Reader
-from antiphon_translator.parsing.reading import Reading
+from antiphon_translator.parsing.reading import Reading, is_name
 
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
@@ -27,9 +27,9 @@ class Xtml:
     def read(self, reading: Reading, prompt_tail: str) -> Reader[None]:
         """Everything that a model writes in one turn."""
         document = _Document(reading)
-        tail = self._last_tag.search(prompt_tail)
-        if tail is not None:
-            document.open(tail[1], {})
+        tag, ended, rest = prompt_tail.rpartition(self.opening)[2].partition(self.separator)
+        if ended and not rest.strip():  # the prompt ends within this tag
+            document.open(tag.partition(" ")[0], {})
         while (bracket := (yield from reading.cursor.until(self._tag, document.text))) is not None:
             written: list[str] = []
             if (yield from reading.cursor.until(self._tag_end, written.append)) is None:
@@ -47,11 +47,6 @@ class Xtml:
     @cached_property
     def _tag_end(self) -> Markers:
         return Markers((self.separator,))
-
-    @cached_property
-    def _last_tag(self) -> re.Pattern[str]:
-        """The tag that a prompt ends with."""
-        return re.compile(rf"{re.escape(self.opening)}(\w+)[^|]*?{re.escape(self.separator)}\s*\Z")
 
 
 @dataclass
@@ -71,17 +66,23 @@ class _Document:
                 out.reasoning(text)
             case "response":
                 out.text(text)
+            case "argument" if not out.in_call:
+                out.drop(text)
             case "argument" if self.argument_type == "string":
                 out.arguments(values.string_part(text))
             case "argument":
                 self.held.append(text)
+            case "":
+                out.text(text)
+            case _:
+                out.drop(text)
 
     def open(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.tags.append(tag)
         out = self.reading.out
-        if tag == "call":
+        if tag == "call" and is_name(attributes.get("tool", "")):
             self.separator = "{"
-            out.begin_call(attributes.get("tool", ""))
+            self.reading.begin_call(attributes["tool"])
         elif tag == "argument" and out.in_call:
             self.argument_type = attributes.get("type", "string")
             self.held.clear()

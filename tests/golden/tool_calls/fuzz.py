@@ -1,0 +1,41 @@
+"""Feeds soups to the parsers of all families, and stops at the first that breaks a rule.
+
+    python -m tests.golden.tool_calls.fuzz [COUNT] [SEED]
+
+The same seed makes the same soups.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+
+from antiphon_translator.parsing import families
+from tests.support.tool_calls.soups import check, kitchen, pieces_of
+
+COUNT = 1_000_000
+PIECES_MAX = 24
+
+
+def run(count: int, seed: int) -> None:
+    """AssertionError, with the soup in it."""
+    names = families.names()
+    for number in range(count):
+        chance = random.Random(seed + number)
+        here = kitchen(chance.choice(names), tokens=chance.random() < 0.5)
+        soup = here.soup(chance, pieces=chance.randint(1, PIECES_MAX))
+        tail = chance.choice(here.markers) if chance.random() < 0.3 else ""
+        try:
+            check(here.family, soup, pieces_of(soup, chance), tail=tail)
+        except Exception as error:
+            raise AssertionError((here.family.name, soup, tail, seed + number)) from error
+
+
+def main() -> None:
+    count, seed = map(int, (sys.argv[1:] + [str(COUNT), "0"][len(sys.argv) - 1 :])[:2])
+    run(count, seed)
+    print(f"{count} soups, nothing to report")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What holds for everything that a model may write. `make fuzz` asks the same of a million soups."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
+from tests.golden.tool_calls import fuzz
+from tests.support.tool_calls.soups import HOSTILE, check, kitchen, parsed, pieces_of, told
+
+SAMPLE = 20_000
+FAMILIES = families.names()
+# These begin a call, or a header, without any marker.
+_CALLS_OF_TEXT = {"llama3", "llama4", "xlam", "gpt_oss", "kimi_k3"}
+
+
+def test_a_sample_of_soups() -> None:
+    fuzz.run(SAMPLE, seed=1)
+
+
+@pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
+@pytest.mark.parametrize("name", FAMILIES)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_any_soup_of_a_family_means_the_same_however_it_is_cut(name: str, tokens: bool, data: st.DataObject) -> None:
+    here = kitchen(name, tokens=tokens)
+    soup = "".join(
+        data.draw(
+            st.lists(st.sampled_from((*here.markers, *here.leftovers, *HOSTILE)) | st.text(max_size=4), max_size=20)
+        )
+    )
+    chance = random.Random(data.draw(st.integers(0, 99)))
+    check(here.family, soup, pieces_of(soup, chance), tail=data.draw(st.sampled_from(("", *here.markers))))
+
+
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - _CALLS_OF_TEXT))
+@settings(max_examples=50)
+@given(data=st.data())
+def test_no_text_is_lost(name: str, data: st.DataObject) -> None:
+    family = families.load(name)
+    pieces = data.draw(st.lists(st.sampled_from((*HOSTILE, *_not_text(family)))))
+    soup = "".join(pieces)
+    assume(not any(opener in soup for opener in family.openers))
+    segments = parsed(family, pieces_of(soup, random.Random(len(pieces))))
+    assert told(segments) == "".join(re.sub(_any_of(_not_text(family)), "", soup).split())
+
+
+def _not_text(family: Family) -> tuple[str, ...]:
+    return (*family.reasoning_open, *family.reasoning_close, *family.ignored)
+
+
+def _any_of(markers: tuple[str, ...]) -> str:
+    return "|".join(map(re.escape, sorted(markers, key=len, reverse=True))) or "(?!)"

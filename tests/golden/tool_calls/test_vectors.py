@@ -1,0 +1,84 @@
+"""Every public vector, cut in every way, from text and from token ids: one result, and the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Segment
+from antiphon_translator.parsing.token_parser import TokenParser
+from tests.support.tool_calls.outcomes import Outcome, cuts, joined
+from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures
+from tests.support.tool_calls.vocabularies import syntax, vocabulary
+
+# Where we mean something else than the fixture does.
+POLICIES = {
+    "gemma4/sglang-text-around-call": "white space between text and a call only separates",
+    "kimi/k2i-vllm-content-after-tool-section": "white space between text and a call only separates",
+    "gpt-oss/llamacpp-builtin-python-recipient": "what is sent to a tool that nobody offered is shown, as reasoning",
+}
+# What nobody can tell from text: whether a marker is a control token, or quoted.
+UNDECIDABLE_FROM_TEXT = {
+    "glm/glm47-missing-last-close-arg-value": "a value may spell </tool_call>; only the token ends it",
+    "gpt-oss/harmony-marker-in-arguments": "arguments spell <|call|>",
+    "gpt-oss/harmony-marker-in-reasoning": "reasoning spells <|call|>",
+    "kimi/k3-control-marker-text-in-value": "a value spells <|close|>",
+}
+# Vectors whose real vocabulary is not here: their markers are taken for tokens wherever they stand.
+QUOTED_MARKERS = {
+    "glm/glm45-marker-in-arguments": "a value spells </tool_call>",
+    "glm/glm47-marker-in-arguments": "a value spells </tool_call>",
+    "kimi/k3-control-marker-text-in-value": "a value spells <|close|>",
+}
+
+
+def from_text(vector: Vector, pieces: Iterable[Sequence[str]]) -> list[Segment]:
+    parser = OutputParser(families.load(vector.family), schemas=vector.schemas, prompt_tail=vector.prompt_tail)
+    segments = [segment for piece in pieces for segment in parser.feed("".join(piece))]
+    return joined([*segments, *parser.finish()])
+
+
+def from_ids(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
+    table = syntax(vector.family, vector.repository, vector.markers)
+    parser = TokenParser(table, prompt_ids=table.tokenizer.encode(vector.prompt_tail), schemas=vector.schemas)
+    segments = [segment for piece in pieces for segment in parser.feed(piece)]
+    return joined([*segments, *parser.finish(cut_off=False)])
+
+
+@pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
+def test_from_text(vector: Vector) -> None:
+    first, *others = (from_text(vector, pieces) for pieces in cuts(vector.raw))
+    assert all(other == first for other in others)
+    differs = vector.id in POLICIES or vector.id in UNDECIDABLE_FROM_TEXT
+    assert Outcome.of(first).is_what(vector.expected) is not differs, first
+
+
+@pytest.mark.parametrize("vector", fixtures(), ids=lambda vector: vector.id)
+def test_from_token_ids(vector: Vector) -> None:
+    ids = vocabulary(vector.repository, vector.markers).ids(vector)
+    first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))
+    assert all(other == first for other in others)
+    differs = vector.id in POLICIES or vector.id in QUOTED_MARKERS
+    assert Outcome.of(first).is_what(vector.expected) is not differs, first
+
+
+def test_the_ids_say_what_the_fixtures_say() -> None:
+    with_ids = [vector for vector in fixtures() if vocabulary(vector.repository, vector.markers).number]
+    assert len(with_ids) == 315
+    for vector in with_ids:
+        known = vocabulary(vector.repository, vector.markers)
+        assert known.tokenizer.decode(known.ids(vector)) == vector.raw, vector.id
+
+
+def test_nearly_all_vectors_pass() -> None:
+    ids = {vector.id for vector in fixtures()}
+    assert len(ids) == 469
+    assert {*POLICIES, *UNDECIDABLE_FROM_TEXT, *QUOTED_MARKERS} <= ids
+    assert len(ids - {*POLICIES, *UNDECIDABLE_FROM_TEXT}) >= 460
+
+
+def test_every_family_has_a_vector() -> None:
+    assert {vector.family for vector in all_vectors()} == set(families.names())
