@@ -50,6 +50,24 @@ async def test_closing_waits_for_what_runs() -> None:
         open_link.require_open()
 
 
+async def test_closing_waits_for_all_calls_of_an_atom() -> None:
+    open_link, other = link(), link()
+    call = (DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+    with open_link.atom():
+        closing = asyncio.create_task(open_link.close())
+        await asyncio.sleep(0)
+        await other.close()
+        assert [(await open_link.run(*call))[0] for _ in range(2)] == [b"ok", b"ok"]
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await other.run(*call)
+        assert not closing.done()
+    await closing
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await open_link.run(*call)
+    with pytest.raises(StoreUnavailable, match="closed"), open_link.atom():
+        pass
+
+
 async def test_many_calls_at_once_share_few_connections(backend: RedisBackend, tenant: str) -> None:
     records = [draft() for _ in range(300)]
     stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
