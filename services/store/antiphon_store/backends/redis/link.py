@@ -103,9 +103,13 @@ class Link:
 
     async def _run(self, script: Script, call: tuple[Any, ...]) -> Any:
         try:
-            return await self._client.execute_command("EVALSHA", script.sha, *call)
+            return await self._ask("EVALSHA", script.sha, *call)
         except NoScriptError:
-            return await self._client.execute_command("EVAL", script.text, *call)
+            return await self._ask("EVAL", script.text, *call)
+
+    async def _ask(self, *command: Any) -> Any:
+        try:
+            return await self._client.execute_command(*command)
         except AttributeError as error:
             # redis-py 8.1: a connection that another call gave up on has no writer any more (its pull request 4288).
             raise ConnectionError("the connection was given up while it was in use") from error

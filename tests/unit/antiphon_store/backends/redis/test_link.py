@@ -93,3 +93,16 @@ async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
         client.config_set("maxmemory", 0)
         await backend.ready()
         await backend.close()
+
+
+async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_link = link()
+
+    async def written_to(*_command: object) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'writelines'")
+
+    monkeypatch.setattr(open_link._client, "execute_command", written_to)
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        await open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+    monkeypatch.undo()
+    await open_link.close()
