@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench fuzz clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store fuzz clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -60,6 +60,7 @@ protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
+	$(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
@@ -67,8 +68,11 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
 
-bench: $(VENV)/.installed-dev   ## run the benchmarks: ratios against a baseline of the same run
+bench: bench-store              ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
+
+bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, beside the engine itself
+	$(BIN)/python -m tests.bench.store $(ARGS)
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)

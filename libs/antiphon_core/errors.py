@@ -4,6 +4,8 @@
     ├── InvalidRequest                 the caller's mistake; `field` names the culprit, `code` what was wrong
     │   ├── PreviousResponseNotFound
     │   └── ContextLengthExceeded
+    ├── Unauthenticated                a service does not know who calls it
+    ├── PermissionDenied               it knows, and the caller may not speak for that tenant
     ├── NotFound
     │   ├── ResponseNotFound
     │   ├── ItemNotFound
@@ -86,6 +88,16 @@ class ContextLengthExceeded(InvalidRequest):
             input_tokens=input_tokens,
             context_length=context_length,
         )
+
+
+class Unauthenticated(AntiphonError):
+    pass
+
+
+class PermissionDenied(AntiphonError):
+    @classmethod
+    def of(cls, name: str, *, tenant: str) -> Self:
+        return cls(f"The credential '{name}' may not speak for the tenant '{tenant}'.", name=name, tenant=tenant)
 
 
 class NotFound(AntiphonError):
@@ -281,6 +293,9 @@ TABLE: tuple[Row, ...] = (
         _REQUEST,
         "context_length_exceeded",
     ),
+    # Between services: whoever asked the edge over HTTP showed no such credential, and cannot mend it.
+    Row(Unauthenticated, "UNAUTHENTICATED", _Code.UNAUTHENTICATED, 500, _SERVER, "service_unauthenticated"),
+    Row(PermissionDenied, "PERMISSION_DENIED", _Code.PERMISSION_DENIED, 500, _SERVER, "service_permission_denied"),
     Row(NotFound, "NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ResponseNotFound, "RESPONSE_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ItemNotFound, "ITEM_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),

@@ -10,7 +10,8 @@ from antiphon_core import limits
 
 @dataclass(frozen=True, slots=True)
 class Sweeping:
-    """What was reclaimed: responses, event logs and jobs, and the bytes of their content. `has_more`: there is more."""
+    """What was reclaimed: responses, event logs, jobs and conversations, and the bytes of their content. `has_more`:
+    there is more."""
 
     records: int = 0
     size_bytes: int = 0
@@ -19,4 +20,4 @@ class Sweeping:
 
 class Retention(Protocol):
     async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
-        """Reclaims at most `limit` responses, event logs and jobs of the tenant whose time is over."""
+        """Reclaims at most `limit` responses, event logs, jobs and conversations of the tenant whose time is over."""

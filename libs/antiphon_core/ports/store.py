@@ -147,15 +147,26 @@ class TurnStart:
 
 
 @dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The last frames of the response's event log, each closed by a blank line; the first has number
+    `expected_position`."""
+
+    expected_position: int
+    frames: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class TurnCommit:
     """How a turn ends. `ttl_ms` is the record's lifetime from now; None means the store's default. `precondition` lets
-    it complete a record that is there already."""
+    it complete a record that is there already, and may bring the fence of a job besides the session's. `log_end` closes
+    the response's event log in the same step."""
 
     record: Record
     fence: Fence | None = None
     ttl_ms: int | None = None
     idempotency_key: str | None = None
     precondition: Precondition = NO_PRECONDITION
+    log_end: LogEnd | None = None
 
 
 class ResponseStore(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from typing import Any, Self
 
@@ -12,10 +13,15 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.addresses import stays_here
+from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.codec import decode
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import Method, Service
 from antiphon_core.rpc.server import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
 from antiphon_core.rpc.status import from_rpc_error
+
+log = logging.getLogger(__name__)
 
 READY_DEADLINE_S = 1.0
 
@@ -24,18 +30,33 @@ class RpcClient:
     """Calls one service. Must be made and used inside a running event loop, and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over everything the name resolves
-    to. `unavailable` is raised when the service cannot be reached.
+    to. `unavailable` is raised when the service cannot be reached. SettingsError: a file of `credentials` will not do.
     """
 
-    def __init__(self, endpoint: str, service: Service, *, unavailable: type[Unavailable]) -> None:
+    def __init__(
+        self,
+        endpoint: str,
+        service: Service,
+        *,
+        unavailable: type[Unavailable],
+        credentials: ClientCredentials = ANONYMOUS,
+    ) -> None:
         self._service = service
         self._unavailable = unavailable
-        self._channel = grpc.aio.insecure_channel(endpoint, options=_options(service))
+        self._token = credentials.open_token()
+        self._channel = self._open_channel(endpoint, credentials.open_tls())
         self._health: Any = health_pb2_grpc.HealthStub(self._channel)
         self._callables: dict[str, Any] = {
             name: (self._channel.unary_stream if method.streams else self._channel.unary_unary)(method.path)
             for name, method in service.methods.items()
         }
+
+    def _open_channel(self, endpoint: str, tls: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+        if tls is not None:
+            return grpc.aio.secure_channel(endpoint, tls, options=_options(self._service))
+        if self._token is not None and not stays_here(endpoint):
+            log.warning("the token for %s is sent without encryption; tls_ca_file turns TLS on", endpoint)
+        return grpc.aio.insecure_channel(endpoint, options=_options(self._service))
 
     async def __aenter__(self) -> Self:
         return self
@@ -103,6 +124,8 @@ class RpcClient:
         metadata = [(TENANT_KEY, tenant)]
         if request_id:
             metadata.append((REQUEST_ID_KEY, request_id))
+        if self._token is not None:
+            metadata.append((AUTHORIZATION_KEY, f"Bearer {self._token()}"))
         timeout = timeout_s if timeout_s is not None else method.deadline_s
         return self._callables[method.name](bytes(request), timeout=timeout, metadata=metadata)
 

@@ -1,7 +1,8 @@
-"""The server side of gRPC: handlers from the table of methods, health, reflection, drain.
+"""The server side of gRPC: handlers from the table of methods, who may call them, health, reflection, drain.
 
 A handler takes (request message, Call) and gives a response message, or yields them for a streaming method. It raises
-AntiphonError for what went wrong; anything else is a bug and becomes INTERNAL, its cause logged and not sent.
+AntiphonError for what went wrong; anything else is a bug and becomes INTERNAL, its cause logged and not sent. Callers
+are known before anything of their request is read; health alone is open to all, for probes.
 """
 
 from __future__ import annotations
@@ -11,20 +12,27 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, NoReturn
 
 import grpc
-from google.protobuf.descriptor_pool import DescriptorPool
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from antiphon_core.errors import AntiphonError, InternalError, Unavailable, Unimplemented
+from antiphon_core.errors import (
+    AntiphonError,
+    InternalError,
+    PermissionDenied,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+)
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc import reflection
+from antiphon_core.rpc.addresses import address
+from antiphon_core.rpc.authentication import TokenGuard, text_metadata
 from antiphon_core.rpc.codec import decode
 from antiphon_core.rpc.methods import Method, Service
+from antiphon_core.rpc.settings import ServerSecurity
 from antiphon_core.rpc.status import to_status
-from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +40,7 @@ TENANT_KEY = "antiphon-tenant"
 REQUEST_ID_KEY = "x-request-id"
 DEFAULT_TENANT = "default"
 READY_POLL_S = 1.0
+OPEN = ServerSecurity()
 
 _OPTIONS = [
     ("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX),
@@ -60,9 +69,10 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class RpcServer:
-    """A gRPC server for one or more services."""
+    """A gRPC server for one or more services. Without `security` whoever reaches it may call, for every tenant."""
 
-    def __init__(self) -> None:
+    def __init__(self, security: ServerSecurity = OPEN) -> None:
+        self._security = security
         self._server = grpc.aio.server(options=_OPTIONS)
         self._health = health.aio.HealthServicer()
         self._ready: dict[str, Ready] = {}
@@ -72,7 +82,7 @@ class RpcServer:
         """Serves `service`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when the
         service cannot serve; its health follows within READY_POLL_S."""
         rpc_handlers = {
-            name: _rpc_handler(method, handlers.get(name, _unimplemented(service, method)))
+            name: _rpc_handler(method, handlers.get(name, _unimplemented(service, method)), self._security.guard)
             for name, method in service.methods.items()
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, rpc_handlers),))
@@ -82,12 +92,17 @@ class RpcServer:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = [*self._ready, health.SERVICE_NAME, reflection.SERVICE_NAME]
-        reflection.enable_server_reflection(names, self._server, pool=_reflection_pool())
-        bound = self._server.add_insecure_port(f"{host}:{port}")
+        reflection.serve_reflection(self._server, names, self._security.guard)
+        bound = self._bind(address(host, port))
         await self._server.start()
         await self._report_health()
         self._watcher = asyncio.create_task(self._watch_health(), name="grpc health")
         return bound
+
+    def _bind(self, at: str) -> int:
+        if self._security.tls is None:
+            return self._server.add_insecure_port(at)
+        return self._server.add_secure_port(at, self._security.tls)
 
     async def drain(self, grace_s: float) -> None:
         """Reports NOT_SERVING, refuses new RPCs and lets running ones end, for at most `grace_s`."""
@@ -110,14 +125,6 @@ class RpcServer:
             await self._health.set(name, answer.SERVING if serving else answer.NOT_SERVING)
 
 
-@cache
-def _reflection_pool() -> DescriptorPool:
-    """The descriptors of everything that is served: ours, and those of the two services that come with gRPC."""
-    for module in (health_pb2, reflection_pb2):
-        default_google_proto_descriptor_pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
-    return default_google_proto_descriptor_pool
-
-
 async def _is_ready(name: str, ready: Ready) -> bool:
     try:
         await ready()
@@ -129,16 +136,17 @@ async def _is_ready(name: str, ready: Ready) -> bool:
     return True
 
 
-def _rpc_handler(method: Method, handler: Handler) -> grpc.RpcMethodHandler[Any, Any]:
+def _rpc_handler(method: Method, handler: Handler, guard: TokenGuard | None) -> grpc.RpcMethodHandler[Any, Any]:
     if method.streams:
-        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler))
-    return grpc.unary_unary_rpc_method_handler(_unary(method, handler))
+        return grpc.unary_stream_rpc_method_handler(_streaming(method, handler, guard))
+    return grpc.unary_unary_rpc_method_handler(_unary(method, handler, guard))
 
 
-def _unary(method: Method, handler: Handler) -> Callable[..., Awaitable[bytes]]:
+def _unary(method: Method, handler: Handler, guard: TokenGuard | None) -> Callable[..., Awaitable[bytes]]:
     async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
-            answer: Any = await handler(decode(method.request, data), _call(context))  # type: ignore[misc]
+            call = _call(context, guard)
+            answer: Any = await handler(decode(method.request, data), call)  # type: ignore[misc]
             return bytes(answer)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
             await _abort(context, method, error)
@@ -146,10 +154,11 @@ def _unary(method: Method, handler: Handler) -> Callable[..., Awaitable[bytes]]:
     return serve
 
 
-def _streaming(method: Method, handler: Handler) -> Callable[..., AsyncIterator[bytes]]:
+def _streaming(method: Method, handler: Handler, guard: TokenGuard | None) -> Callable[..., AsyncIterator[bytes]]:
     async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            answers: Any = handler(decode(method.request, data), _call(context))
+            call = _call(context, guard)
+            answers: Any = handler(decode(method.request, data), call)
             async with aclosing(answers):
                 async for answer in answers:
                     yield bytes(answer)
@@ -159,10 +168,13 @@ def _streaming(method: Method, handler: Handler) -> Callable[..., AsyncIterator[
     return serve
 
 
-def _call(context: grpc.aio.ServicerContext[Any, Any]) -> Call:
-    metadata = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+def _call(context: grpc.aio.ServicerContext[Any, Any], guard: TokenGuard | None) -> Call:
+    metadata = text_metadata(context.invocation_metadata())
+    tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
+    if guard is not None:
+        guard.authenticate(metadata, tenant)
     return Call(
-        tenant=metadata.get(TENANT_KEY) or DEFAULT_TENANT,
+        tenant=tenant,
         request_id=metadata.get(REQUEST_ID_KEY, ""),
         time_remaining_s=context.time_remaining(),
     )
@@ -171,7 +183,9 @@ def _call(context: grpc.aio.ServicerContext[Any, Any]) -> Call:
 async def _abort(context: grpc.aio.ServicerContext[Any, Any], method: Method, error: Exception) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
-    if not isinstance(error, AntiphonError):
+    if isinstance(error, (Unauthenticated, PermissionDenied)):
+        log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
+    elif not isinstance(error, AntiphonError):
         log.error("%s failed", method.path, exc_info=error)
         error = InternalError("The server failed to handle this call. Its log says why.")
     await context.abort_with_status(to_status(error))

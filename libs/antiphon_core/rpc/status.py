@@ -14,8 +14,10 @@ from antiphon_core.errors import (
     AntiphonError,
     InternalError,
     InvalidRequest,
+    PermissionDenied,
     Timeout,
     TooLarge,
+    Unauthenticated,
     Unavailable,
     Unimplemented,
     revive,
@@ -63,5 +65,7 @@ def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailabl
         grpc.StatusCode.UNIMPLEMENTED: Unimplemented,
         grpc.StatusCode.INVALID_ARGUMENT: InvalidRequest,
         grpc.StatusCode.RESOURCE_EXHAUSTED: TooLarge,
+        grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+        grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
     }
     return by_code.get(code, InternalError)(details)

@@ -10,12 +10,13 @@ from antiphon_core.jsons import dumps
 
 
 def addresses(process: Process) -> str:
-    """One line per target: where it listens."""
+    """One line per target: where it listens, and for whom."""
     lines = []
+    settings = process.settings
     if process.store is not None:
-        lines.append(f"store       {process.store.address} (gRPC)  {store_line(process)}")
+        lines.append(f"store       {process.store.address} (gRPC, {settings.store.access()})  {store_line(process)}")
     if process.translator is not None:
-        lines.append(f"translator  {process.translator.address} (gRPC)")
+        lines.append(f"translator  {process.translator.address} (gRPC, {settings.translator.access()})")
     if process.edge is not None:
         lines.append(f"edge        {process.edge.url}/v1")
     return "\n".join(lines)

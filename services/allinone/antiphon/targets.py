@@ -16,12 +16,14 @@ from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.lifecycle import Part
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Translator
+from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
 from antiphon_edge.server import EdgeServer
 from antiphon_store import server as store_server
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
+from antiphon_store.retention.sweeper import Sweeper
 from antiphon_store.service import StoreService
 from antiphon_translator import server as translator_server
 from antiphon_translator.client import TranslatorClient
@@ -29,7 +31,7 @@ from antiphon_translator.service import TranslatorService
 
 
 class StorePart:
-    """The store: its backend, its rules, its gRPC server."""
+    """The store: its backend, its rules, its gRPC server, its sweeper."""
 
     name = "store"
 
@@ -39,16 +41,20 @@ class StorePart:
             self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
         )
         self.service = StoreService(self.backend, self._settings)
+        self._sweeper = Sweeper(self.service, self.backend, every_s=self._settings.sweep_s)
         self.address = ""
 
     async def start(self) -> None:
+        security = self._settings.security()
         await self.backend.open()
-        self._server = RpcServer()
+        self._server = RpcServer(security)
         self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)
         port = await self._server.start(self._settings.host, self._settings.port)
-        self.address = f"{self._settings.host}:{port}"
+        self.address = address(self._settings.host, port)
+        self._sweeper.start()
 
     async def stop(self) -> None:
+        await self._sweeper.stop()
         await self._server.drain(self._settings.drain_s)
         await self.backend.close()
 
@@ -66,11 +72,12 @@ class TranslatorPart:
     async def start(self) -> None:
         if self._settings.profiles is None:
             raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
+        security = self._settings.security()
         await self.service.open()
-        self._server = RpcServer()
+        self._server = RpcServer(security)
         self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)
         port = await self._server.start(self._settings.host, self._settings.port)
-        self.address = f"{self._settings.host}:{port}"
+        self.address = address(self._settings.host, port)
 
     async def stop(self) -> None:
         await self._server.drain(self._settings.drain_s)
@@ -90,14 +97,16 @@ class Process:
 
     def store_port(self) -> ResponseStore:
         if self.settings.edge.store:
-            return StoreClient(self.settings.edge.store)
+            return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
         if self.store is None:
             raise SettingsError("The edge needs a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE.")
         return self.store.service
 
     def translator_port(self) -> Translator:
         if self.settings.edge.translator:
-            return TranslatorClient(self.settings.edge.translator)
+            return TranslatorClient(
+                self.settings.edge.translator, credentials=self.settings.edge.credentials_for("translator")
+            )
         if self.translator is None:
             raise SettingsError(
                 "The edge needs a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."

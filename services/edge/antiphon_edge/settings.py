@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.rpc.credentials import ClientCredentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +22,57 @@ class EdgeSettings:
         default="",
         metadata={"doc": "gRPC target of the store, such as dns:///store:50051; empty uses the one in this process."},
     )
+    store_token_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the token that is sent to the store, and nothing else. Read again when it changes."
+        },
+    )
+    store_tls_ca_file: Path | None = field(
+        default=None, metadata={"doc": "Authorities (PEM) of the store's certificate; turns TLS on."}
+    )
+    store_tls_cert_file: Path | None = field(
+        default=None, metadata={"doc": "Certificate (PEM) that is shown to the store. Read once."}
+    )
+    store_tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of store_tls_cert_file."})
     translator: str = field(
         default="",
         metadata={"doc": "gRPC target of the translator; empty uses the one in this process."},
+    )
+    translator_token_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the token that is sent to the translator, and nothing else. Read again when it changes."
+        },
+    )
+    translator_tls_ca_file: Path | None = field(
+        default=None, metadata={"doc": "Authorities (PEM) of the translator's certificate; turns TLS on."}
+    )
+    translator_tls_cert_file: Path | None = field(
+        default=None, metadata={"doc": "Certificate (PEM) that is shown to the translator. Read once."}
+    )
+    translator_tls_key_file: Path | None = field(
+        default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
     )
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
+    def __post_init__(self) -> None:
+        self.credentials_for("store")
+        self.credentials_for("translator")
+
+    def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
+        """What the edge shows to a peer. SettingsError: parts of it need each other."""
+        names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
+        try:
+            return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})
+        except SettingsError as error:
+            raise SettingsError(f"The edge's credentials for the {peer}: {error}") from error
+
     def warnings(self) -> Iterator[tuple[str, str]]:
-        if self.host not in ("127.0.0.1", "::1", "localhost"):
+        if not is_loopback(self.host):
             yield (
                 f"The edge listens on {self.host}, and requests are not authenticated.",
                 "Anybody who reaches the port can use the models and read every stored response of the default "

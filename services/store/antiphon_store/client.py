@@ -29,11 +29,13 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 from antiphon_store import rules, wire
 from antiphon_store.conversations.client import ConversationCalls
 from antiphon_store.event_logs.client import EventLogCalls
+from antiphon_store.event_logs.rules import end_of_log
 from antiphon_store.jobs.client import JobCalls
 from antiphon_store.lineage.client import LineageCalls
 from antiphon_store.retention.client import RetentionCalls
@@ -44,11 +46,13 @@ class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, Li
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises
     StoreUnavailable when the store cannot be reached and Timeout when it does not answer in time; a write may have
-    happened then, and can be sent again as it is.
+    happened then, and can be sent again as it is. A store that asks for a token or a certificate gets it from
+    `credentials` (SettingsError: a file of theirs will not do); calls raise Unauthenticated or PermissionDenied when it
+    does not accept them.
     """
 
-    def __init__(self, endpoint: str) -> None:
-        self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable)
+    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS) -> None:
+        self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials)
 
     async def __aenter__(self) -> Self:
         return self
@@ -186,6 +190,8 @@ class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, Li
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         rules.check_tenant(tenant)
         rules.check_turn_commit(commit)
+        if commit.log_end is not None:
+            end_of_log(commit.record.id, commit.log_end)
         answer: v1.CommitTurnResponse = await self._call("CommitTurn", tenant, wire.to_turn_commit(commit))
         return wire.from_stamp(wire.given(answer.stamp, "stamp"))
 

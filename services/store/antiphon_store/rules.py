@@ -173,8 +173,6 @@ def check_turn_commit(commit: TurnCommit) -> None:
     check_ttl(commit.ttl_ms)
     check_key(commit.idempotency_key)
     check_precondition(commit.precondition)
-    if None not in (commit.fence, commit.precondition.fence) and commit.fence != commit.precondition.fence:
-        raise _invalid("precondition.fence", "'precondition.fence' and 'fence' must be the same.")
     if commit.fence is not None:
         check_fence(commit.fence)
         if commit.fence.session_id != commit.record.session_id:

@@ -8,10 +8,11 @@ to be indivisible is one atom of the backend. It holds no data, so any number of
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from antiphon_core import items, limits
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.ids import Ids, RandomIds
+from antiphon_core.ids import Ids, RandomIds, is_conversation_id
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
@@ -27,7 +28,8 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store import rules
-from antiphon_store.backends.base import Backend, Write
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.conversations.service import ConversationOperations
 from antiphon_store.event_logs.following import Followers
 from antiphon_store.event_logs.service import EventLogOperations
@@ -50,7 +52,7 @@ class StoreService(
 ):
     """Implements `antiphon_core.ports.store.ResponseStore`. The backend is opened and closed by whoever made it."""
 
-    def __init__(self, backend: Backend, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
+    def __init__(self, backend: StoreEngine, settings: StoreSettings | None = None, *, ids: Ids | None = None) -> None:
         self._backend = backend
         self._ids = ids or RandomIds()
         self._settings = settings or StoreSettings()
@@ -76,9 +78,8 @@ class StoreService(
         rules.check_record(record)
         rules.check_precondition(precondition)
         rules.check_key(idempotency_key)
-        lifetime_ms = self._lifetime_ms(ttl_ms)
-        item_ids = rules.check_content(record)
-        write = Write(rules.tight(record), precondition, lifetime_ms, item_ids)
+        lifetime_ms = self._lifetime_ms(record, ttl_ms)
+        write = self._write(record, precondition, lifetime_ms)
         return await self._put(tenant, write, idempotency_key)
 
     async def get(self, tenant: str, response_id: str) -> Record:
@@ -184,12 +185,14 @@ class StoreService(
     async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
         rules.check_tenant(tenant)
         rules.check_turn_commit(commit)
-        lifetime_ms = self._lifetime_ms(commit.ttl_ms)
-        item_ids = rules.check_content(commit.record)
-        write = Write(rules.tight(commit.record), commit.precondition, lifetime_ms, item_ids)
+        lifetime_ms = self._lifetime_ms(commit.record, commit.ttl_ms)
+        log_end = self._log_end(commit)
+        write = replace(self._write(commit.record, commit.precondition, lifetime_ms), log_end=log_end)
         stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
         if commit.fence is not None:
             self._queue.wake((tenant, commit.fence.session_id))
+        if log_end is not None:
+            self._followers.wake((tenant, commit.record.id))
         return stamp
 
     async def abort_turn(
@@ -209,12 +212,24 @@ class StoreService(
         if fence is not None:
             await self.release_session(tenant, fence)
 
-    def _lifetime_ms(self, ttl_ms: int | None) -> int | None:
-        """The lifetime of a record: what its writer asked for, within the policy."""
+    def _write(self, record: Record, precondition: Precondition, lifetime_ms: int | None) -> Write:
+        item_ids = rules.check_content(record)
+        return Write(
+            rules.tight(record),
+            precondition,
+            lifetime_ms,
+            item_ids,
+            session_responses_max=self._settings.max_session_responses,
+        )
+
+    def _lifetime_ms(self, record: Record, ttl_ms: int | None) -> int | None:
+        """The lifetime of a record: what its writer asked for, within the policy. What was said in a conversation stays
+        as long as the policy allows: a conversation must not forget its beginning."""
         rules.check_ttl(ttl_ms)
         most_s = self._settings.max_ttl_s
         if ttl_ms is None:
-            default_s = self._settings.default_ttl_s
+            is_in_conversation = is_conversation_id(record.session_id or "")
+            default_s = most_s if is_in_conversation else self._settings.default_ttl_s
             return None if default_s is None else default_s * 1000
         if most_s is not None:
             rules.check_range(ttl_ms, 1, most_s * 1000, "ttl_ms")

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from antiphon_core.config import SettingsError
+from antiphon_core.rpc.settings import RpcServerSettings
 
 _DAY_S = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class StoreSettings:
+class StoreSettings(RpcServerSettings):
+    section: ClassVar[str] = "store"
+
+    port: int = field(default=50051, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
     url: str = field(
         default="memory://",
         metadata={
@@ -37,10 +41,26 @@ class StoreSettings:
     )
     default_ttl_s: int | None = field(
         default=30 * _DAY_S,
-        metadata={"doc": "Lifetime of a response whose writer names none; empty means for ever."},
+        metadata={
+            "doc": "Lifetime of a response whose writer names none; empty means for ever. In a conversation it is "
+            "max_ttl_s: a conversation must not forget its beginning."
+        },
     )
     max_ttl_s: int | None = field(
         default=None, metadata={"doc": "Longest lifetime that a writer may ask for; empty means any."}
+    )
+    max_session_responses: int | None = field(
+        default=None,
+        metadata={
+            "doc": "How many readable responses one session may have made; one more is refused. Empty means any number."
+        },
+    )
+    sweep_s: int | None = field(
+        default=300,
+        metadata={
+            "doc": "How long between two rounds of sweeping, which gives the space of what has expired back. Every "
+            "replica may do it. Empty means never: then call Sweep."
+        },
     )
     turn_claim_s: int = field(
         default=600,
@@ -72,15 +92,15 @@ class StoreSettings:
             "doc": "How often a call that waits for a job looks again. Jobs from the same process wake it at once."
         },
     )
-    host: str = field(default="127.0.0.1", metadata={"doc": "Address to serve gRPC on."})
-    port: int = field(default=50051, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
-
     drain_s: float = field(default=10.0, metadata={"doc": "Seconds that running calls get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
+        RpcServerSettings.__post_init__(self)
         for name in (
             "default_ttl_s",
             "max_ttl_s",
+            "max_session_responses",
+            "sweep_s",
             "lease_poll_ms",
             "turn_claim_s",
             "event_log_ttl_s",
@@ -96,6 +116,7 @@ class StoreSettings:
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         """What is legal and unwise: (message, explanation)."""
+        yield from self.door_warnings()
         if self.url.startswith("memory:"):
             yield "Responses are kept in memory only.", "They are gone after a restart. Set url to sqlite:///FILE."
         elif self.durability == "process":

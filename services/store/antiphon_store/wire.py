@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest, Unimplemented
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
     History,
     ItemPage,
     Lease,
+    LogEnd,
     Order,
     Precondition,
     Record,
@@ -42,13 +43,6 @@ def given(value: _Value | None, field: str) -> _Value:
     if value is None:
         raise InvalidRequest(f"'{field}' is missing.", field=field)
     return value
-
-
-def refuse_unimplemented(rpc: str, fields: dict[str, object]) -> None:
-    """Unimplemented for the first of `fields` that is set: what cannot be honoured is never ignored."""
-    for name, value in fields.items():
-        if value:
-            raise Unimplemented.of(f"{rpc}.{name}")
 
 
 # ---- Records ----
@@ -263,17 +257,19 @@ def to_turn_commit(commit: TurnCommit) -> v1.CommitTurnRequest:
         ttl_ms=commit.ttl_ms or 0,
         idempotency_key=commit.idempotency_key or "",
         precondition=to_precondition(commit.precondition),
+        log_end=v1.LogEnd(commit.log_end.expected_position, commit.log_end.frames) if commit.log_end else None,
     )
 
 
 def from_turn_commit(message: v1.CommitTurnRequest) -> TurnCommit:
-    refuse_unimplemented("CommitTurn", {"log_end": message.log_end is not None})
+    end = message.log_end
     return TurnCommit(
         record=from_record(given(message.record, "record")),
         fence=from_fence(message.fence) if message.fence is not None else None,
         ttl_ms=message.ttl_ms or None,
         idempotency_key=message.idempotency_key or None,
         precondition=from_precondition(message.precondition),
+        log_end=LogEnd(end.expected_position, end.frames) if end is not None else None,
     )
 
 

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.ports.translator import Batch, Model, Turn
 from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
@@ -16,8 +17,8 @@ from antiphon_translator import wire
 class TranslatorClient:
     """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target."""
 
-    def __init__(self, endpoint: str) -> None:
-        self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable)
+    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS) -> None:
+        self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
 
     async def close(self) -> None:
         await self._rpc.close()

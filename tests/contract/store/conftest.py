@@ -1,4 +1,4 @@
-"""The backends that the suites of this folder run on, and the two ways to reach a store on them."""
+"""What all tests of this folder share: the suites meet the implementations, and the table of both is printed."""
 
 from __future__ import annotations
 
@@ -11,21 +11,67 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
-from antiphon_store.backends.base import Backend, Durability
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing import Subject
-from tests.support.postgres_server import shared_postgres
-from tests.support.redis_servers import backend_at, shared_cluster, shared_redis
+from antiphon_store.testing.topics import TOPICS, Suite
+from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, Implementation, Pair
+from tests.contract.store.table import MODELS, KitTable, mark
 
 SETTINGS = StoreSettings(lease_poll_ms=20)
+TOPIC_OF: dict[Suite, str] = {suite: topic for topic, suites in TOPICS.items() for suite in suites}
 
-Pair = tuple[Backend, Backend]
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(KitTable(), "kit table")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs a test of a suite on every implementation that has its topic, and nothing that the test needs lacking."""
+    if metafunc.cls is None or "implementation" not in metafunc.fixturenames:
+        return
+    suite = suite_of(metafunc.cls)
+    names = [
+        name for name, each in IMPLEMENTATIONS.items() if each.runs(TOPIC_OF[suite], suite, metafunc.function.__name__)
+    ]
+    metafunc.parametrize("implementation", names, indirect=True, scope="module")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says which field of the table each test belongs to."""
+    for item in items:
+        cls = getattr(item, "cls", None)
+        callspec = getattr(item, "callspec", None)
+        if cls is None:
+            continue
+        if callspec is not None and "implementation" in callspec.params:
+            mark(item, TOPIC_OF[suite_of(cls)], str(callspec.params["implementation"]))
+        elif (engine := engine_of_model(cls.__name__)) is not None:
+            mark(item, MODELS, engine)
+
+
+def engine_of_model(name: str) -> str | None:
+    """The engine that a test class compares with memory; None when it is no such class."""
+    against = "AgainstMemory"
+    found = [each for each in ENGINES if name.startswith(f"Test{title_of(each)}") and name.endswith(against)]
+    return max(found, key=len, default=None)
+
+
+def title_of(engine: str) -> str:
+    return engine.title().replace(" ", "")
+
+
+def suite_of(cls: type) -> Suite:
+    """The suite that a test class runs."""
+    return next(each for each in cls.__mro__ if each in TOPIC_OF)
+
+
+@pytest.fixture(scope="module")
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    return IMPLEMENTATIONS[request.param]
 
 
 @pytest.fixture
@@ -33,52 +79,11 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def memory_pair(clock: ManualClock, _folder: Path) -> Pair:
-    backend = MemoryBackend(clock)
-    return backend, backend
-
-
-def sqlite_pair(clock: ManualClock, folder: Path) -> Pair:
-    """Two backends on one file, as two processes would have them."""
-    one, two = (SqliteBackend(folder / "store.db", durability=Durability.PROCESS, clock=clock) for _ in range(2))
-    return one, two
-
-
-def postgres_pair(clock: ManualClock, _folder: Path) -> Pair:
-    url = shared_postgres().url
-    one, two = (PostgresBackend(url, durability=Durability.PROCESS, clock=clock) for _ in range(2))
-    return one, two
-
-
-def redis_pair(clock: ManualClock, _folder: Path) -> Pair:
-    one, two = (backend_at(shared_redis().url, clock=clock) for _ in range(2))
-    return one, two
-
-
-def redis_cluster_pair(clock: ManualClock, _folder: Path) -> Pair:
-    """Three masters, each test's tenant on one of them: sessions of any name go with responses of any tree."""
-    one, two = (backend_at(f"{shared_cluster().url}?partition=tenant", clock=clock) for _ in range(2))
-    return one, two
-
-
-PAIRS: dict[str, Callable[[ManualClock, Path], Pair]] = {
-    "memory": memory_pair,
-    "sqlite": sqlite_pair,
-    "postgres": postgres_pair,
-    "redis": redis_pair,
-    "redis cluster": redis_cluster_pair,
-}
-
-
-@pytest.fixture(params=PAIRS)
+@pytest.fixture(params=ENGINES)
 async def backends(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Pair]:
-    """Two backends over the same data, opened."""
-    pair = PAIRS[request.param](clock, tmp_path)
-    for backend in pair:
-        await backend.open()
-    yield pair
-    for backend in pair:
-        await backend.close()
+    """Two backends over the same data, opened for one test."""
+    async with AsyncExitStack() as stack:
+        yield await open_pair(stack, ENGINES[request.param].open_pair(clock, tmp_path))
 
 
 @pytest.fixture
@@ -96,6 +101,14 @@ async def remote(backends: Pair, clock: ManualClock) -> AsyncIterator[Subject]:
         yield Subject(store=store, peer=peer, elapse=elapse(clock))
 
 
+async def open_pair(stack: AsyncExitStack, pair: Pair) -> Pair:
+    """Opens both; the stack closes them."""
+    for backend in pair:
+        await backend.open()
+        stack.push_async_callback(backend.close)
+    return pair
+
+
 async def serve(stack: AsyncExitStack, service: StoreService) -> StoreClient:
     """A client of a server of its own, both ended with the stack."""
     server = RpcServer()
@@ -110,3 +123,12 @@ def elapse(clock: ManualClock) -> Callable[[int], Awaitable[None]]:
         clock.advance(milliseconds / 1000)
 
     return advance
+
+
+def wrapped(implementation: Implementation, pair: Pair) -> Pair:
+    """The pair as the implementation has it."""
+    wrap: Callable[[StoreEngine], StoreEngine] | None = implementation.wrap
+    if wrap is None:
+        return pair
+    one, two = (wrap(backend) for backend in pair)
+    return one, two

@@ -1,50 +1,36 @@
-"""SQLite, PostgreSQL and Redis against memory: any sequence of operations has the same answers and errors."""
+"""Every engine against memory: any sequence of operations has the same answers and errors.
+
+With what the first machine does (records, leases, turns), and with lineage on top. Jobs: test_jobs_model.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
-from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.model import machine
-from tests.support.postgres_server import new_schema, shared_postgres
-from tests.support.redis_servers import NO_FILES, backend_at, redis_server
+from antiphon_store.testing import lineage_model, model
+from antiphon_store.testing.topics import Capability
+from tests.contract.store.conftest import open_pair, title_of
+from tests.contract.store.implementations import ENGINES, Engine
 
 
-@asynccontextmanager
-async def open_sqlite(clock: Clock) -> AsyncIterator[ResponseStore]:
-    with TemporaryDirectory() as folder:
-        backend = SqliteBackend(Path(folder) / "store.db", durability=Durability.PROCESS, clock=clock)
-        await backend.open()
-        yield StoreService(backend)
-        await backend.close()
+def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]:
+    @asynccontextmanager
+    async def open_store(clock: Clock) -> AsyncIterator[ResponseStore]:
+        with TemporaryDirectory() as folder:
+            async with AsyncExitStack() as stack:
+                backend, _ = await open_pair(stack, engine.open_pair(clock, Path(folder)))
+                yield StoreService(backend)
+
+    return open_store
 
 
-@asynccontextmanager
-async def open_postgres(clock: Clock) -> AsyncIterator[ResponseStore]:
-    url = shared_postgres().url
-    backend = PostgresBackend(url, durability=Durability.PROCESS, database_schema=new_schema(), clock=clock)
-    await backend.open()
-    yield StoreService(backend)
-    await backend.close()
-
-
-@asynccontextmanager
-async def open_redis(clock: Clock) -> AsyncIterator[ResponseStore]:
-    with redis_server(NO_FILES) as server:
-        backend = backend_at(server.url, clock=clock)
-        await backend.open()
-        yield StoreService(backend)
-        await backend.close()
-
-
-TestSqliteAgainstMemory = machine(open_sqlite).TestCase
-TestPostgresAgainstMemory = machine(open_postgres).TestCase
-TestRedisAgainstMemory = machine(open_redis).TestCase
+for _name, _engine in ENGINES.items():
+    if _name != "memory" and Capability.UNTAGGED_SESSIONS not in _engine.lacks:
+        globals()[f"Test{title_of(_name)}AgainstMemory"] = model.machine(opener(_engine)).TestCase
+        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = lineage_model.machine(opener(_engine)).TestCase

@@ -1,17 +1,87 @@
-"""A store whose backend can be told to break, over each backend."""
+"""A store whose backend can be told to break, over every engine, and a note of what the engine answered."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.backends.base import Backend, Durability
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.service import StoreService
+from antiphon_store.testing.subject import Subject
 from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_store.wrappers.wrapper import Call, Wrapper
+from tests.support.postgres_server import shared_postgres
+from tests.support.redis_servers import backend_at, shared_cluster, shared_redis
+
+ENGINES: dict[str, Callable[[ManualClock, Path], StoreEngine]] = {
+    "memory": lambda clock, _folder: MemoryBackend(clock),
+    "sqlite": lambda clock, folder: SqliteBackend(folder / "store.db", durability=Durability.PROCESS, clock=clock),
+    "postgres": lambda clock, _: PostgresBackend(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
+    "redis": lambda clock, _folder: backend_at(shared_redis().url, clock=clock),
+    "redis cluster": lambda clock, _folder: backend_at(f"{shared_cluster().url}?partition=tenant", clock=clock),
+}
+
+
+class Witness(Wrapper):
+    """An engine, and all that it answered, whether it reached anybody or not."""
+
+    def __init__(self, inner: StoreEngine) -> None:
+        super().__init__(inner)
+        self.answers: list[tuple[str, Any]] = []
+
+    async def around(self, call: Call) -> Any:
+        answer = await call.run()
+        self.answers.append((call.atom, answer))
+        return answer
+
+    def answers_of(self, atom: str) -> list[Any]:
+        return [answer for name, answer in self.answers if name == atom]
+
+
+@dataclass(slots=True)
+class World:
+    """A service over a breakable backend over an engine. The subject's peer looks at the engine itself."""
+
+    engine: StoreEngine
+    clock: ManualClock
+    witness: Witness = field(init=False)
+    faulty: FaultyBackend = field(init=False)
+    subject: Subject = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.witness = Witness(self.engine)
+        self.faulty = FaultyBackend(self.witness)
+        self.start_over()
+
+    def start_over(self) -> None:
+        """With a tenant that has nothing."""
+
+        async def elapse(milliseconds: int) -> None:
+            self.clock.advance(milliseconds / 1000)
+
+        self.subject = Subject(store=StoreService(self.faulty), peer=StoreService(self.engine), elapse=elapse)
+
+    @property
+    def tenant(self) -> str:
+        return self.subject.tenant
+
+    @property
+    def store(self) -> StoreService:
+        return cast("StoreService", self.subject.store)
+
+    @property
+    def peer(self) -> StoreService:
+        return cast("StoreService", self.subject.peer)
 
 
 @pytest.fixture
@@ -19,12 +89,15 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def faulty(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[FaultyBackend]:
-    inner: Backend = MemoryBackend(clock)
-    if request.param == "sqlite":
-        inner = SqliteBackend(tmp_path / "store.db", durability=Durability.PROCESS, clock=clock)
-    backend = FaultyBackend(inner)
-    await backend.open()
-    yield backend
-    await backend.close()
+@pytest.fixture
+def tenant() -> str:
+    """One that nobody else has."""
+    return f"tenant-{secrets.token_hex(4)}"
+
+
+@pytest.fixture(params=ENGINES)
+async def world(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[World]:
+    world = World(ENGINES[request.param](clock, tmp_path), clock)
+    await world.faulty.open()
+    yield world
+    await world.faulty.close()

@@ -1,4 +1,7 @@
-"""kill -9 while writing: every acknowledged response is there afterwards, and every chain is whole."""
+"""kill -9 while writing, several times: every acknowledged response is there afterwards, and every chain is whole.
+
+Once a process that has the SQLite file itself, and once the service as it is deployed, over each engine.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from antiphon_core.ports.store import Record
 from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
+from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, WRITERS, require_all, write_until_killed
+from tests.support import redis_servers
+from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.redis_servers import RedisServer, redis_server
+from tests.support.system import Command
 
-ACKNOWLEDGED = 400
-TENANT = "t"
+KILLS = 4
 
 # Writes lines of turns with several writers and prints each id after it was acknowledged.
 WRITER = f"""
@@ -37,7 +49,7 @@ async def write(store):
 async def main():
     backend = SqliteBackend(Path(sys.argv[1]))
     await backend.open()
-    await asyncio.gather(*(write(StoreService(backend)) for _ in range(8)))
+    await asyncio.gather(*(write(StoreService(backend)) for _ in range({WRITERS})))
 
 asyncio.run(main())
 """
@@ -50,23 +62,95 @@ def write_and_kill(path: Path) -> list[str]:
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True, env=environ
     ) as process:
         assert process.stdout is not None
-        acknowledged = [process.stdout.readline().strip() for _ in range(ACKNOWLEDGED)]
+        acknowledged = [process.stdout.readline().strip() for _ in range(ACKNOWLEDGED // KILLS)]
         process.send_signal(signal.SIGKILL)
         return acknowledged + [line.strip() for line in process.stdout if line.endswith("\n")]
 
 
-@pytest.mark.parametrize("round_", range(2))
-async def test_acknowledged_writes_survive_kill_9(tmp_path: Path, round_: int) -> None:
-    path = tmp_path / f"store-{round_}.db"
-    acknowledged = await asyncio.to_thread(write_and_kill, path)
+async def test_acknowledged_writes_survive_kill_9_of_the_writer(tmp_path: Path) -> None:
+    path, acknowledged = tmp_path / "store.db", list[str]()
+    for _ in range(KILLS):
+        acknowledged += await asyncio.to_thread(write_and_kill, path)
     assert len(acknowledged) >= ACKNOWLEDGED
     backend = SqliteBackend(path)
     await backend.open()
     store = StoreService(backend)
     for response_id in acknowledged:
-        record = await store.get(TENANT, response_id)
-        assert record.version == 1
-    longest = acknowledged[-1]
-    chain = await store.chain(TENANT, longest)
-    assert [each.depth for each in chain] == list(range(len(chain)))
+        assert (await store.get(TENANT, response_id)).version == 1
+    for response_id in acknowledged[-WRITERS:]:
+        chain = await store.chain(TENANT, response_id)
+        assert [each.depth for each in chain] == list(range(len(chain)))
     await backend.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """What the service keeps its data in. `processes` can be killed and started."""
+
+    url: str
+    processes: Sequence[PostgresServer | RedisServer] = ()
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
+
+    def start(self) -> None:
+        for process in self.processes:
+            process.start()
+
+
+@contextmanager
+def sqlite(folder: Path) -> Iterator[Engine]:
+    yield Engine(f"sqlite:///{folder / 'store.db'}")
+
+
+@contextmanager
+def postgres(_folder: Path) -> Iterator[Engine]:
+    with postgres_server() as server:
+        yield Engine(server.url, [server])
+
+
+@contextmanager
+def redis(_folder: Path) -> Iterator[Engine]:
+    with redis_server() as server:
+        yield Engine(server.url, [server])
+
+
+@contextmanager
+def redis_cluster(_folder: Path) -> Iterator[Engine]:
+    with redis_servers.redis_cluster() as cluster:
+        yield Engine(cluster.url, cluster.masters)
+
+
+@pytest.mark.parametrize("engine", [sqlite, postgres, redis, redis_cluster], ids=lambda e: e.__name__)
+async def test_acknowledged_writes_survive_kill_9_of_service_and_engine(
+    engine: Callable[[Path], AbstractContextManager[Engine]], tmp_path: Path
+) -> None:
+    """By turns: the engine is started again under the service, and the service over the engine."""
+    acknowledged: list[Record] = []
+    with engine(tmp_path) as below, ExitStack() as services:
+        service = serve(services, below.url)
+        for number in range(KILLS):
+            kills_service = number % 2 == 0 or not below.processes
+            kill = service.kill if kills_service else below.kill
+            async with client_of(service) as store:
+                acknowledged += await write_until_killed(store, kill, ACKNOWLEDGED // KILLS)
+            if kills_service:
+                service = serve(services, below.url)
+            else:
+                await asyncio.to_thread(below.start)
+        async with client_of(service) as store:
+            await require_all(store, acknowledged)
+    assert len(acknowledged) >= ACKNOWLEDGED
+
+
+def serve(services: ExitStack, url: str) -> Command:
+    """The store's service on this engine, as its own process, at the default durability: disk."""
+    service = Command("serve", "--target=store", "--store-port=0", f"--store-url={url}")
+    services.callback(service.kill)
+    services.callback(lambda: print("".join(service.lines[-40:])))  # shown when the test fails
+    return service
+
+
+def client_of(service: Command) -> StoreClient:
+    return StoreClient(service.wait_for(r"^store +(\S+:\d+)")[1])

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
+from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed
 from tests.support.postgres_server import PostgresServer, postgres_server
 
-TENANT = "t"
-WRITERS = 16
-ACKNOWLEDGED_MIN = 500
+ACKNOWLEDGED_MIN = 1_000  # 10,000 of them: test_kill.py
 
 
 @pytest.fixture(scope="module")
@@ -27,38 +25,18 @@ def server() -> Iterator[PostgresServer]:
         yield running
 
 
-async def write_lines(store: StoreService, acknowledged: list[Record]) -> None:
-    """Turns, each continuing the one before, until the store fails."""
-    parent = None
-    with contextlib.suppress(StoreUnavailable):
-        while True:
-            record = draft(parent)
-            await store.commit_turn(TENANT, TurnCommit(record))
-            acknowledged.append(record)
-            parent = record
-
-
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.crash], ids=["kill -9", "immediate stop"])
 async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable[[PostgresServer], None]) -> None:
     backend = PostgresBackend(server.url, durability=Durability.DISK)
     await backend.open()
     store = StoreService(backend)
-    acknowledged: list[Record] = []
-    writers = [asyncio.create_task(write_lines(store, acknowledged)) for _ in range(WRITERS)]
-    while len(acknowledged) < ACKNOWLEDGED_MIN:
-        await asyncio.sleep(0.005)
-    await asyncio.to_thread(end, server)
-    await asyncio.wait_for(asyncio.gather(*writers), 20)
+    acknowledged = await write_until_killed(store, partial(end, server), ACKNOWLEDGED_MIN)
     with pytest.raises(StoreUnavailable):
         await backend.ready()
 
     await asyncio.to_thread(server.start)
     await backend.ready()
-    for record in acknowledged:
-        assert (await store.get(TENANT, record.id)).version == 1
-    for record in acknowledged[-WRITERS:]:
-        chain = await store.chain(TENANT, record.id)
-        assert [each.depth for each in chain] == list(range(len(chain)))
+    await require_all(store, acknowledged)
     await backend.close()
 
 

@@ -1,99 +1,205 @@
-"""Executed, then timed out: whoever asks again gets the answer that got lost, and the effect is there once."""
+"""Every atom that writes, with every fault, on every engine: whoever asks again gets the answer that got lost, and the
+effect is there once; in between it is there whole or not at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AntiphonError, Timeout
-from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit
-from antiphon_store.service import StoreService
+from antiphon_core.errors import Timeout
+from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
-from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from antiphon_store.wrappers.atoms import ATOMS, READS
+from antiphon_store.wrappers.faulty import Fault, When
+from tests.faults.store.conftest import World
+from tests.faults.store.every_write import DEEDS, Deed, Scene
 
-TENANT = "t"
+PATIENCE_S = 0.02  # of a caller that waits for a paused engine
+LEAVES_AFTER_S = (0, 0.0005, 0.002)  # atoms take 0.1 to 5 ms
+
+deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
+# What a sweep did shows in its answer alone, and that is lost with the caller.
+visible = {name: deed for name, deed in DEEDS.items() if deed.atom != "sweep"}
 
 
-async def retried(
-    faulty: FaultyBackend, clock: ManualClock, atom: str, when: When, ask: Callable[[], Awaitable[Any]]
-) -> Any:
-    """The answer to a call whose first attempt broke."""
-    faulty.plan(Fault(atom, when, error=Timeout))
-    with pytest.raises(Timeout):
-        await ask()
-    clock.advance(0.05)
-    return await ask()
+def test_every_atom_that_writes_has_a_scene() -> None:
+    assert {deed.atom for deed in DEEDS.values()} == set(ATOMS) - READS
+
+
+async def require_done_once(world: World, deed: Deed, scene: Scene, *, already: bool) -> object:
+    """Asks again: what there is to see then. `already`: it had happened, and its answer got lost."""
+    world.clock.advance(scene.later_s)
+    if already and scene.gone is not None:
+        with pytest.raises(scene.gone):
+            await scene.ask()
+        return await scene.look()
+    await scene.ask()
+    first, *others = world.witness.answers_of(deed.atom)
+    assert len(others) == already
+    assert not scene.same_answer or [first] * len(others) == others
+    return await scene.look()
+
+
+@deeds
+async def test_a_fault_before(world: World, deed: Deed) -> None:
+    scene = await deed.arrange(world)
+    before = await scene.look()
+    with breaking(world, Fault(deed.atom, When.BEFORE, error=Timeout)), pytest.raises(Timeout):
+        await scene.ask()
+    assert await scene.look() == before
+    assert await require_done_once(world, deed, scene, already=False) != before
+
+
+@deeds
+async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
+    scene = await deed.arrange(world)
+    before = await scene.look()
+    with breaking(world, Fault(deed.atom, When.AFTER, error=Timeout)), pytest.raises(Timeout):
+        await scene.ask()
+    done = await scene.look()
+    assert done != before
+    assert await require_done_once(world, deed, scene, already=True) == done
+
+
+@deeds
+async def test_a_slow_engine(world: World, deed: Deed) -> None:
+    scene = await deed.arrange(world)
+    before = await scene.look()
+    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=PATIENCE_S)):
+        await scene.ask()
+    done = await scene.look()
+    assert done != before
+    assert await require_done_once(world, deed, scene, already=True) == done
+
+
+@deeds
+async def test_a_pause_that_outlasts_the_callers_patience(world: World, deed: Deed) -> None:
+    scene = await deed.arrange(world)
+    before = await scene.look()
+    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=3600)), pytest.raises(TimeoutError):
+        async with asyncio.timeout(PATIENCE_S):
+            await scene.ask()
+    assert await scene.look() == before
+    assert await require_done_once(world, deed, scene, already=False) != before
+
+
+@pytest.mark.parametrize("deed", visible.values(), ids=list(visible))
+async def test_a_caller_that_leaves_while_it_is_executed(world: World, deed: Deed) -> None:
+    """It may have happened or not: whoever asks again finds it done once, as in a run without a fault."""
+    for delay_s in LEAVES_AFTER_S:
+        world.start_over()
+        world.witness.answers.clear()
+        scene = await deed.arrange(world)
+        before = await scene.look()
+        asking = asyncio.ensure_future(scene.ask())
+        await asyncio.sleep(delay_s)
+        asking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asking
+        between = await settled(scene)
+        world.clock.advance(scene.later_s)
+        for _ in range(2):
+            with contextlib.suppress(*filter(None, [scene.gone])):
+                await scene.ask()
+            done = await scene.look()
+            assert between in (before, done)
+            assert done != before
+            between = done
+
+
+async def settled(scene: Scene) -> object:
+    """What there is to see when nothing is under way any more: a look is several calls."""
+    seen = await scene.look()
+    while True:
+        await asyncio.sleep(0.005)
+        before, seen = seen, await scene.look()
+        if seen == before:
+            return seen
+
+
+@contextlib.contextmanager
+def breaking(world: World, fault: Fault) -> Iterator[None]:
+    """One fault for the next call of its atom, which must come. What was answered before does not count."""
+    world.witness.answers.clear()
+    world.faulty.plan(fault)
+    yield
+    assert not world.faulty._planned
 
 
 @pytest.mark.parametrize("when", When)
-async def test_put(faulty: FaultyBackend, clock: ManualClock, when: When) -> None:
-    store, record = StoreService(faulty), draft()
-    stamp = await retried(faulty, clock, "put", when, lambda: store.put(TENANT, record))
-    assert stamp.version == (await store.get(TENANT, record.id)).version == 1
-
-
-@pytest.mark.parametrize("when", When)
-async def test_replacing_put(faulty: FaultyBackend, clock: ManualClock, when: When) -> None:
-    store, record = StoreService(faulty), draft(status=Status.IN_PROGRESS)
-    await store.put(TENANT, record)
-    finished, condition = replace(record, status=Status.COMPLETED), Precondition(version=1)
-    stamp = await retried(faulty, clock, "put", when, lambda: store.put(TENANT, finished, precondition=condition))
-    assert stamp.version == (await store.get(TENANT, record.id)).version == 2
-
-
-@pytest.mark.parametrize("when", When)
-async def test_acquire(faulty: FaultyBackend, clock: ManualClock, when: When) -> None:
-    store, session_id = StoreService(faulty), new_session_id()
-    lease = await retried(
-        faulty, clock, "acquire_lease", when, lambda: store.acquire_session(TENANT, session_id, holder="a")
-    )
-    assert lease.fence.token == 1
-
-
-@pytest.mark.parametrize("when", When)
-async def test_a_whole_turn(faulty: FaultyBackend, clock: ManualClock, when: When) -> None:
-    store, session_id = StoreService(faulty), new_session_id()
-    line: list[Record] = []
+async def test_a_whole_conversation(world: World, when: When) -> None:
+    """Every step of every turn breaks once; nothing is there twice, and nothing is missing."""
+    session_id, line = new_session_id(), list[Record]()
     for number in range(3):
-        start = await retried(faulty, clock, "begin_turn", when, lambda: store.begin_turn(TENANT, turn_in(session_id)))
+        begin = turn_in(session_id)
+        with breaking(world, Fault("begin_turn", when, error=Timeout)), pytest.raises(Timeout):
+            await world.store.begin_turn(world.tenant, begin)
+        start = await world.store.begin_turn(world.tenant, begin)
+        assert start.lease is not None
         assert (start.lease.fence.token, start.history.depth) == (number + 1, number)
         line.append(draft(line[-1] if line else None, session_id=session_id))
         commit = TurnCommit(line[-1], start.lease.fence)
-        stamp = await retried(faulty, clock, "commit_turn", when, lambda c=commit: store.commit_turn(TENANT, c))  # type: ignore[misc]
+        with breaking(world, Fault("commit_turn", when, error=Timeout)), pytest.raises(Timeout):
+            await world.store.commit_turn(world.tenant, commit)
+        stamp = await world.store.commit_turn(world.tenant, commit)
         assert (stamp.version, stamp.depth) == (1, number)
-    start = await store.begin_turn(TENANT, turn_in(session_id))
+    start = await world.store.begin_turn(world.tenant, turn_in(session_id))
     assert start.history.items == joined(line)
 
 
 @pytest.mark.parametrize("when", When)
-async def test_delete_has_its_effect_once(faulty: FaultyBackend, when: When) -> None:
-    store, record = StoreService(faulty), draft()
-    await store.put(TENANT, record)
-    faulty.plan(Fault("remove", when))
-    for _ in range(2):
-        try:
-            await store.delete(TENANT, record.id)
-        except AntiphonError:
-            continue
-    with pytest.raises(AntiphonError, match="not found"):
-        await store.get(TENANT, record.id)
-
-
-@pytest.mark.parametrize("when", When)
-async def test_a_lost_release_ends_with_the_lease(faulty: FaultyBackend, clock: ManualClock, when: When) -> None:
-    store, session_id = StoreService(faulty), new_session_id()
-    start = await store.begin_turn(TENANT, turn_in(session_id))
-    assert start.lease is not None
-    fence = start.lease.fence
-    faulty.plan(Fault("release_lease", when))
-    with pytest.raises(AntiphonError):
-        await store.abort_turn(TENANT, fence)
+async def test_a_lost_release_ends_with_the_lease(world: World, clock: ManualClock, when: When) -> None:
+    session_id = new_session_id()
+    _history, lease = await world.subject.begin_in(session_id)
+    with breaking(world, Fault("release_lease", when, error=Timeout)), pytest.raises(Timeout):
+        await world.store.abort_turn(world.tenant, lease.fence)
     clock.advance(30)
-    other = await store.begin_turn(TENANT, turn_in(session_id, holder="other"))
-    assert other.lease is not None
-    assert other.lease.fence.token == 2
+    _history, other = await world.subject.begin_in(session_id, holder="other")
+    assert other.fence.token == 2
+
+
+class WritesAgain(MemoryBackend):
+    """Forgets what it has seen: the same content again makes another version."""
+
+    async def put(self, tenant: str, write: Write) -> Stamp:
+        stamp = await super().put(tenant, write)
+        node = self._nodes[tenant, write.record.id]
+        node.record = replace(node.record, version=node.record.version + 1)
+        return stamp
+
+
+class CommitsInTwoSteps(MemoryBackend):
+    """Writes the record, lets others run, and moves the session's head."""
+
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        await super().put(tenant, write)
+        await asyncio.sleep(0)
+        return await super().commit_turn(tenant, write, fence)
+
+
+@pytest.mark.parametrize(
+    ("broken", "deed"),
+    [(WritesAgain, "put: a child"), (CommitsInTwoSteps, "commit_turn: under a lease")],
+)
+async def test_an_engine_that_breaks_its_word_is_noticed(
+    clock: ManualClock, broken: type[MemoryBackend], deed: str
+) -> None:
+    for engine, noticed in ((MemoryBackend(clock), False), (broken(clock), True)):
+        world = World(engine, clock)
+        await world.faulty.open()
+        try:
+            await test_a_fault_after_it_was_executed(world, DEEDS[deed])
+            await test_a_caller_that_leaves_while_it_is_executed(world, DEEDS[deed])
+        except AssertionError:
+            assert noticed
+        else:
+            assert not noticed

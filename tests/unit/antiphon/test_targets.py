@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from antiphon.settings import SECTIONS, Settings
 from antiphon.targets import TARGETS, Process, StorePart, build, expand
+from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import ResponseNotFound, Unauthenticated
 from antiphon_core.logs import LogSettings
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
@@ -69,6 +73,38 @@ async def test_the_store_part_serves_until_it_is_stopped() -> None:
     await client.close()
 
 
+async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Path) -> None:
+    credentials, token = tmp_path / "credentials", tmp_path / "token"
+    credentials.write_text("edge token-0123456789abcdef default\n")
+    token.write_text("token-0123456789abcdef\n")
+    guarded = replace(settings(), store=StoreSettings(url="memory://", port=0, token_file=credentials))
+    serving = Process(guarded)
+    (part,) = build(["store"], serving)
+    await part.start()
+    assert isinstance(part, StorePart)
+    for edge, outcome in (
+        (EdgeSettings(store=part.address, store_token_file=token), ResponseNotFound),
+        (EdgeSettings(store=part.address), Unauthenticated),
+    ):
+        store = Process(settings(edge)).store_port()
+        assert isinstance(store, StoreClient)
+        with pytest.raises(outcome):
+            await store.get("default", "resp_" + "0" * 48)
+        await store.close()
+    await part.stop()
+
+
+async def test_credentials_that_cannot_be_read_are_said_before_anything_starts(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    edge = EdgeSettings(store="h:1", translator="h:2", translator_token_file=gone)
+    with pytest.raises(SettingsError, match="Cannot read the token file"):
+        Process(settings(edge)).translator_port()
+    translator = TranslatorSettings(port=0, profiles=tmp_path, token_file=gone)
+    (part,) = build(["translator"], Process(replace(settings(), translator=translator)))
+    with pytest.raises(SettingsError, match="Cannot read the credentials file"):
+        await part.start()
+
+
 async def test_warnings_of_all_sections_are_collected() -> None:
     open_door = replace(settings(), edge=EdgeSettings(host="0.0.0.0"))
     messages = " ".join(message for message, _ in open_door.warnings())
@@ -79,3 +115,13 @@ async def test_warnings_of_all_sections_are_collected() -> None:
 
 def test_every_target_has_a_section_of_its_name() -> None:
     assert set(TARGETS) <= set(SECTIONS)
+
+
+@pytest.mark.parametrize(("sweep_s", "sweeps"), [(60, True), (None, False)])
+async def test_a_store_sweeps_as_long_as_it_runs(sweep_s: int | None, sweeps: bool) -> None:
+    part = StorePart(replace(settings(), store=StoreSettings(url="memory://", port=0, sweep_s=sweep_s)), ManualClock())
+    await part.start()
+    running = {task.get_name() for task in asyncio.all_tasks()}
+    await part.stop()
+    assert ("sweeper" in running) is sweeps
+    assert "sweeper" not in {task.get_name() for task in asyncio.all_tasks()}

@@ -63,6 +63,7 @@ def test_the_envelope_has_all_four_keys() -> None:
         (errors.PreviousResponseNotFound.of("r"), "Previous response with id 'r' not found."),
         (errors.ModelNotFound.of("m"), "The model 'm' does not exist or is not served here."),
         (errors.VersionMismatch.of("r", expected=1, actual=2), "'r' is at version 2, not 1."),
+        (errors.PermissionDenied.of("n", tenant="t"), "The credential 'n' may not speak for the tenant 't'."),
         (errors.Unimplemented.of("Fork"), "Fork is not implemented."),
     ],
 )
@@ -74,3 +75,9 @@ def test_facts_are_fields_not_prose() -> None:
     error = errors.ContextLengthExceeded.of(input_tokens=9_000, context_length=8_192)
     assert error.facts == {"input_tokens": "9000", "context_length": "8192"}
     assert error.field == "input"
+
+
+@pytest.mark.parametrize("error", [errors.Unauthenticated("no"), errors.PermissionDenied.of("edge", tenant="t")])
+def test_a_refusal_between_services_does_not_blame_who_asked_over_http(error: AntiphonError) -> None:
+    row = row_of(error)
+    assert (row.http_status, row.openai_type) == (500, "server_error")

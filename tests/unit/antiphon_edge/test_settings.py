@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_edge.settings import EdgeSettings
 
 
@@ -11,3 +17,23 @@ def test_an_open_door_is_pointed_out() -> None:
     ((message, explanation),) = EdgeSettings(host="0.0.0.0").warnings()
     assert "not authenticated" in message
     assert "127.0.0.1" in explanation
+
+
+def test_each_peer_has_credentials_of_its_own() -> None:
+    files = {name: Path(name) for name in ("token", "ca", "cert", "key")}
+    settings = EdgeSettings(
+        store_token_file=files["token"],
+        translator_tls_ca_file=files["ca"],
+        translator_tls_cert_file=files["cert"],
+        translator_tls_key_file=files["key"],
+    )
+    assert settings.credentials_for("store") == ClientCredentials(token_file=files["token"])
+    assert settings.credentials_for("translator") == ClientCredentials(
+        tls_ca_file=files["ca"], tls_cert_file=files["cert"], tls_key_file=files["key"]
+    )
+    assert EdgeSettings().credentials_for("store") == ANONYMOUS
+
+
+def test_half_of_a_certificate_is_refused_with_the_peers_name() -> None:
+    with pytest.raises(SettingsError, match="credentials for the translator: tls_cert_file and tls_key_file"):
+        EdgeSettings(translator_tls_cert_file=Path("cert"))

@@ -1,4 +1,4 @@
-"""The server's table and its edges. That it does what the service does: tests/contract/store/test_client.py."""
+"""The server's table and its edges. That it does what the service does: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AntiphonError, InvalidRequest, Unimplemented
+from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
 from antiphon_protos.antiphon.store import v1
@@ -37,20 +37,6 @@ async def call(service: StoreService, name: str, request: object) -> Any:
 
 async def test_every_handler_is_an_rpc(service: StoreService) -> None:
     assert set(handlers(service)) <= set(STORE.methods)
-
-
-UNIMPLEMENTED = [
-    ("CommitTurn", "log_end", v1.CommitTurnRequest(log_end=v1.LogEnd())),
-]
-
-
-@pytest.mark.parametrize(("rpc", "field", "request_"), UNIMPLEMENTED)
-async def test_fields_that_cannot_be_honoured_are_refused(
-    service: StoreService, rpc: str, field: str, request_: object
-) -> None:
-    with pytest.raises(Unimplemented) as caught:
-        await call(service, rpc, request_)
-    assert caught.value.facts["what"] == f"{rpc}.{field}"
 
 
 CULPRITS: list[tuple[str, str, object]] = [

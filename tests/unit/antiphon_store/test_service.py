@@ -8,6 +8,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
+from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import TurnCommit
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -37,6 +38,21 @@ async def test_without_a_default_a_response_lives_for_ever(clock: ManualClock) -
     assert (await store.put(TENANT, record)).expires_at_ms is None
     clock.advance(100 * 366 * 24 * 3600)
     assert (await store.get(TENANT, record.id)).id == record.id
+
+
+@pytest.mark.parametrize(("max_ttl_s", "expected_ms"), [(None, None), (90, 90_000)])
+async def test_what_was_said_in_a_conversation_stays(
+    clock: ManualClock, max_ttl_s: int | None, expected_ms: int | None
+) -> None:
+    store = await service(clock, StoreSettings(default_ttl_s=60, max_ttl_s=max_ttl_s))
+    conversation_id = new_conversation_id(RandomIds())
+    start = await store.begin_turn(TENANT, turn_in(conversation_id))
+    assert start.lease is not None
+    record = draft(session_id=conversation_id, tag=conversation_id)
+    stamp = await store.commit_turn(TENANT, TurnCommit(record, start.lease.fence))
+    assert stamp.expires_at_ms == (None if expected_ms is None else clock.now_ms() + expected_ms)
+    stamp = await store.put(TENANT, draft(session_id=conversation_id, tag=conversation_id), ttl_ms=1000)
+    assert stamp.expires_at_ms == clock.now_ms() + 1000
 
 
 async def test_the_longest_lifetime_is_a_setting(clock: ManualClock) -> None:

@@ -50,6 +50,7 @@ def test_impossible_settings_are_refused(values: dict[str, int | None]) -> None:
         (StoreSettings(url="memory://"), "memory only"),
         (StoreSettings(url="sqlite:///a.db", durability="process"), "loses power"),
         (StoreSettings(url="redis://localhost", durability="memory"), "is restarted"),
+        (StoreSettings(url="sqlite:///a.db", host="0.0.0.0", insecure=True), "callers are not authenticated"),
     ],
 )
 def test_unwise_settings_are_named(settings: StoreSettings, words: str) -> None:
@@ -60,3 +61,8 @@ def test_unwise_settings_are_named(settings: StoreSettings, words: str) -> None:
 
 def test_safe_settings_have_no_warning() -> None:
     assert not list(StoreSettings(url="sqlite:///a.db").warnings())
+
+
+def test_an_open_address_needs_callers_that_are_known() -> None:
+    with pytest.raises(SettingsError, match="ANTIPHON_STORE_TOKEN_FILE"):
+        StoreSettings(host="0.0.0.0")

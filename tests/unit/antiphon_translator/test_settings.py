@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import pytest
 
+from antiphon_core.config import SettingsError
 from antiphon_translator.settings import TranslatorSettings
 
 
@@ -13,4 +14,9 @@ def test_every_setting_says_what_it_is() -> None:
 
 @pytest.mark.parametrize(("host", "count"), [("127.0.0.1", 0), ("::1", 0), ("0.0.0.0", 1)])
 def test_an_open_address_is_warned_of(host: str, count: int) -> None:
-    assert len(list(TranslatorSettings(host=host).warnings())) == count
+    assert len(list(TranslatorSettings(host=host, insecure=True).warnings())) == count
+
+
+def test_an_open_address_needs_callers_that_are_known() -> None:
+    with pytest.raises(SettingsError, match="ANTIPHON_TRANSLATOR_TOKEN_FILE"):
+        TranslatorSettings(host="0.0.0.0")

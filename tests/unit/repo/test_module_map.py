@@ -21,97 +21,102 @@ ELSEWHERE = {
     "antiphon_core/ports/store.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/translator.py": ("tests/contract/translator", "a protocol: local and remote run its suite"),
     "antiphon_core/ports/conversations.py": (
-        "tests/contract/store/test_conversations.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
     ),
     "antiphon_store/backends/roles/conversations.py": (
-        "tests/contract/store/test_conversations.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
     "antiphon_store/backends/roles/idempotency.py": (
-        "tests/contract/store/test_idempotency.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
     "antiphon_core/ports/event_logs.py": (
-        "tests/contract/store/test_event_logs.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
     "antiphon_store/backends/roles/event_logs.py": (
-        "tests/contract/store/test_event_logs.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
     "antiphon_store/backends/memory_event_logs.py": (
-        "tests/contract/store/test_event_logs.py",
+        "tests/contract/store/test_suites.py",
         "all it does is what its suites ask for",
     ),
     "antiphon_store/event_logs/client.py": (
-        "tests/contract/store/test_event_logs.py",
+        "tests/contract/store/test_suites.py",
         "the port from afar: runs its suites",
     ),
     "antiphon_store/event_logs/server.py": (
-        "tests/contract/store/test_event_logs.py",
+        "tests/contract/store/test_suites.py",
         "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/jobs.py": (
-        "tests/contract/store/test_jobs.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
     "antiphon_store/backends/roles/jobs.py": (
-        "tests/contract/store/test_jobs.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
     "antiphon_store/backends/memory_jobs.py": (
-        "tests/contract/store/test_jobs.py",
+        "tests/contract/store/test_suites.py",
         "all it does is what its suites ask for",
     ),
-    "antiphon_store/jobs/client.py": ("tests/contract/store/test_jobs.py", "the port from afar: runs its suites"),
+    "antiphon_store/jobs/client.py": ("tests/contract/store/test_suites.py", "the port from afar: runs its suites"),
     "antiphon_store/jobs/server.py": (
-        "tests/contract/store/test_jobs.py",
+        "tests/contract/store/test_suites.py",
         "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/retention.py": (
-        "tests/contract/store/test_sweeping.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
     "antiphon_store/backends/roles/retention.py": (
-        "tests/contract/store/test_sweeping.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
     "antiphon_store/backends/memory_retention.py": (
-        "tests/contract/store/test_sweeping.py",
+        "tests/contract/store/test_suites.py",
         "all it does is what its suites ask for",
     ),
     "antiphon_store/retention/client.py": (
-        "tests/contract/store/test_sweeping.py",
+        "tests/contract/store/test_suites.py",
         "the port from afar: runs its suites",
     ),
     "antiphon_store/retention/server.py": (
-        "tests/contract/store/test_sweeping.py",
+        "tests/contract/store/test_suites.py",
         "one to one: the client runs the suites through it",
     ),
     "antiphon_store/backends/sqlite/event_log_backend.py": (
-        "tests/contract/store/test_event_logs.py",
+        "tests/contract/store/test_suites.py",
         "hands each atom to its thread",
     ),
     "antiphon_store/backends/sqlite/job_backend.py": (
-        "tests/contract/store/test_jobs.py",
+        "tests/contract/store/test_suites.py",
         "hands each atom to its thread",
     ),
     "antiphon_store/backends/sqlite/threads.py": (
         "tests/unit/antiphon_store/backends/sqlite",
         "a protocol without behaviour",
     ),
+    "antiphon_store/backends/redis/engine.py": (
+        "tests/unit/antiphon_store/backends/redis",
+        "a protocol without behaviour",
+    ),
     "antiphon_store/backends/base.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
+    "antiphon_store/backends/engine.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
     "antiphon_core/ports/lineage.py": (
-        "tests/contract/store/test_lineage.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
     ),
     "antiphon_store/backends/roles/lineage.py": (
-        "tests/contract/store/test_lineage.py",
+        "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
     "antiphon_store/backends/sqlite/lineage_backend.py": (
-        "tests/contract/store/test_lineage.py",
+        "tests/contract/store/test_suites.py",
         "hands each atom to its thread; the atoms have tests of their own",
     ),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
@@ -121,6 +126,10 @@ ELSEWHERE = {
 FOREIGN = {
     "antiphon/local/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
     "antiphon/local/test_chatml.py": "chatml.jinja",
+    "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
+    "antiphon_store/testing/test_linearizability.py": "the kit's search, which finds nothing if it is wrong",
+    "antiphon_store/testing/test_sequential_models.py": "the kit's models, which blame others if they are wrong",
+    "antiphon_store/testing/test_histories.py": "the kit's recorder, and that broken stores are noticed",
 }
 
 

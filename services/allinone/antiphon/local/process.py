@@ -10,13 +10,23 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from antiphon.local.triton import TritonCommand
 
 ORPHAN_GUARD = Path(__file__).with_name("orphan_guard.py")
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the kernel keeps shared memory
+KILL_S_MAX = 5.0  # the kernel takes milliseconds to end what was killed
 LOG_BYTES_MAX = 8 * 1024 * 1024
 """A log larger than this is set aside (one older log is kept) before the next start."""
+
+
+_GONE = "ZX"  # the states of a process that has ended and is an entry in a table at most
+
+
+class _Stat(NamedTuple):
+    state: str
+    group: int
 
 
 class ServerProcess:
@@ -55,7 +65,7 @@ class ServerProcess:
         for listing in Path(f"/proc/{self.pid}/task").glob("*/children"):
             with contextlib.suppress(OSError):
                 found.update(map(int, listing.read_text().split()))
-        return frozenset(pid for pid in found if not _is_zombie(pid))
+        return frozenset(pid for pid in found if _stat(pid).state not in _GONE)
 
     async def wait(self, timeout_s: float) -> bool:
         """Waits for the end, at most so long. True: it has ended."""
@@ -66,12 +76,17 @@ class ServerProcess:
         return True
 
     async def stop(self, grace_s: float) -> None:
-        """Asks the server to end, gives it time, then kills what is left of its group. Can be called again."""
+        """Asks the server to end, gives it time, then kills what is left of its group and sees it gone. Can be called
+        again."""
         if self.exit_code is None and grace_s > 0:
             self._process.terminate()
             await self.wait(grace_s)
         self._kill_group()
         await self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(KILL_S_MAX):
+                while _is_alive(self.pid):  # noqa: ASYNC110 - nobody tells of the end of a grandchild
+                    await asyncio.sleep(0.01)
 
     def _kill_group(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -87,12 +102,18 @@ def remove_shared_memory(prefix: str) -> None:
             region.unlink(missing_ok=True)
 
 
-def _is_zombie(pid: int) -> bool:
+def _is_alive(group: int) -> bool:
+    """Whether anything of a process group still runs. Children that lost their parent are found as well."""
+    pids = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+    return any(each.group == group and each.state not in _GONE for each in map(_stat, pids))
+
+
+def _stat(pid: int) -> _Stat:
     try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
+        state, _parent, group = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:3]
     except OSError:
-        return True
-    return after_name.split()[0] == "Z"
+        return _Stat("X", 0)
+    return _Stat(state, int(group))
 
 
 def _rotate(log_path: Path) -> None:

@@ -219,7 +219,8 @@ class LocalTriton:
     async def _until_dead(self, process: ServerProcess) -> str:
         children = process.children()
         while not await process.wait(self._supervision.poll_s):
-            if lost := children - process.children():
+            lost = children - process.children()
+            if lost and not await process.wait(self._supervision.poll_s):  # a dead server has no children either
                 return f"a stub process of the Triton server died (pid {', '.join(map(str, sorted(lost)))})"
         return self._obituary(process)
 

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
@@ -52,14 +53,25 @@ class Durability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The last events of the record's log, and how long the log is kept from now."""
+
+    append: EventAppend
+    ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
-    of its items, by which they can be found (roles/lineage.py)."""
+    of its items, by which they can be found (roles/lineage.py). `log_end` is appended in the same step, unless the
+    write is a repetition. `session_responses_max` bounds how many readable responses its session may have made."""
 
     record: Record
     precondition: Precondition = NO_PRECONDITION
     ttl_ms: int | None = None
     item_ids: tuple[str, ...] = ()
+    log_end: LogEnd | None = None
+    session_responses_max: int | None = None
 
 
 class Backend(Protocol):
@@ -81,9 +93,11 @@ class Backend(Protocol):
 
     async def put(self, tenant: str, write: Write) -> Stamp:
         """Inserts or replaces one record; the rules are in `admission`. In one step: the fence of the precondition,
-        the precondition, that the parent is readable, the new place in the tree.
+        the precondition, that the parent is readable, the new place in the tree, the end of the log. The fence is a
+        job's when there is a job of its `session_id`, else a session's.
 
-        ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence."""
+        ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
+        PositionMismatch, LogClosed: of `log_end`. LimitExceeded: the session made as many as it may."""
 
     async def fetch(self, tenant: str, response_id: str) -> Record:
         """A readable record. ResponseNotFound."""
@@ -121,5 +135,6 @@ class Backend(Protocol):
         PreviousResponseNotFound, SessionLocked, ChainTooLong."""
 
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        """`put` and, under a fence: that its lease lives, the session's head, the end of the lease. All or nothing.
-        The session's own head may be the parent even when its id was deleted. Errors as in `put`."""
+        """`put` and, under the fence of a session: that its lease lives, the session's head, the end of the lease. All
+        or nothing. The session's own head may be the parent even when its id was deleted. The precondition may bring
+        another fence besides, as the holder of a job does. Errors as in `put`."""

@@ -1,10 +1,10 @@
-"""How long a chain may be. Over the limit is an error; nothing is ever cut silently."""
+"""How long a chain may be, and a session. Over the limit is an error; nothing is ever cut silently."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antiphon_core.errors import ChainTooLong
+from antiphon_core.errors import ChainTooLong, LimitExceeded
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +22,14 @@ class ChainBounds:
     def require_bytes(self, size_bytes: int) -> None:
         if size_bytes > self.max_bytes:
             raise ChainTooLong.of(self.response_id, limit=f"{self.max_bytes} bytes")
+
+
+def require_room(session_id: str, responses: int, most: int) -> None:
+    """LimitExceeded when a session that made so many readable responses may not make another."""
+    if responses >= most:
+        raise LimitExceeded(
+            f"Session '{session_id}' has made {most} responses, which is as many as it may. Delete some, fork it, or "
+            "begin another session.",
+            field="record.session_id",
+            limit=str(most),
+        )

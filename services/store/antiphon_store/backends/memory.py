@@ -27,7 +27,7 @@ from antiphon_core.ports.store import (
 )
 from antiphon_store.backends import admission, conversations, job_states, leases
 from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.bounds import ChainBounds
+from antiphon_store.backends.bounds import ChainBounds, require_room
 from antiphon_store.backends.conversations import StoredConversation
 from antiphon_store.backends.idempotency import KeyUse
 from antiphon_store.backends.leases import NEVER_USED, SessionState
@@ -49,6 +49,20 @@ class _Node:
     parent: _Node | None
     children: dict[_Key, _Node] = field(default_factory=dict)
     deleted: bool = False
+
+    def is_expired(self, now_ms: int) -> bool:
+        return admission.is_expired(self.record.expires_at_ms, now_ms)
+
+    def is_readable(self, now_ms: int) -> bool:
+        return not self.deleted and not self.is_expired(now_ms)
+
+    def subtree(self) -> Iterator[_Node]:
+        """The node and everything stored below it."""
+        waiting = [self]
+        while waiting:
+            each = waiting.pop()
+            yield each
+            waiting.extend(each.children.values())
 
 
 class MemoryBackend(
@@ -84,7 +98,7 @@ class MemoryBackend(
     # ---- Records ----
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        return self._put(tenant, write, self._now_ms(), head_id=None)
+        return self._put(tenant, write, self._now_ms())
 
     async def fetch(self, tenant: str, response_id: str) -> Record:
         return self._require(tenant, response_id, self._now_ms()).record
@@ -159,10 +173,9 @@ class MemoryBackend(
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
         now_ms = self._now_ms()
         if fence is None:
-            return self._put(tenant, write, now_ms, head_id=None)
+            return self._put(tenant, write, now_ms)
         state = self._session(tenant, fence.session_id)
-        fenced = replace(write, precondition=replace(write.precondition, fence=fence))
-        stamp = self._put(tenant, fenced, now_ms, head_id=state.head_id)
+        stamp = self._put(tenant, write, now_ms, fence=fence, head_id=state.head_id)
         if leases.holds(state, fence, now_ms):  # not so when this is a replay
             self._move_head(tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
         return stamp
@@ -189,7 +202,7 @@ class MemoryBackend(
 
     def _readable(self, tenant: str, response_id: str, now_ms: int) -> _Node | None:
         node = self._nodes.get((tenant, response_id))
-        return node if node and not node.deleted and not _is_expired(node, now_ms) else None
+        return node if node and node.is_readable(now_ms) else None
 
     def _require(self, tenant: str, response_id: str, now_ms: int) -> _Node:
         node = self._readable(tenant, response_id, now_ms)
@@ -200,7 +213,7 @@ class MemoryBackend(
     def _head(self, tenant: str, state: SessionState, now_ms: int) -> _Node | None:
         """What a turn in the session continues: its head, deleted or not, until its time is over."""
         node = self._nodes.get((tenant, state.head_id)) if state.head_id else None
-        return node if node and not _is_expired(node, now_ms) else None
+        return node if node and not node.is_expired(now_ms) else None
 
     def _previous(self, tenant: str, request: TurnRequest, now_ms: int) -> _Node | None:
         if request.previous_response_id is None:
@@ -210,21 +223,35 @@ class MemoryBackend(
             raise PreviousResponseNotFound.of(request.previous_response_id)
         return node
 
-    def _put(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> Stamp:
-        """`head_id` may be continued although it was deleted: the head of the session that this turn holds."""
+    def _put(
+        self, tenant: str, write: Write, now_ms: int, *, fence: Fence | None = None, head_id: str | None = None
+    ) -> Stamp:
+        """`fence` is required besides the precondition's. `head_id` may be continued although it was deleted: the head
+        of the session that this turn holds."""
         node = self._readable(tenant, write.record.id, now_ms)
         existing = node.record if node else None
         if existing is not None and admission.is_replay(existing, write):
             return admission.stamp_of(existing)
-        self._require_fence(tenant, write.precondition.fence, now_ms)
+        for each in (fence, write.precondition.fence):
+            self._require_fence(tenant, each, now_ms)
         admission.require_admission(existing, write)
+        append_end = self._end_of_log(tenant, write.log_end, now_ms)
         if node is None:
-            return self._insert(tenant, write, now_ms, head_id=head_id)
-        node.record = admission.stamped(existing, write, depth=0, now_ms=now_ms)
-        self._catalogue.file(tenant, write)
+            self._require_room(tenant, write, now_ms)
+            node = self._insert(tenant, write, now_ms, head_id=head_id)
+        else:
+            node.record = admission.stamped(existing, write, depth=0, now_ms=now_ms)
+            self._catalogue.file(tenant, write)
+        append_end()
         return admission.stamp_of(node.record)
 
-    def _insert(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> Stamp:
+    def _require_room(self, tenant: str, write: Write, now_ms: int) -> None:
+        session_id, most = write.record.session_id, write.session_responses_max
+        if session_id is not None and most is not None:
+            made = self._catalogue.of_session(tenant, session_id)
+            require_room(session_id, sum(self._nodes[key].is_readable(now_ms) for key in made), most)
+
+    def _insert(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> _Node:
         parent = self._parent(tenant, write.record, now_ms, head_id=head_id)
         key = (tenant, write.record.id)
         if key in self._nodes:
@@ -237,7 +264,7 @@ class MemoryBackend(
         self._catalogue.file(tenant, write)
         if parent is not None:
             parent.children[key] = node
-        return admission.stamp_of(record)
+        return node
 
     def _context(self, tenant: str, session_id: str, bounds: ChainBounds, now_ms: int) -> History:
         """What a turn in the session continues, without the items that were taken out of the conversation."""
@@ -257,8 +284,7 @@ class MemoryBackend(
     def _append_hidden(self, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
         """A node behind the session's head that is deleted from the start, and the session's new head."""
         state = self._session(tenant, session_id)
-        self._insert(tenant, write, now_ms, head_id=state.head_id)
-        self._nodes[tenant, write.record.id].deleted = True
+        self._insert(tenant, write, now_ms, head_id=state.head_id).deleted = True
         self._move_head(tenant, session_id, state, write.record.id, now_ms)
 
     def _parent(self, tenant: str, record: Record, now_ms: int, *, head_id: str | None) -> _Node | None:
@@ -266,7 +292,7 @@ class MemoryBackend(
             return None
         node = self._nodes.get((tenant, record.parent_id))
         may_be_deleted = record.parent_id == head_id
-        if node is None or _is_expired(node, now_ms) or (node.deleted and not may_be_deleted):
+        if node is None or node.is_expired(now_ms) or (node.deleted and not may_be_deleted):
             raise ResponseNotFound.of(record.parent_id)
         return node
 
@@ -286,9 +312,9 @@ class MemoryBackend(
     def _reclaim(self, node: _Node | None, now_ms: int) -> None:
         """Lets go of the node and its subtree if nothing in it is kept; then the same for its parent."""
         while node is not None:
-            if any(self._is_kept(each, now_ms) for each in _subtree(node)):
+            if any(self._is_kept(each, now_ms) for each in node.subtree()):
                 return
-            for each in _subtree(node):
+            for each in node.subtree():
                 del self._nodes[each.key]
                 self._catalogue.drop(each.key)
             if node.parent is not None:
@@ -302,20 +328,7 @@ class MemoryBackend(
             del node.parent.children[node.key]
 
     def _is_kept(self, node: _Node, now_ms: int) -> bool:
-        return not _is_expired(node, now_ms) and (not node.deleted or self._heads[node.key] > 0)
-
-
-def _is_expired(node: _Node, now_ms: int) -> bool:
-    return admission.is_expired(node.record.expires_at_ms, now_ms)
-
-
-def _subtree(node: _Node) -> Iterator[_Node]:
-    """The node and everything below it."""
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        waiting.extend(each.children.values())
+        return not node.is_expired(now_ms) and (not node.deleted or self._heads[node.key] > 0)
 
 
 def _chain(node: _Node, bounds: ChainBounds) -> list[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -117,7 +117,7 @@ class MemoryLineage:
         start = self._require(tenant, response_id, now_ms)
         while from_root and start.parent is not None:
             start = start.parent
-        twigs = [_twig(node, now_ms) for node in islice(_subtree(start), max_nodes + 1)]
+        twigs = [_twig(node, now_ms) for node in islice(start.subtree(), max_nodes + 1)]
         require_nodes(response_id, len(twigs), max_nodes=max_nodes)
         return twigs
 
@@ -151,19 +151,6 @@ def _source_head(memory: _Memory, tenant: str, source: ForkSource, now_ms: int) 
     )
 
 
-def _subtree(node: _Node) -> Iterator[_Node]:
-    """The node and everything stored below it."""
-    waiting = [node]
-    while waiting:
-        each = waiting.pop()
-        yield each
-        waiting.extend(each.children.values())
-
-
-def _is_readable(node: _Node, now_ms: int) -> bool:
-    return not node.deleted and not admission.is_expired(node.record.expires_at_ms, now_ms)
-
-
 def _twig(node: _Node, now_ms: int) -> Twig:
     record = node.record
     return Twig(
@@ -172,7 +159,7 @@ def _twig(node: _Node, now_ms: int) -> Twig:
         status=record.status,
         depth=record.depth,
         created_at_ms=record.created_at_ms,
-        is_readable=_is_readable(node, now_ms),
+        is_readable=node.is_readable(now_ms),
     )
 
 
@@ -183,14 +170,14 @@ def _tree_node(node: _Node, now_ms: int) -> TreeNode:
         parent_id=record.parent_id,
         status=record.status,
         depth=record.depth,
-        child_count=sum(_is_readable(child, now_ms) for child in node.children.values()),
+        child_count=sum(child.is_readable(now_ms) for child in node.children.values()),
         created_at_ms=record.created_at_ms,
     )
 
 
 def _slice(nodes: Iterable[_Node], now_ms: int, *, after: Position | None, limit: int) -> Slice[TreeNode]:
     """The readable ones by birth and id."""
-    readable = (node for node in nodes if _is_readable(node, now_ms))
+    readable = (node for node in nodes if node.is_readable(now_ms))
     start = (after.created_at_ms, after.id) if after else (-1, "")
     rest = (node for node in readable if _by_birth(node.record) > start)
     chosen = nsmallest(limit + 1, rest, key=lambda node: _by_birth(node.record))

@@ -8,16 +8,17 @@ from pathlib import Path
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
-from antiphon_store.backends.base import Backend, Durability
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
 
-_Factory = Callable[[str, Durability, Clock], Backend]
+_Factory = Callable[[str, Durability, Clock], StoreEngine]
 
 
 def open_backend(
     url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
-) -> Backend:
+) -> StoreEngine:
     """The backend that `url` names, not yet opened. Without `migrate` a server's schema is left as it is.
 
     SettingsError: a URL or a durability that none understands."""
@@ -33,13 +34,13 @@ def open_backend(
     return factory(rest, Durability(durability), clock or SystemClock())
 
 
-def _memory(rest: str, _durability: Durability, clock: Clock) -> Backend:
+def _memory(rest: str, _durability: Durability, clock: Clock) -> StoreEngine:
     if rest:
         raise SettingsError(f"'memory://{rest}': memory has no address; write memory://.")
     return MemoryBackend(clock)
 
 
-def _sqlite(rest: str, durability: Durability, clock: Clock) -> Backend:
+def _sqlite(rest: str, durability: Durability, clock: Clock) -> StoreEngine:
     path = rest.removeprefix("/")
     if not rest.startswith("/") or not path or path.endswith("/") or "?" in path:
         raise SettingsError(
@@ -52,7 +53,7 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> Backend:
 
 
 def _redis(scheme: str) -> _Factory:
-    def make(rest: str, durability: Durability, _clock: Clock) -> Backend:
+    def make(rest: str, durability: Durability, _clock: Clock) -> StoreEngine:
         """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
         try:
             from antiphon_store.backends.redis.addresses import parse_address
@@ -64,7 +65,7 @@ def _redis(scheme: str) -> _Factory:
     return make
 
 
-def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> Backend:
+def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> StoreEngine:
     try:
         from antiphon_store.backends.postgres.backend import PostgresBackend
     except ImportError as error:

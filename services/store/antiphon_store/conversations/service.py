@@ -12,21 +12,18 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence, ItemPage, Order
 from antiphon_store import rules
-from antiphon_store.backends.base import Backend
 from antiphon_store.backends.conversations import Addition, Founding, find
-from antiphon_store.backends.roles.conversations import ConversationAtoms
-from antiphon_store.backends.unimplemented import ConversationsNotYet
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.conversations import rules as conversation_rules
 from antiphon_store.settings import StoreSettings
 
-_NOT_YET = ConversationsNotYet()
 _FIRST = "first"  # the salt of the items that a conversation is made with
 
 
 class ConversationOperations:
     """The part of StoreService that implements `antiphon_core.ports.conversations.ConversationStore`."""
 
-    _backend: Backend
+    _backend: StoreEngine
     _settings: StoreSettings
     _ids: Ids
 
@@ -54,12 +51,12 @@ class ConversationOperations:
             first=self._addition(entries, _FIRST) if entries else None,
             ttl_ms=lifetime_ms,
         )
-        return await self._conversations.create_conversation(tenant, founding)
+        return await self._backend.create_conversation(tenant, founding)
 
     async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
         rules.check_tenant(tenant)
         conversation_rules.check_conversation_id(conversation_id, "id")
-        return await self._conversations.fetch_conversation(tenant, conversation_id)
+        return await self._backend.fetch_conversation(tenant, conversation_id)
 
     async def update_conversation(
         self, tenant: str, conversation_id: str, metadata: bytes, *, expected_version: int | None = None
@@ -68,12 +65,12 @@ class ConversationOperations:
         conversation_rules.check_conversation_id(conversation_id, "id")
         conversation_rules.check_version(expected_version)
         kept_metadata = conversation_rules.parse_metadata(metadata)
-        return await self._conversations.update_conversation(tenant, conversation_id, kept_metadata, expected_version)
+        return await self._backend.update_conversation(tenant, conversation_id, kept_metadata, expected_version)
 
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
         rules.check_tenant(tenant)
         conversation_rules.check_conversation_id(conversation_id, "id")
-        await self._conversations.remove_conversation(tenant, conversation_id)
+        await self._backend.remove_conversation(tenant, conversation_id)
 
     async def add_conversation_items(
         self,
@@ -92,7 +89,7 @@ class ConversationOperations:
         if not entries:
             raise InvalidRequest("'items' must not be empty.", field="items", code="invalid_value")
         addition = self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
-        return await self._conversations.add_items(tenant, conversation_id, addition)
+        return await self._backend.add_items(tenant, conversation_id, addition)
 
     async def list_conversation_items(
         self,
@@ -107,7 +104,7 @@ class ConversationOperations:
         conversation_rules.check_conversation_id(conversation_id, "conversation_id")
         rules.check_page_limit(limit)
         rules.check_after(after)
-        context = await self._conversations.conversation_items(tenant, conversation_id)
+        context = await self._backend.conversation_items(tenant, conversation_id)
         page = item_arrays.page(context, after=after, limit=limit, order=order)
         if page is None:
             raise InvalidRequest(f"'after' names no item of '{conversation_id}'.", field="after", code="invalid_value")
@@ -117,7 +114,7 @@ class ConversationOperations:
         rules.check_tenant(tenant)
         conversation_rules.check_conversation_id(conversation_id, "conversation_id")
         conversation_rules.check_item_id(item_id)
-        context = await self._conversations.conversation_items(tenant, conversation_id)
+        context = await self._backend.conversation_items(tenant, conversation_id)
         item = find(context, item_id)
         if item is None:
             raise ItemNotFound.of(item_id)
@@ -127,12 +124,7 @@ class ConversationOperations:
         rules.check_tenant(tenant)
         conversation_rules.check_conversation_id(conversation_id, "conversation_id")
         conversation_rules.check_item_id(item_id)
-        return await self._conversations.remove_item(tenant, conversation_id, item_id)
-
-    @property
-    def _conversations(self) -> ConversationAtoms:
-        backend = self._backend
-        return backend if isinstance(backend, ConversationAtoms) else _NOT_YET
+        return await self._backend.remove_item(tenant, conversation_id, item_id)
 
     def _addition(
         self, entries: list[Object], salt: str, fence: Fence | None = None, idempotency_key: str | None = None

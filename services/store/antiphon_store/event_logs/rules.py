@@ -5,24 +5,40 @@ from __future__ import annotations
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
+from antiphon_core.ports.store import LogEnd
 from antiphon_store.event_logs.frames import FRAME_END
 from antiphon_store.rules import INT64_MAX, check_range, check_response_id
 
 TOKEN_ID_MAX = 2**32 - 1
 
 
-def check_append(append: EventAppend) -> None:
+def check_append(append: EventAppend, *, at: str = "") -> None:
+    """`at` comes before the names of the fields."""
     check_response_id(append.response_id, "response_id")
-    check_range(append.count, 1, limits.APPEND_EVENTS_MAX, "count")
-    check_range(append.expected_position, 0, INT64_MAX - append.count, "expected_position")
+    check_range(append.count, 1, limits.APPEND_EVENTS_MAX, f"{at}count")
+    check_range(append.expected_position, 0, INT64_MAX - append.count, f"{at}expected_position")
     if len(append.frames) > limits.APPEND_BYTES_MAX:
         raise TooLarge(
             f"The frames are {len(append.frames)} bytes long; at most {limits.APPEND_BYTES_MAX} are appended at once.",
-            field="frames",
+            field=f"{at}frames",
         )
     _check_frames(append)
     if append.checkpoint is not None:
         _check_checkpoint(append.checkpoint)
+
+
+def end_of_log(response_id: str, end: LogEnd) -> EventAppend:
+    """What a commit appends to the log of its response, checked."""
+    count = end.frames.count(FRAME_END)
+    append = EventAppend(response_id, end.expected_position, count, end.frames, terminal=True)
+    if not count or not end.frames.endswith(FRAME_END):
+        raise InvalidRequest(
+            "'log_end.frames' must be events, each closed by a blank line.",
+            field="log_end.frames",
+            code="invalid_value",
+        )
+    check_append(append, at="log_end.")
+    return append
 
 
 def check_after(after: int | None) -> None:

@@ -6,23 +6,20 @@ from collections.abc import AsyncGenerator
 
 from antiphon_core import limits
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
-from antiphon_core.ports.store import Fence
+from antiphon_core.ports.store import Fence, TurnCommit
 from antiphon_store import rules as store_rules
-from antiphon_store.backends.base import Backend
-from antiphon_store.backends.roles.event_logs import EventLogAtoms
-from antiphon_store.backends.unimplemented import EventLogNotYet
+from antiphon_store.backends.base import LogEnd
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.event_logs import rules
 from antiphon_store.event_logs.following import Followers
 from antiphon_store.event_logs.frames import joined
 from antiphon_store.settings import StoreSettings
 
-_NOT_YET = EventLogNotYet()
-
 
 class EventLogOperations:
     """The part of StoreService that implements `antiphon_core.ports.event_logs.EventLogs`."""
 
-    _backend: Backend
+    _backend: StoreEngine
     _settings: StoreSettings
     _followers: Followers
 
@@ -32,7 +29,7 @@ class EventLogOperations:
         if fence is not None:
             store_rules.check_fence(fence)
         ttl_ms = self._settings.event_log_ttl_s * 1000
-        position = await self._event_log_atoms.append_events(tenant, append, fence=fence, ttl_ms=ttl_ms)
+        position = await self._backend.append_events(tenant, append, fence=fence, ttl_ms=ttl_ms)
         self._followers.wake((tenant, append.response_id))
         return position
 
@@ -42,7 +39,7 @@ class EventLogOperations:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(response_id, "response_id")
         rules.check_after(after)
-        read, page_bytes = self._event_log_atoms.read_log, limits.EVENT_PAGE_BYTES
+        read, page_bytes = self._backend.read_log, limits.EVENT_PAGE_BYTES
         position = 0 if after is None else after + 1
         with self._followers.following((tenant, response_id)) as news:
             page = await read(tenant, response_id, position=position, max_bytes=page_bytes)
@@ -59,6 +56,9 @@ class EventLogOperations:
                     await news.wait()
                 page = await read(tenant, response_id, position=position, max_bytes=page_bytes)
 
-    @property
-    def _event_log_atoms(self) -> EventLogAtoms:
-        return self._backend if isinstance(self._backend, EventLogAtoms) else _NOT_YET
+    def _log_end(self, commit: TurnCommit) -> LogEnd | None:
+        """The end of the event log that a commit brings. InvalidRequest: in its own words, under `log_end`."""
+        if commit.log_end is None:
+            return None
+        append = rules.end_of_log(commit.record.id, commit.log_end)
+        return LogEnd(append, self._settings.event_log_ttl_s * 1000)

@@ -1,50 +1,38 @@
-"""Writes and turns with an idempotency key, over any backend that remembers keys.
-
-Without a key the plain atoms serve. With one, an engine that knows no keys answers Unimplemented: a key is never
-ignored.
-"""
+"""Writes and turns with an idempotency key. Without one the plain atoms serve."""
 
 from __future__ import annotations
 
 from hashlib import sha256
 
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnRequest, TurnStart
-from antiphon_store.backends.base import Backend, Write
-from antiphon_store.backends.roles.idempotency import IdempotencyAtoms
-from antiphon_store.backends.unimplemented import IdempotencyNotYet
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.settings import StoreSettings
-
-_NOT_YET = IdempotencyNotYet()
 
 
 class IdempotencyOperations:
     """The part of StoreService that chooses between an atom and its keyed form. Arguments are checked already."""
 
-    _backend: Backend
+    _backend: StoreEngine
     _settings: StoreSettings
 
     async def _put(self, tenant: str, write: Write, key: str | None) -> Stamp:
         if key is None:
             return await self._backend.put(tenant, write)
-        return await self._keyed.put_once(tenant, write, key=key, fingerprint=fingerprint_of(write.record))
+        return await self._backend.put_once(tenant, write, key=key, fingerprint=fingerprint_of(write.record))
 
     async def _begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         if request.idempotency_key is None:
             return await self._backend.begin_turn(tenant, request)
-        return await self._keyed.begin_turn_once(tenant, request, claim_ttl_ms=self._settings.turn_claim_s * 1000)
+        return await self._backend.begin_turn_once(tenant, request, claim_ttl_ms=self._settings.turn_claim_s * 1000)
 
     async def _commit_turn(self, tenant: str, write: Write, fence: Fence | None, key: str | None) -> Stamp:
         if key is None:
             return await self._backend.commit_turn(tenant, write, fence)
-        return await self._keyed.commit_turn_once(tenant, write, fence, key=key)
+        return await self._backend.commit_turn_once(tenant, write, fence, key=key)
 
     async def _forget_key(self, tenant: str, key: str, response_id: str) -> None:
-        await self._keyed.forget_key(tenant, key, response_id)
-
-    @property
-    def _keyed(self) -> IdempotencyAtoms:
-        backend = self._backend
-        return backend if isinstance(backend, IdempotencyAtoms) else _NOT_YET
+        await self._backend.forget_key(tenant, key, response_id)
 
 
 def fingerprint_of(record: Record) -> bytes:

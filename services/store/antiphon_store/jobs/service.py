@@ -8,27 +8,23 @@ from antiphon_core import limits
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobPulse
 from antiphon_core.ports.store import Fence
 from antiphon_store import rules as store_rules
-from antiphon_store.backends.base import Backend
-from antiphon_store.backends.roles.jobs import JobAtoms
-from antiphon_store.backends.unimplemented import JobNotYet
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.jobs import rules
 from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.settings import StoreSettings
-
-_NOT_YET = JobNotYet()
 
 
 class JobOperations:
     """The part of StoreService that implements `antiphon_core.ports.jobs.Jobs`."""
 
-    _backend: Backend
+    _backend: StoreEngine
     _settings: StoreSettings
     _claimers: Claimers
 
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
         rules.check_draft(draft)
-        await self._job_atoms.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
+        await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
         self._claimers.wake(tenant, draft.queue)
 
     async def claim_job(
@@ -48,7 +44,7 @@ class JobOperations:
         return await self._claimers.until_there(
             tenant,
             queues,
-            lambda: self._job_atoms.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
+            lambda: self._backend.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
             wait_ms=wait_ms,
         )
 
@@ -58,19 +54,15 @@ class JobOperations:
         store_rules.check_tenant(tenant)
         rules.check_job_fence(fence)
         store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
-        return await self._job_atoms.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
+        return await self._backend.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
 
     async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "") -> None:
         store_rules.check_tenant(tenant)
         rules.check_job_fence(fence)
         rules.check_reason(reason)
-        await self._job_atoms.settle_job(tenant, fence, outcome, reason)
+        await self._backend.settle_job(tenant, fence, outcome, reason)
 
     async def cancel_job(self, tenant: str, job_id: str) -> bool:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(job_id, "id")
-        return await self._job_atoms.cancel_job(tenant, job_id)
-
-    @property
-    def _job_atoms(self) -> JobAtoms:
-        return self._backend if isinstance(self._backend, JobAtoms) else _NOT_YET
+        return await self._backend.cancel_job(tenant, job_id)

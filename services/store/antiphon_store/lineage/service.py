@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import cast
 
 from antiphon_core import limits
 from antiphon_core.ids import Ids
 from antiphon_core.ports.lineage import Fork, ForkSource, NodePage, RecordPage, ResolvedItems, TreeNode
 from antiphon_core.ports.store import NO_PRECONDITION, Order, Precondition, Record, Stamp, Status
 from antiphon_store import cursors, rules
-from antiphon_store.backends.base import Backend
-from antiphon_store.backends.roles.lineage import LineageAtoms, Position, Slice
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.roles.lineage import Position, Slice
 from antiphon_store.lineage import rules as lineage_rules
 from antiphon_store.lineage import trees
 
@@ -20,13 +19,13 @@ from antiphon_store.lineage import trees
 class LineageOperations:
     """Implements `antiphon_core.ports.lineage.LineageStore`. Part of StoreService, which brings the backend."""
 
-    _backend: Backend
+    _backend: StoreEngine
     _ids: Ids
 
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
         rules.check_tenant(tenant)
         lineage_rules.check_ids(ids)
-        return await self._lineage.fetch_many(tenant, list(dict.fromkeys(ids)), max_bytes=limits.PAGE_BYTES_MAX)
+        return await self._backend.fetch_many(tenant, list(dict.fromkeys(ids)), max_bytes=limits.PAGE_BYTES_MAX)
 
     async def update_status(
         self, tenant: str, response_id: str, status: Status, *, precondition: Precondition = NO_PRECONDITION
@@ -34,7 +33,7 @@ class LineageOperations:
         rules.check_tenant(tenant)
         rules.check_response_id(response_id, "id")
         rules.check_precondition(precondition)
-        return await self._lineage.change_status(tenant, response_id, status, precondition)
+        return await self._backend.change_status(tenant, response_id, status, precondition)
 
     async def list_responses(
         self,
@@ -50,7 +49,7 @@ class LineageOperations:
         lineage_rules.check_cursor(cursor)
         lineage_rules.check_limit(limit)
         question = (tenant, "List", session_id, order.value)
-        found = await self._lineage.session_records(
+        found = await self._backend.session_records(
             tenant,
             session_id,
             after=cursors.decode(question, cursor),
@@ -65,7 +64,7 @@ class LineageOperations:
         rules.check_tenant(tenant)
         lineage_rules.check_item_ids(item_ids)
         wanted = list(dict.fromkeys(item_ids))
-        found = await self._lineage.find_items(tenant, wanted, max_bytes=limits.PAGE_BYTES_MAX)
+        found = await self._backend.find_items(tenant, wanted, max_bytes=limits.PAGE_BYTES_MAX)
         found_ids = {item.id for item in found}
         return ResolvedItems(found, [item_id for item_id in wanted if item_id not in found_ids])
 
@@ -73,7 +72,7 @@ class LineageOperations:
         rules.check_tenant(tenant)
         lineage_rules.check_fork(source, new_session_id)
         session_id = new_session_id or lineage_rules.chosen_session_id(source, self._ids)
-        return await self._lineage.fork(tenant, source, session_id)
+        return await self._backend.fork(tenant, source, session_id)
 
     async def tree(
         self,
@@ -90,7 +89,7 @@ class LineageOperations:
         lineage_rules.check_max_nodes(max_nodes)
         question = (tenant, "Tree", response_id, str(from_root))
         after = cursors.decode(question, cursor)
-        twigs = await self._lineage.subtree(
+        twigs = await self._backend.subtree(
             tenant, response_id, from_root=from_root, max_nodes=limits.TREE_WALK_NODES_MAX
         )
         shown = await asyncio.to_thread(trees.tree, twigs, after=after, limit=max_nodes)
@@ -102,7 +101,7 @@ class LineageOperations:
         lineage_rules.check_list(tenant, response_id, cursor, limit)
         question = (tenant, "Leaves", response_id)
         after = cursors.decode(question, cursor)
-        twigs = await self._lineage.subtree(tenant, response_id, from_root=False, max_nodes=limits.TREE_WALK_NODES_MAX)
+        twigs = await self._backend.subtree(tenant, response_id, from_root=False, max_nodes=limits.TREE_WALK_NODES_MAX)
         return _page(
             question, await asyncio.to_thread(trees.leaves, twigs, below=response_id, after=after, limit=limit)
         )
@@ -113,7 +112,7 @@ class LineageOperations:
         lineage_rules.check_list(tenant, response_id, cursor, limit)
         question = (tenant, "Children", response_id)
         after = cursors.decode(question, cursor)
-        return _page(question, await self._lineage.children(tenant, response_id, after=after, limit=limit))
+        return _page(question, await self._backend.children(tenant, response_id, after=after, limit=limit))
 
     async def siblings(
         self, tenant: str, response_id: str, *, cursor: str | None = None, limit: int = limits.LIST_ITEMS_DEFAULT
@@ -121,12 +120,7 @@ class LineageOperations:
         lineage_rules.check_list(tenant, response_id, cursor, limit)
         question = (tenant, "Siblings", response_id)
         after = cursors.decode(question, cursor)
-        return _page(question, await self._lineage.siblings(tenant, response_id, after=after, limit=limit))
-
-    @property
-    def _lineage(self) -> LineageAtoms:
-        """Every engine has these atoms, if only those of `unimplemented.LineageNotYet`."""
-        return cast("LineageAtoms", self._backend)
+        return _page(question, await self._backend.siblings(tenant, response_id, after=after, limit=limit))
 
 
 def _position(value: Record | TreeNode) -> Position:

@@ -5,25 +5,20 @@ from __future__ import annotations
 from antiphon_core import limits
 from antiphon_core.ports.retention import Sweeping
 from antiphon_store import rules
-from antiphon_store.backends.base import Backend
-from antiphon_store.backends.roles.retention import RetentionAtoms
-from antiphon_store.backends.unimplemented import RetentionNotYet
-
-_NOT_YET = RetentionNotYet()
+from antiphon_store.backends.engine import StoreEngine
 
 
 class RetentionOperations:
     """The part of StoreService that implements `antiphon_core.ports.retention.Retention`."""
 
-    _backend: Backend
+    _backend: StoreEngine
 
     async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
         rules.check_tenant(tenant)
         rules.check_range(limit, 1, limits.SWEEP_ITEMS_MAX, "limit")
-        atoms = self._backend if isinstance(self._backend, RetentionAtoms) else _NOT_YET
         swept = step = Sweeping(has_more=True)
         while step.has_more and swept.records < limit:
-            step = await atoms.sweep(tenant, limit=limit - swept.records)
+            step = await self._backend.sweep(tenant, limit=limit - swept.records)
             swept = Sweeping(swept.records + step.records, swept.size_bytes + step.size_bytes, step.has_more)
             if not step.records:
                 break

@@ -7,7 +7,9 @@ Plain pytest classes over one fixture, `subject`. To run them on an implementati
 
     class TestRecords(RecordSuite): ...
 
-Suites never ask what they run on. An implementation that cannot do something overrides that one test and says why.
+Some suites take a `backend` or something else instead; their modules say so. `TOPICS` lists all suites by topic. Suites
+never ask what they run on: an implementation leaves out what `NEEDS` a capability that it lacks, and says why.
+
 Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is imported by its own name.
 """
 
@@ -16,9 +18,10 @@ Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is importe
 import pytest
 
 _SUITES = (
-    "arguments conversations event_logs idempotency jobs leases lifecycle lineage "
+    "arguments calls conversations event_logs histories idempotency jobs leases lifecycle lineage "
     "lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
-    "races records removal replacement retention subject sweeping tenancy turns"
+    "persistence races reading records removal replacement retention session_limits subject sweeping tenancy "
+    "turn_ends turns"
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
 
@@ -34,10 +37,11 @@ from antiphon_store.testing.event_logs import (
     EventLogFollowSuite,
     EventLogSuite,
 )
+from antiphon_store.testing.histories import LinearizabilitySuite
 from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
 from antiphon_store.testing.jobs import JobArgumentSuite, JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
 from antiphon_store.testing.leases import LeaseSuite
-from antiphon_store.testing.lifecycle import LifecycleSuite, PersistenceSuite
+from antiphon_store.testing.lifecycle import LifecycleSuite
 from antiphon_store.testing.lineage import LineageSuite
 from antiphon_store.testing.lineage_arguments import LineageArgumentSuite
 from antiphon_store.testing.lineage_forks import LineageForkSuite
@@ -49,18 +53,26 @@ from antiphon_store.testing.lineage_records import (
     LineageStatusSuite,
 )
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
+from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.races import RaceSuite
+from antiphon_store.testing.reading import ReadOnlySuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
+from antiphon_store.testing.session_limits import SessionLimitSuite
 from antiphon_store.testing.subject import Subject
-from antiphon_store.testing.sweeping import SweepSuite
+from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
+from antiphon_store.testing.topics import NEEDS, TOPICS, Capability
+from antiphon_store.testing.turn_ends import JobTurnSuite, LogEndSuite
 from antiphon_store.testing.turns import TurnSuite
 
 __all__ = [
+    "NEEDS",
+    "TOPICS",
     "ArgumentSuite",
+    "Capability",
     "ConversationArgumentSuite",
     "ConversationItemSuite",
     "ConversationSuite",
@@ -77,6 +89,7 @@ __all__ = [
     "JobLeaseSuite",
     "JobStateSuite",
     "JobSuite",
+    "JobTurnSuite",
     "LeaseSuite",
     "LifecycleSuite",
     "LineageArgumentSuite",
@@ -88,14 +101,19 @@ __all__ = [
     "LineageStatusSuite",
     "LineageSuite",
     "LineageTreeSuite",
+    "LinearizabilitySuite",
+    "LogEndSuite",
     "PersistenceSuite",
     "RaceSuite",
+    "ReadOnlySuite",
     "RecordSuite",
     "RemovalSuite",
     "ReplacementSuite",
     "RetentionSuite",
+    "SessionLimitSuite",
     "Subject",
     "SweepSuite",
     "TenancySuite",
+    "TenantListSuite",
     "TurnSuite",
 ]

@@ -266,13 +266,10 @@ class IdempotencyArgumentSuite:
         assert caught.value.field == field
 
     async def test_the_culprit_of_a_write_is_named(self, subject: Subject) -> None:
-        fenced = replace(GOOD, session_id="s")
-        unlike = TurnCommit(fenced, Fence("s", 1), precondition=Precondition(fence=Fence("s", 2)))
         nameless = TurnCommit(GOOD, idempotency_key="")
         attempts: list[tuple[str, Awaitable[object]]] = [
             ("idempotency_key", subject.put(GOOD, idempotency_key="")),
             ("idempotency_key", subject.store.commit_turn(subject.tenant, nameless)),
-            ("precondition.fence", subject.store.commit_turn(subject.tenant, unlike)),
             ("response_id", subject.store.abort_turn(subject.tenant, None, idempotency_key="k")),
         ]
         for field, attempt in attempts:

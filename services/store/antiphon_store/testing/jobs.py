@@ -17,7 +17,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import ATTEMPTS_EXHAUSTED, Job, JobDescription, JobDraft, JobOutcome, Jobs, JobState
 from antiphon_core.ports.store import Fence, Precondition
-from antiphon_store.backends.base import Backend
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.roles.jobs import JobAtoms
 from antiphon_store.testing.event_logs import append_at, logs_of
 from antiphon_store.testing.races import race
@@ -318,7 +318,7 @@ class JobStateSuite:
     """What an operator sees. The fixture is `backend`, opened, and `elapse` as in Subject."""
 
     async def test_a_job_says_what_became_of_it(
-        self, backend: Backend, elapse: Callable[[int], Awaitable[None]]
+        self, backend: StoreEngine, elapse: Callable[[int], Awaitable[None]]
     ) -> None:
         atoms, tenant = cast("JobAtoms", backend), "tenant-of-states"
         job = new_draft(max_attempts=2)
@@ -345,7 +345,7 @@ class JobStateSuite:
         with pytest.raises(JobNotFound):
             await look()
 
-    async def test_ends_have_their_reasons(self, backend: Backend) -> None:
+    async def test_ends_have_their_reasons(self, backend: StoreEngine) -> None:
         atoms, tenant = cast("JobAtoms", backend), "tenant-of-ends"
         for outcome, state, reason in (
             (JobOutcome.SUCCEEDED, JobState.SUCCEEDED, "r"),

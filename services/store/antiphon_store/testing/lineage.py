@@ -115,6 +115,16 @@ class LineageSuite:
         with pytest.raises(ChainTooLong):
             await subject.begin_after(tip, max_bytes=history_bytes - 1)
 
+    async def test_a_refusal_holds_nothing_back(self, subject: Subject) -> None:
+        line = await subject.put_line(3)
+        refusals = []
+        for _ in range(10):
+            with pytest.raises(ChainTooLong) as caught:
+                await subject.store.chain(subject.tenant, line[-1].id, max_bytes=1)
+            refusals.append(caught)
+            (newest,) = await subject.put_line(1, parent=line[-1])
+            assert len(await subject.store.chain(subject.tenant, newest.id)) == 4
+
     async def test_what_is_not_found_is_not_too_long(self, subject: Subject) -> None:
         line = await subject.put_line(3)
         await subject.delete(line[-1])

@@ -14,7 +14,7 @@ from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.lineage_subject import lineage
-from antiphon_store.testing.subject import Subject, draft, new_session_id
+from antiphon_store.testing.subject import Subject, draft, new_session_id, untagged_session_id
 
 
 async def fork(subject: Subject, new_session_id: str | None = None, **source: str) -> Fork:
@@ -45,7 +45,8 @@ class LineageForkSuite:
         assert await head_id(subject, made.session_id) == child.id
 
     async def test_a_fork_of_a_session_begins_from_its_head_and_leaves_it_alone(self, subject: Subject) -> None:
-        source, target = new_session_id(), new_session_id()
+        source = new_session_id()
+        target = new_session_id(source)
         line = await put_turns(subject, source, 3)
         assert await fork(subject, target, session_id=source) == Fork(target, line[-1].id)
         child = await subject.commit_in(target, line[-1])
@@ -64,7 +65,7 @@ class LineageForkSuite:
         assert tree_tag(again.session_id) == tree_tag(root.id)
 
     async def test_a_session_without_a_tree_in_its_name_can_be_forked(self, subject: Subject) -> None:
-        session_id = new_session_id()
+        session_id = untagged_session_id()
         head = await subject.commit_in(session_id)
         made = await fork(subject, session_id=session_id)
         assert await head_id(subject, made.session_id) == head.id
@@ -79,7 +80,8 @@ class LineageForkSuite:
         assert inherited.head_id == line[0].id  # it is that session's head, though not made in it
 
     async def test_a_response_of_another_session_is_refused(self, subject: Subject) -> None:
-        source, other = new_session_id(), new_session_id()
+        source = new_session_id()
+        other = new_session_id(source)
         await put_turns(subject, source, 1)
         (stranger,) = await put_turns(subject, other, 1)
         with pytest.raises(InvalidRequest) as caught:
@@ -87,7 +89,8 @@ class LineageForkSuite:
         assert caught.value.field == "up_to_response_id"
 
     async def test_a_fork_can_be_repeated_whatever_happened_since(self, subject: Subject) -> None:
-        source, target = new_session_id(), new_session_id()
+        source = new_session_id()
+        target = new_session_id(source)
         line = await put_turns(subject, source, 2)
         first = await fork(subject, target, session_id=source)
         assert await fork(subject, target, session_id=source) == first
@@ -97,7 +100,8 @@ class LineageForkSuite:
         assert await head_id(subject, target) == child.id
 
     async def test_a_session_in_use_is_not_forked_over(self, subject: Subject) -> None:
-        source, target = new_session_id(), new_session_id()
+        source = new_session_id()
+        target = new_session_id(source)
         line = await put_turns(subject, source, 2)
         (used,) = await put_turns(subject, target, 1)
         with pytest.raises(AlreadyExists) as caught:
@@ -109,8 +113,8 @@ class LineageForkSuite:
             await fork(subject, taken.session_id, up_to_response_id=line[1].id)
 
     async def test_a_session_in_which_a_turn_runs_is_locked(self, subject: Subject) -> None:
-        target = new_session_id()
         (root,) = await subject.put_line(1)
+        target = new_session_id(root.id)
         _history, lease = await subject.begin_in(target)
         with pytest.raises(SessionLocked):
             await fork(subject, target, up_to_response_id=root.id)
@@ -153,7 +157,8 @@ class LineageForkSuite:
         target = new_session_id()
         await subject.commit_in(target, ttl_ms=1000)
         await subject.elapse(1100)
-        (root,) = await subject.put_line(1)
+        root = draft(tag=target)
+        await subject.put(root)
         await fork(subject, target, up_to_response_id=root.id)
         assert await head_id(subject, target) == root.id
 
@@ -165,7 +170,7 @@ class LineageForkSuite:
         assert caught.value.field == "new_session_id"
 
     async def test_another_tenants_session_and_response_do_not_exist(self, subject: Subject) -> None:
-        session_id, target = new_session_id(), new_session_id()
+        session_id = new_session_id()
         head = await subject.commit_in(session_id)
         stranger = replace(subject, tenant=subject.tenant + "-other")
         with pytest.raises(NotFound):
@@ -173,5 +178,6 @@ class LineageForkSuite:
         with pytest.raises(ResponseNotFound):
             await fork(stranger, up_to_response_id=head.id)
         (theirs,) = await stranger.put_line(1)
+        target = new_session_id(theirs.id)
         await fork(stranger, target, up_to_response_id=theirs.id)
         assert await head_id(subject, target) is None

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from antiphon_core.jsons import loads
 from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
 from antiphon_core.ports.store import Order, Precondition, Record, Status
-from antiphon_store.testing.model import SESSIONS, TENANT, OpenStore, StoreMachine, preconditions, sessions, statuses
+from antiphon_store.testing.model import SESSIONS, OpenStore, StoreMachine, preconditions, sessions, statuses
 
 targets = st.sampled_from((*SESSIONS, "s3", "s4"))
 
@@ -31,23 +31,25 @@ class LineageMachine(StoreMachine):
 
     @rule(source=sessions, into=targets)
     def fork_session(self, source: str, into: str) -> None:
-        self.alike(lambda store: store.fork(TENANT, ForkSource(source), new_session_id=into))
+        self.alike(lambda store: store.fork(self.tenant, ForkSource(source), new_session_id=into))
 
     @rule(record=StoreMachine.responses, into=targets, source=st.none() | sessions)
     def fork_response(self, record: Record, into: str, source: str | None) -> None:
-        self.alike(lambda store: store.fork(TENANT, ForkSource(source, record.id), new_session_id=into))
+        self.alike(lambda store: store.fork(self.tenant, ForkSource(source, record.id), new_session_id=into))
 
     @rule(record=StoreMachine.responses, status=statuses, condition=st.just(Precondition()) | preconditions)
     def update_status(self, record: Record, status: Status, condition: Precondition) -> None:
-        self.alike(lambda store: store.update_status(TENANT, record.id, status, precondition=condition))
+        self.alike(lambda store: store.update_status(self.tenant, record.id, status, precondition=condition))
 
     @rule(record=StoreMachine.responses, from_root=st.booleans(), size=st.integers(1, 3))
     def page_through_a_tree(self, record: Record, from_root: bool, size: int) -> None:
         async def walk(store: LineageStore) -> list[TreeNode]:
-            page = await store.tree(TENANT, record.id, from_root=from_root, max_nodes=size)
+            page = await store.tree(self.tenant, record.id, from_root=from_root, max_nodes=size)
             found = list(page.nodes)
             while page.next_cursor is not None:
-                page = await store.tree(TENANT, record.id, from_root=from_root, max_nodes=size, cursor=page.next_cursor)
+                page = await store.tree(
+                    self.tenant, record.id, from_root=from_root, max_nodes=size, cursor=page.next_cursor
+                )
                 found += page.nodes
             return found
 
@@ -55,17 +57,17 @@ class LineageMachine(StoreMachine):
 
     @rule(session_id=targets, order=st.sampled_from(Order), limit=st.integers(1, 3))
     def list_a_session(self, session_id: str, order: Order, limit: int) -> None:
-        self.alike(lambda store: store.list_responses(TENANT, session_id, order=order, limit=limit))
+        self.alike(lambda store: store.list_responses(self.tenant, session_id, order=order, limit=limit))
 
     @invariant()
     def lineage_reads_the_same(self) -> None:
         for record in self.known[-4:]:
-            self.alike(lambda store, each=record: store.children(TENANT, each.id))  # type: ignore[misc]
-            self.alike(lambda store, each=record: store.siblings(TENANT, each.id, limit=2))  # type: ignore[misc]
-            self.alike(lambda store, each=record: store.leaves(TENANT, each.id))  # type: ignore[misc]
+            self.alike(lambda store, each=record: store.children(self.tenant, each.id))  # type: ignore[misc]
+            self.alike(lambda store, each=record: store.siblings(self.tenant, each.id, limit=2))  # type: ignore[misc]
+            self.alike(lambda store, each=record: store.leaves(self.tenant, each.id))  # type: ignore[misc]
         if self.known:
             asked = self.known[-6:]
             item_ids = [item["id"] for record in asked for item in loads(record.output_items)]
-            self.alike(lambda store: store.batch_get(TENANT, [record.id for record in asked]))
+            self.alike(lambda store: store.batch_get(self.tenant, [record.id for record in asked]))
             if item_ids:
-                self.alike(lambda store: store.resolve_items(TENANT, item_ids))
+                self.alike(lambda store: store.resolve_items(self.tenant, item_ids))

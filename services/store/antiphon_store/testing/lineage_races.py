@@ -43,7 +43,7 @@ class LineageRaceSuite:
     async def test_one_of_two_forks_gets_the_session(self, subject: Subject) -> None:
         line = await subject.put_line(2)
         for _ in range(ROUNDS):
-            target = new_session_id()
+            target = new_session_id(line[0].id)
             forks, errors = await race(
                 lineage(subject).fork(subject.tenant, ForkSource(None, line[0].id), new_session_id=target),
                 peer_lineage(subject).fork(subject.tenant, ForkSource(None, line[1].id), new_session_id=target),
@@ -55,7 +55,7 @@ class LineageRaceSuite:
     async def test_two_of_the_same_fork_are_one(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)
         for _ in range(ROUNDS):
-            target = new_session_id()
+            target = new_session_id(root.id)
             forks, errors = await race(
                 lineage(subject).fork(subject.tenant, ForkSource(None, root.id), new_session_id=target),
                 peer_lineage(subject).fork(subject.tenant, ForkSource(None, root.id), new_session_id=target),
@@ -66,7 +66,7 @@ class LineageRaceSuite:
     async def test_a_fork_and_the_end_of_its_head_have_an_order(self, subject: Subject) -> None:
         for _ in range(ROUNDS):
             (root,) = await subject.put_line(1)
-            target = new_session_id()
+            target = new_session_id(root.id)
             _answers, errors = await race(
                 lineage(subject).fork(subject.tenant, ForkSource(None, root.id), new_session_id=target),
                 subject.peer.delete(subject.tenant, root.id),

@@ -195,7 +195,8 @@ class LineageListSuite:
             assert caught.value.field == "cursor"
 
     async def test_a_replaced_response_is_listed_where_it_belongs_now(self, subject: Subject) -> None:
-        one, two = new_session_id(), new_session_id()
+        one = new_session_id()
+        two = new_session_id(one)
         record = draft(session_id=one)
         await subject.put(record)
         await subject.put(replace(record, session_id=two), precondition=Precondition(version=1))

@@ -2,7 +2,8 @@
 
     TestAgainstMemory = machine(open_my_store).TestCase
 
-`open_my_store` takes a clock and gives an asynchronous context with an empty store that lives by it.
+`open_my_store` takes a clock and gives an asynchronous context with a store that lives by it. What is in it does not
+matter: each sequence has a tenant of its own.
 """
 
 # ruff: noqa: S101 - asserting is what a suite does
@@ -10,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -37,7 +39,6 @@ from antiphon_store.testing.subject import draft, turn_in
 
 OpenStore = Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]
 
-TENANT = "t"
 SESSIONS = ("s1", "s2")
 STEP_MS = 400  # lifetimes are one to three of it, so that every case of "before" and "after" is met
 
@@ -72,6 +73,7 @@ class StoreMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.clock = ManualClock()
+        self.tenant = f"tenant-{secrets.token_hex(4)}"
         self.runner = asyncio.Runner()
         self.known: list[Record] = []
 
@@ -97,86 +99,88 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(target=responses, status=statuses, ttl_ms=ttls)
     def put_root(self, status: Status, ttl_ms: int | None) -> Record:
         record = draft(status=status)
-        self.same(lambda store: store.put(TENANT, record, ttl_ms=ttl_ms))
+        self.same(lambda store: store.put(self.tenant, record, ttl_ms=ttl_ms))
         self.known.append(record)
         return record
 
     @rule(target=responses, parent=responses, status=statuses, ttl_ms=ttls, condition=st.none() | preconditions)
     def put_child(self, parent: Record, status: Status, ttl_ms: int | None, condition: Precondition | None) -> Record:
         record = draft(parent, status=status)
-        self.same(lambda store: store.put(TENANT, record, ttl_ms=ttl_ms, precondition=condition or Precondition()))
+        self.same(lambda store: store.put(self.tenant, record, ttl_ms=ttl_ms, precondition=condition or Precondition()))
         self.known.append(record)
         return record
 
     @rule(record=responses, ttl_ms=ttls)
     def put_again(self, record: Record, ttl_ms: int | None) -> None:
-        self.same(lambda store: store.put(TENANT, record, ttl_ms=ttl_ms))
+        self.same(lambda store: store.put(self.tenant, record, ttl_ms=ttl_ms))
 
     @rule(record=responses, status=statuses, ttl_ms=ttls, condition=preconditions)
     def put_over(self, record: Record, status: Status, ttl_ms: int | None, condition: Precondition) -> None:
         changed = replace(record, status=status, output_items=b"[]")
-        self.same(lambda store: store.put(TENANT, changed, ttl_ms=ttl_ms, precondition=condition))
+        self.same(lambda store: store.put(self.tenant, changed, ttl_ms=ttl_ms, precondition=condition))
 
     @rule(record=responses)
     def delete(self, record: Record) -> None:
-        self.same(lambda store: store.delete(TENANT, record.id))
+        self.same(lambda store: store.delete(self.tenant, record.id))
 
     @rule(record=responses, condition=preconditions)
     def delete_if(self, record: Record, condition: Precondition) -> None:
-        self.same(lambda store: store.delete(TENANT, record.id, precondition=condition))
+        self.same(lambda store: store.delete(self.tenant, record.id, precondition=condition))
 
     @rule(record=responses, max_depth=st.integers(1, 4), max_bytes=st.integers(1, 900))
     def read_short_chain(self, record: Record, max_depth: int, max_bytes: int) -> None:
-        self.same(lambda store: store.chain(TENANT, record.id, max_depth=max_depth, max_bytes=max_bytes))
+        self.same(lambda store: store.chain(self.tenant, record.id, max_depth=max_depth, max_bytes=max_bytes))
 
     # ---- Sessions and turns ----
 
     @rule(session_id=sessions, holder=holders)
     def acquire(self, session_id: str, holder: str) -> None:
-        self.same(lambda store: store.acquire_session(TENANT, session_id, holder=holder, ttl_ms=2 * STEP_MS))
+        self.same(lambda store: store.acquire_session(self.tenant, session_id, holder=holder, ttl_ms=2 * STEP_MS))
 
     @rule(fence=fences)
     def renew(self, fence: Fence) -> None:
-        self.same(lambda store: store.renew_session(TENANT, fence, ttl_ms=2 * STEP_MS))
+        self.same(lambda store: store.renew_session(self.tenant, fence, ttl_ms=2 * STEP_MS))
 
     @rule(fence=fences)
     def release(self, fence: Fence) -> None:
-        self.same(lambda store: store.release_session(TENANT, fence))
+        self.same(lambda store: store.release_session(self.tenant, fence))
 
     @rule(record=responses, max_depth=st.integers(1, 4))
     def begin_after(self, record: Record, max_depth: int) -> None:
         request = TurnRequest(previous_response_id=record.id, max_depth=max_depth)
-        self.same(lambda store: store.begin_turn(TENANT, request))
+        self.same(lambda store: store.begin_turn(self.tenant, request))
 
     @rule(session_id=sessions, holder=holders, max_depth=st.integers(2, 4))
     def begin_in_session(self, session_id: str, holder: str, max_depth: int) -> None:
         request = turn_in(session_id, holder=holder, lease_ttl_ms=2 * STEP_MS, max_depth=max_depth)
-        self.same(lambda store: store.begin_turn(TENANT, request))
+        self.same(lambda store: store.begin_turn(self.tenant, request))
 
     @rule(target=responses, parent=st.none() | responses, ttl_ms=ttls)
     def commit(self, parent: Record | None, ttl_ms: int | None) -> Record:
         record = draft(parent)
-        self.same(lambda store: store.commit_turn(TENANT, TurnCommit(record, ttl_ms=ttl_ms)))
+        self.same(lambda store: store.commit_turn(self.tenant, TurnCommit(record, ttl_ms=ttl_ms)))
         self.known.append(record)
         return record
 
     @rule(target=responses, session_id=sessions, on_head=st.booleans(), ttl_ms=ttls)
     def whole_turn(self, session_id: str, on_head: bool, ttl_ms: int | None) -> Record:
         """A turn that holds the lease, from the session's head or from nothing."""
-        state = self.runner.run(_session(self.model, session_id))
+        state = self.runner.run(_session(self.model, self.tenant, session_id))
         parent = next((known for known in self.known if on_head and known.id == state.head_id), None)
         record = draft(parent, session_id=session_id)
         lease = state.lease
-        self.same(lambda store: store.begin_turn(TENANT, turn_in(session_id, holder=lease.holder if lease else "a")))
+        self.same(
+            lambda store: store.begin_turn(self.tenant, turn_in(session_id, holder=lease.holder if lease else "a"))
+        )
         fence = Fence(session_id, state.last_fence + (0 if lease else 1))
-        self.same(lambda store: store.commit_turn(TENANT, TurnCommit(record, fence, ttl_ms)))
+        self.same(lambda store: store.commit_turn(self.tenant, TurnCommit(record, fence, ttl_ms)))
         self.known.append(record)
         return record
 
     @rule(record=responses, fence=fences)
     def commit_again(self, record: Record, fence: Fence) -> None:
         repeated = replace(record, session_id=fence.session_id)
-        self.same(lambda store: store.commit_turn(TENANT, TurnCommit(repeated, fence)))
+        self.same(lambda store: store.commit_turn(self.tenant, TurnCommit(repeated, fence)))
 
     # ---- Time ----
 
@@ -187,11 +191,11 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def everything_reads_the_same(self) -> None:
         for record in self.known[-4:]:
-            self.same(lambda store, record=record: store.get(TENANT, record.id))  # type: ignore[misc]
-            self.same(lambda store, record=record: store.chain(TENANT, record.id))  # type: ignore[misc]
+            self.same(lambda store, record=record: store.get(self.tenant, record.id))  # type: ignore[misc]
+            self.same(lambda store, record=record: store.chain(self.tenant, record.id))  # type: ignore[misc]
         if hasattr(self, "subject"):
             for session_id in SESSIONS:
-                self.same(lambda store, s=session_id: store.describe_session(TENANT, s))  # type: ignore[misc]
+                self.same(lambda store, s=session_id: store.describe_session(self.tenant, s))  # type: ignore[misc]
 
 
 async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
@@ -203,8 +207,8 @@ async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
     return ("answer", list(value) if isinstance(value, (list, tuple)) else value)
 
 
-async def _session(store: ResponseStore, session_id: str) -> Session:
-    return await store.describe_session(TENANT, session_id)
+async def _session(store: ResponseStore, tenant: str, session_id: str) -> Session:
+    return await store.describe_session(tenant, session_id)
 
 
 async def _enter(context: AbstractAsyncContextManager[ResponseStore]) -> ResponseStore:

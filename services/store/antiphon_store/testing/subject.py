@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import History, Lease, Record, ResponseStore, Stamp, Status, TurnCommit, TurnRequest
 
@@ -68,8 +68,9 @@ class Subject:
 
 
 def draft(parent: Record | None = None, *, text: str = "", tag: str | None = None, **members: Any) -> Record:
-    """A response to be stored, unlike any other. `tag` is a response or session id whose tree it belongs to."""
-    relative = parent.id if parent else tag
+    """A response to be stored, unlike any other. Its tree is that of its parent, else that of `tag` (a response or
+    session id), else that of its session."""
+    relative = parent.id if parent else tag or members.get("session_id")
     response_id = new_response_id(_IDS, relative=relative)
     unique = response_id[-12:]
     defaults: dict[str, Any] = {
@@ -82,7 +83,16 @@ def draft(parent: Record | None = None, *, text: str = "", tag: str | None = Non
     return Record(id=response_id, **defaults | members)
 
 
-def new_session_id() -> str:
+def new_session_id(beside: str | None = None) -> str:
+    """A session in the tree of a response or session, or in one of its own. `draft` puts its responses there, so that
+    all goes together where trees are apart."""
+    session_id = new_conversation_id(_IDS)
+    tags = (tree_tag(session_id), tree_tag(beside or session_id))
+    return session_id.replace(tags[0] or "", tags[1] or "", 1)
+
+
+def untagged_session_id() -> str:
+    """A session whose name says nothing of trees."""
     return f"session-{secrets.token_hex(8)}"
 
 

@@ -4,15 +4,22 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest, JobNotFound, LogNotFound, ResponseNotFound
+from antiphon_core.errors import ConversationNotFound, InvalidRequest, JobNotFound, LogNotFound, ResponseNotFound
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.retention import Retention, Sweeping
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.roles.event_logs import EventLogAtoms
+from antiphon_store.backends.roles.retention import RetentionAtoms
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import Subject, draft, new_session_id
@@ -101,6 +108,20 @@ class SweepSuite:
         await subject.elapse(1)
         assert (await sweep(subject)).records == 1
 
+    async def test_an_expired_conversation_goes_with_what_it_kept(self, subject: Subject) -> None:
+        store = cast("ConversationStore", subject.store)
+        items = dumps([{"id": "msg_1", "type": "message"}])
+        founded = await store.create_conversation(subject.tenant, metadata=b'{"a":"b"}', items=items, ttl_ms=TTL_MS)
+        kept = await store.create_conversation(subject.tenant, items=items)
+        await subject.elapse(TTL_MS)
+        assert (await sweep(subject)).records >= 1
+        assert await sweep(subject) == Sweeping()
+        with pytest.raises(ConversationNotFound):
+            await store.get_conversation(subject.tenant, founded.id)
+        assert (await store.get_conversation(subject.tenant, kept.id)).id == kept.id
+        session = await subject.store.describe_session(subject.tenant, founded.id)
+        assert session.head_id is None
+
     async def test_it_does_no_more_than_it_was_asked_to(self, subject: Subject) -> None:
         root = draft()
         await subject.put(root, ttl_ms=TTL_MS)
@@ -120,6 +141,15 @@ class SweepSuite:
             (0, False),
         ]
 
+    async def test_one_that_ended_below_a_deleted_response_is_gone_on_with(self, subject: Subject) -> None:
+        line = await subject.put_line(2)
+        await subject.put(draft(line[-1]), ttl_ms=TTL_MS)
+        for record in line:
+            await subject.delete(record)
+        await subject.elapse(TTL_MS)
+        steps = [await sweep(subject, limit=1) for _ in range(4)]
+        assert [step.records for step in steps] == [1, 1, 1, 0]
+
     async def test_much_is_done_in_one_call(self, subject: Subject) -> None:
         for _ in range(300):
             await event_logs.write(subject, event_logs.append_at(event_logs.new_id(), 0))
@@ -138,3 +168,19 @@ class SweepSuite:
         with pytest.raises(InvalidRequest) as caught:
             await sweep(subject, limit=limit)
         assert caught.value.field == "limit"
+
+
+class TenantListSuite:
+    """Whom a sweeper has to think of. The fixture is `backend`, opened."""
+
+    async def test_everybody_with_something_to_sweep_is_named_once(self, backend: StoreEngine) -> None:
+        tenants = [f"tenant-{secrets.token_hex(4)}" for _ in range(3)]
+        for tenant in tenants:
+            for _ in range(2):
+                await backend.put(tenant, Write(draft(), ttl_ms=TTL_MS))
+        log_only = f"tenant-{secrets.token_hex(4)}"
+        logs = cast("EventLogAtoms", backend)
+        await logs.append_events(log_only, event_logs.append_at(event_logs.new_id(), 0), fence=None, ttl_ms=TTL_MS)
+        found = await cast("RetentionAtoms", backend).tenants()
+        assert len(found) == len(set(found))
+        assert {*tenants, log_only} <= set(found)

@@ -141,7 +141,7 @@ class TurnSuite:
         session_id = new_session_id()
         head = await subject.commit_in(session_id)
         _history, lease = await subject.begin_in(session_id)
-        orphan = draft(draft(), session_id=session_id)
+        orphan = draft(draft(tag=session_id), session_id=session_id)
         with pytest.raises(ResponseNotFound):
             await subject.store.commit_turn(subject.tenant, TurnCommit(orphan, lease.fence))
         taken = replace(head, body=b"{}")

@@ -31,10 +31,18 @@ async def test_children_are_seen_and_go_with_the_group(tmp_path: Path) -> None:
     assert run.exit_code is None
     assert not await run.wait(0.01)
     await run.stop(grace_s=0)
-    async with asyncio.timeout(5):
-        while any(process._is_zombie(pid) is False for pid in children):
-            await asyncio.sleep(0.01)
+    assert all(process._stat(pid).state in "ZX" for pid in children)
     assert run.exit_code == -9
+
+
+async def test_orphans_of_a_dead_server_are_gone_after_a_stop(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    run = await ServerProcess.start(command("sleep 60 & echo $!; exit 1"), log)
+    assert await run.wait(5)
+    orphan = int(log.read_text())
+    assert process._stat(orphan).state not in "ZX"
+    await run.stop(grace_s=0)
+    assert process._stat(orphan).state in "ZX"
 
 
 async def test_a_stop_asks_before_it_kills(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
 from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import READY_POLL_S, Call, RpcServer
 from antiphon_protos.antiphon.store import v1
@@ -134,3 +135,23 @@ async def test_nobody_there_is_said_at_once() -> None:
             await asyncio.wait_for(client.call("Get", v1.GetRequest(id="r")), 2)
         with pytest.raises(StoreUnavailable, match="ResponseStoreService"):
             await client.ready()
+
+
+TOKEN = ClientCredentials(token="token-0123456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "credentials", "warned"),
+    [
+        ("dns:///store.example:50051", TOKEN, True),
+        ("dns:///store.example:50051", ANONYMOUS, False),
+        ("127.0.0.1:50051", TOKEN, False),
+    ],
+)
+async def test_a_token_that_leaves_the_machine_without_encryption_is_warned_of(
+    endpoint: str, credentials: ClientCredentials, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials):
+        pass
+    assert ("sent without encryption" in caplog.text) is warned
+    assert "token-0123456789abcdef" not in caplog.text

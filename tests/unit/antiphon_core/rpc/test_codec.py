@@ -21,7 +21,6 @@ def test_a_message_survives() -> None:
     [
         pytest.param(bytes(v1.GetRequest(id="resp_1"))[:-1], id="truncated"),
         pytest.param(b"\xff\xff\xff\xff", id="garbage"),
-        pytest.param(b"\x0a\x02\xff\xfe", id="no UTF-8"),
     ],
 )
 def test_what_betterproto2_alone_would_accept_is_refused(data: bytes) -> None:

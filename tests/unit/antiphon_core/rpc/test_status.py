@@ -4,7 +4,17 @@ import grpc
 import pytest
 from grpc.aio import AioRpcError, Metadata
 
-from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, TooLarge, Unimplemented
+from antiphon_core.errors import (
+    TABLE,
+    InternalError,
+    PermissionDenied,
+    Row,
+    StoreUnavailable,
+    Timeout,
+    TooLarge,
+    Unauthenticated,
+    Unimplemented,
+)
 from antiphon_core.rpc.status import from_rpc_error, to_status
 
 
@@ -31,6 +41,8 @@ def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
         (grpc.StatusCode.DEADLINE_EXCEEDED, Timeout),
         (grpc.StatusCode.UNIMPLEMENTED, Unimplemented),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, TooLarge),
+        (grpc.StatusCode.UNAUTHENTICATED, Unauthenticated),
+        (grpc.StatusCode.PERMISSION_DENIED, PermissionDenied),
         (grpc.StatusCode.UNKNOWN, InternalError),
     ],
 )

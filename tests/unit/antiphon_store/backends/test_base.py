@@ -1,28 +1,33 @@
-"""The protocol and those who implement it cannot drift apart."""
+"""The protocols and those who implement them cannot drift apart."""
 
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 
 from antiphon_store.backends.base import Backend, Durability
 from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
-from antiphon_store.testing.lifecycle import ATOMS
-from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_store.wrappers.atoms import ATOMS, LIFE
 
-METHODS = [name for name, value in vars(Backend).items() if inspect.iscoroutinefunction(value)]
-
-
-@pytest.mark.parametrize("implementation", [MemoryBackend, SqliteBackend, FaultyBackend])
-def test_implementations_have_the_signatures_of_the_protocol(implementation: type) -> None:
-    for name in METHODS:
-        assert inspect.signature(getattr(implementation, name)) == inspect.signature(getattr(Backend, name)), name
+DECLARED = {name: atom.declaration for name, atom in ATOMS.items()} | {name: getattr(Backend, name) for name in LIFE}
 
 
-def test_the_lifecycle_suite_knows_every_atom() -> None:
-    assert {atom.partition(" ")[0] for atom in ATOMS} == set(METHODS) - {"open", "close"}
+@pytest.mark.parametrize("implementation", [MemoryBackend, SqliteBackend, PostgresBackend, RedisBackend])
+def test_implementations_have_the_signatures_of_the_protocols(implementation: type) -> None:
+    for name, declaration in DECLARED.items():
+        assert parameters(getattr(implementation, name)) == parameters(declaration), name
+
+
+def parameters(method: Any) -> tuple[list[tuple[str, Any, Any]], Any]:
+    """Names, kinds and defaults besides self, and what is returned."""
+    signature = inspect.signature(method)
+    _self, *rest = signature.parameters.values()
+    return [(each.name, each.kind, each.default) for each in rest], signature.return_annotation
 
 
 def test_durability_is_named_in_settings_by_its_value() -> None:

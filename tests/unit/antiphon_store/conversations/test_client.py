@@ -1,4 +1,4 @@
-"""What the client refuses by itself; that it works: tests/contract/store/test_conversations.py."""
+"""What the client refuses by itself; that it works: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of this topic; that it works: tests/contract/store/test_conversations.py."""
+"""The table of this topic; that it works: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

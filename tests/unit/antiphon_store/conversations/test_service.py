@@ -1,16 +1,15 @@
-"""What the service decides; that conversations work: tests/contract/store/test_conversations.py."""
+"""What the service decides; that conversations work: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import ConversationNotFound, InvalidRequest, Unimplemented
+from antiphon_core.errors import ConversationNotFound, InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
-from antiphon_store.wrappers.faulty import FaultyBackend
 
 
 async def service(clock: ManualClock, settings: StoreSettings | None = None) -> StoreService:
@@ -40,11 +39,3 @@ async def test_the_longest_lifetime_is_a_setting(clock: ManualClock) -> None:
     with pytest.raises(InvalidRequest) as caught:
         await store.create_conversation("t", ttl_ms=60_001)
     assert caught.value.field == "ttl_ms"
-
-
-async def test_an_engine_without_conversations_says_so(clock: ManualClock) -> None:
-    class Plain(FaultyBackend):
-        create_conversation = None
-
-    with pytest.raises(Unimplemented):
-        await StoreService(Plain(MemoryBackend(clock))).create_conversation("t")

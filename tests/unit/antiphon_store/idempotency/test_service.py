@@ -1,4 +1,4 @@
-"""What the service decides; that keys work: tests/contract/store/test_idempotency.py."""
+"""What the service decides; that keys work: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 
@@ -7,36 +7,13 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import Unimplemented
-from antiphon_core.ports.store import Status, TurnCommit
+from antiphon_core.ports.store import Status
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.idempotency.service import fingerprint_of
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft
-from antiphon_store.wrappers.faulty import FaultyBackend
-
-
-class Plain(FaultyBackend):
-    """An engine that remembers no keys, whatever the wrapper can."""
-
-    put_once = None
-
-
-async def test_an_engine_without_keys_refuses_them(clock: ManualClock) -> None:
-    backend = Plain(MemoryBackend(clock))
-    await backend.open()
-    store, record = StoreService(backend), draft()
-    for attempt in (
-        store.put("t", record, idempotency_key="k"),
-        store.begin_turn("t", keyed(record)),
-        store.commit_turn("t", TurnCommit(record, idempotency_key="k")),
-        store.abort_turn("t", None, idempotency_key="k", response_id=record.id),
-    ):
-        with pytest.raises(Unimplemented, match="idempotency_key"):
-            await attempt
-    assert (await store.put("t", record)).version == 1
 
 
 async def test_how_long_a_key_is_claimed_is_a_setting(clock: ManualClock) -> None:

@@ -1,4 +1,4 @@
-"""The client's own edge. That it does what the service does: tests/contract/store/test_lineage.py."""
+"""The client's own edge. That it does what the service does: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineage's RPCs at their edges. That they do what the service does: tests/contract/store/test_lineage.py."""
+"""Lineage's RPCs at their edges. That they do what the service does: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

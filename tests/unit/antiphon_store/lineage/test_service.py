@@ -1,4 +1,4 @@
-"""The limits that only a small one shows. What the operations do: tests/contract/store/test_lineage.py."""
+"""The limits that only a small one shows. What the operations do: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

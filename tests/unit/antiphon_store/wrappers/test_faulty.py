@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_core.errors import AlreadyExists, ResponseNotFound, StoreUnavailable, Timeout
-from antiphon_store.backends.base import Backend, Write
+from antiphon_store.backends.base import Write
 from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.testing.lifecycle import ATOMS
+from antiphon_store.testing.calls import CALLS, atom_of
 from antiphon_store.testing.subject import draft
 from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
 
@@ -56,9 +56,8 @@ async def test_faults_wait_for_their_atom_and_come_in_order(backend: FaultyBacke
     await backend.put("t", Write(record))
 
 
-@pytest.mark.parametrize("atom", ATOMS)
-async def test_every_atom_can_break(backend: Backend, atom: str) -> None:
-    assert isinstance(backend, FaultyBackend)
-    backend.plan(Fault(atom.partition(" ")[0], When.BEFORE, error=Timeout))
+@pytest.mark.parametrize("call", CALLS)
+async def test_every_atom_can_break(backend: FaultyBackend, call: str) -> None:
+    backend.plan(Fault(atom_of(call), When.BEFORE, error=Timeout))
     with pytest.raises(Timeout):
-        await ATOMS[atom](backend)
+        await CALLS[call](backend)

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import (
-    PreviousResponseNotFound,
-    ResponseNotFound,
-    SessionLocked,
-    StaleFence,
-    StoreUnavailable,
-)
-from antiphon_core.ports.store import (
-    Fence,
-    History,
-    Lease,
-    Precondition,
-    Record,
-    Session,
-    Stamp,
-    TurnRequest,
-    TurnStart,
-)
+from antiphon_core.errors import ResponseNotFound, SessionLocked, StaleFence, StoreUnavailable
+from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session
 from antiphon_store.backends import node_rows
-from antiphon_store.backends.base import Durability, Write
+from antiphon_store.backends.base import Durability
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.postgres import rows, schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
+from antiphon_store.backends.postgres.conversations import PostgresConversations
 from antiphon_store.backends.postgres.event_logs import PostgresEventLogs
 from antiphon_store.backends.postgres.jobs import PostgresJobs
-from antiphon_store.backends.postgres.lineage import PostgresLineage, digests_of
-from antiphon_store.backends.postgres.outcomes import AGAIN, Outcome
+from antiphon_store.backends.postgres.lineage import PostgresLineage
+from antiphon_store.backends.postgres.outcomes import Asked, Outcome
+from antiphon_store.backends.postgres.retention import PostgresRetention
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.backends.postgres.turns import PostgresTurns
+from antiphon_store.backends.postgres.writes import PostgresWrites
 
 
-class PostgresBackend(PostgresEventLogs, PostgresJobs, PostgresLineage):
+class PostgresBackend(
+    PostgresWrites,
+    PostgresTurns,
+    PostgresConversations,
+    PostgresEventLogs,
+    PostgresJobs,
+    PostgresLineage,
+    PostgresRetention,
+):
     """Implements `base.Backend`. Any number of processes may share the database.
 
     `clock` takes the place of the server's own in tests; `migrate` lets `open` bring the schema up to date."""
@@ -71,9 +66,6 @@ class PostgresBackend(PostgresEventLogs, PostgresJobs, PostgresLineage):
 
     # ---- Records ----
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
-        return await self._write(tenant, write, ends_turn=False)
-
     async def fetch(self, tenant: str, response_id: str) -> Record:
         found = await self._run("read_node", {"tenant": tenant, "id": response_id})
         if not found:
@@ -82,12 +74,11 @@ class PostgresBackend(PostgresEventLogs, PostgresJobs, PostgresLineage):
 
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
         parameters = {"tenant": tenant, "id": response_id, **rows.precondition_parameters(precondition)}
-        outcome = Outcome.of(await self._run("remove", parameters))
-        outcome.require_removed(response_id, precondition)
+        Outcome.of(await self._run("remove", parameters)).stamp(Asked(response_id, precondition))
 
     async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
         bounds = ChainBounds(response_id, max_depth, max_bytes)
-        chain = rows.chain_of(await self._run("chain", _walk(tenant, bounds)), bounds)
+        chain = rows.chain_of(await self._run("chain", rows.walk_parameters(tenant, bounds)), bounds)
         if not chain:
             raise ResponseNotFound.of(response_id)
         return chain
@@ -113,65 +104,6 @@ class PostgresBackend(PostgresEventLogs, PostgresJobs, PostgresLineage):
             return rows.session_of(row, session_id)
         return Session(id=session_id, head_id=None, last_fence=0, lease=None)
 
-    # ---- Turns ----
-
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        if request.session_id is not None:
-            return await self._begin_in_session(tenant, request.session_id, request)
-        if request.previous_response_id is None:
-            self._connections.require_open()
-            return TurnStart(History())
-        bounds = ChainBounds(request.previous_response_id, request.max_depth, request.max_bytes)
-        history = rows.history_of(await self._run("history", _walk(tenant, bounds)), bounds)
-        if history is None:
-            raise PreviousResponseNotFound.of(request.previous_response_id)
-        return TurnStart(history)
-
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        if fence is None:
-            return await self._write(tenant, write, ends_turn=False)
-        fenced = replace(write, precondition=replace(write.precondition, fence=fence))
-        return await self._write(tenant, fenced, ends_turn=True)
-
-    # ---- Within an atom ----
-
-    async def _write(self, tenant: str, write: Write, *, ends_turn: bool) -> Stamp:
-        """Shares the trees with other writers; the rare write that cannot asks a second time, for all of them."""
-        parameters = {
-            "tenant": tenant,
-            "ends_turn": ends_turn,
-            "digests": digests_of(write.item_ids),
-            **rows.write_parameters(write),
-        }
-
-        async def atom(connection: Connection) -> Outcome:
-            outcome = Outcome.of(await self._ask(connection, "write", {**parameters, "exclusive": False}))
-            if outcome.name == AGAIN:
-                outcome = Outcome.of(await self._ask(connection, "write", {**parameters, "exclusive": True}))
-            return outcome
-
-        return (await self._connections.run(atom)).stamp(write.record, write.precondition)
-
-    async def _begin_in_session(self, tenant: str, session_id: str, request: TurnRequest) -> TurnStart:
-        parameters = {
-            "tenant": tenant,
-            "session_id": session_id,
-            "holder": request.holder.encode(),
-            "ttl_ms": request.lease_ttl_ms,
-            "max_depth": request.max_depth,
-            "max_bytes": request.max_bytes,
-        }
-        *turns, last = await self._run("begin_turn", parameters)
-        outcome, head_id, token, expires_at_ms = last[:4]
-        if outcome == "locked":
-            raise SessionLocked.of(session_id)
-        if outcome == "too_long":
-            turns = [last]
-        bounds = ChainBounds(head_id or "", request.max_depth, request.max_bytes)
-        history = rows.history_of([turn[4:] for turn in turns], bounds)
-        lease = Lease(Fence(session_id, token), request.holder, expires_at_ms)
-        return TurnStart(history or History(), lease)
-
     # ---- Connections ----
 
     async def _configure(self, connection: Connection) -> None:
@@ -182,15 +114,6 @@ class PostgresBackend(PostgresEventLogs, PostgresJobs, PostgresLineage):
         if self.migrate:
             await schema.migrate(connection, self._schema)
         await schema.require_current(connection, self._schema)
-
-
-def _walk(tenant: str, bounds: ChainBounds) -> rows.Parameters:
-    return {
-        "tenant": tenant,
-        "id": bounds.response_id,
-        "max_depth": bounds.max_depth,
-        "max_bytes": bounds.max_bytes,
-    }
 
 
 def _under(tenant: str, fence: Fence) -> rows.Parameters:

@@ -1,4 +1,4 @@
-"""The atoms of `roles.event_logs`, each one statement. The steps of a log: append_events_v1, as in `log_states`."""
+"""The atoms of `roles.event_logs`, each one statement. The steps of a log: append_events_v2, as in `log_states`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,21 @@ from antiphon_store.backends.postgres.asking import Asking
 from antiphon_store.backends.postgres.rows import fence_parameters
 from antiphon_store.backends.roles.event_logs import LogPage
 
+NO_BATCH: dict[str, object] = dict.fromkeys(
+    ("first_sequence", "count", "terminal", "crc", "checkpoint_offset", "token_ids", "frames", "log_ttl_ms")
+)
+
 
 class PostgresEventLogs(Asking):
     """Implements `roles.event_logs.EventLogAtoms`."""
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
-        parameters = {"tenant": tenant, "ttl_ms": ttl_ms, **_columns(append), **fence_parameters(fence)}
+        parameters = {
+            "tenant": tenant,
+            "response_id": append.response_id,
+            **batch_parameters(append, ttl_ms),
+            **fence_parameters(fence),
+        }
         ((outcome, position),) = await self._run("append_events", parameters)
         match outcome:
             case "stored":
@@ -42,7 +51,8 @@ class PostgresEventLogs(Asking):
         return LogPage(batches, next_position, closed)
 
 
-def _columns(append: EventAppend) -> dict[str, object]:
+def batch_parameters(append: EventAppend, ttl_ms: int) -> dict[str, object]:
+    """The members of a log_batch_v1. `ttl_ms` is how long the log is kept from now."""
     checkpoint = append.checkpoint
     columns: dict[str, Any] = {
         "first_sequence": append.expected_position,
@@ -52,7 +62,7 @@ def _columns(append: EventAppend) -> dict[str, object]:
         "token_ids": b"" if checkpoint is None else _pack(checkpoint.token_ids),
         "frames": append.frames,
     }
-    return {"response_id": append.response_id, "crc": _checksum(append.response_id, *columns.values()), **columns}
+    return {**columns, "crc": _checksum(append.response_id, *columns.values()), "log_ttl_ms": ttl_ms}
 
 
 def _batch_of(response_id: str, row: Row) -> EventBatch:

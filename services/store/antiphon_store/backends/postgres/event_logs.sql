@@ -2,9 +2,10 @@
 
 -- name: append_events
 SELECT outcome, next_position
-FROM append_events_v1(
-    %(now_ms)s, %(tenant)s, %(response_id)s, %(first_sequence)s, %(count)s, %(terminal)s,
-    %(crc)s, %(checkpoint_offset)s, %(token_ids)s, %(frames)s, %(ttl_ms)s,
+FROM append_events_v2(
+    %(now_ms)s, %(tenant)s, %(response_id)s,
+    ROW(%(first_sequence)s, %(count)s, %(terminal)s, %(crc)s, %(checkpoint_offset)s, %(token_ids)s, %(frames)s,
+        %(log_ttl_ms)s)::log_batch_v1,
     %(fence_session)s, %(fence_token)s
 );
 

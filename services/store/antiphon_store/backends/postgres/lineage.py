@@ -13,7 +13,7 @@ from antiphon_store.backends import forking, node_rows, packing
 from antiphon_store.backends.item_search import pick
 from antiphon_store.backends.postgres import rows
 from antiphon_store.backends.postgres.asking import Asking
-from antiphon_store.backends.postgres.outcomes import Outcome
+from antiphon_store.backends.postgres.outcomes import Asked, Outcome
 from antiphon_store.backends.roles.lineage import Position, Slice, Twig
 from antiphon_store.backends.slices import ByteBudget, require_nodes
 
@@ -35,7 +35,7 @@ class PostgresLineage(Asking):
     async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
         parameters = {"tenant": tenant, "id": response_id, "status": status.value}
         outcome = Outcome.of(await self._run("change_status", parameters | rows.precondition_parameters(precondition)))
-        return outcome.stamp(Record(id=response_id, status=status, body=b""), precondition)
+        return outcome.stamp(Asked(response_id, precondition))
 
     async def session_records(
         self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int

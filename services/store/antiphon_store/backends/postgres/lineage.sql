@@ -1,13 +1,17 @@
 -- The statements of lineage (forks, trees, lists, items); see queries.sql.
 
 -- name: fetch_many
--- Readable responses, each behind the bytes of all of them; one row without an id when those are too many.
+-- Readable responses, each behind the bytes of all of them; one row without an id when those are too many. LIMIT has
+-- them looked up one at a time, whatever the planner knows of the table.
 WITH hit AS MATERIALIZED (
     SELECT place, octet_length(body) + octet_length(items) + 4
         - (input_bytes > 0 AND input_bytes < octet_length(items))::int AS bytes
-    FROM node
-    WHERE tenant = %(tenant)s AND id = ANY (%(ids)s) AND NOT deleted
-        AND (expires_at_ms IS NULL OR expires_at_ms > (SELECT now_ms_v1(%(now_ms)s)))
+    FROM unnest(%(ids)s::text[]) AS wanted CROSS JOIN LATERAL (
+        SELECT * FROM node
+        WHERE tenant = %(tenant)s AND id = wanted AND NOT deleted
+            AND (expires_at_ms IS NULL OR expires_at_ms > (SELECT now_ms_v1(%(now_ms)s)))
+        LIMIT 1
+    ) AS found
 ), whole AS MATERIALIZED (
     SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM hit
 )
@@ -134,11 +138,11 @@ ORDER BY page.created_at_ms, page.id;
 
 -- name: change_status
 SELECT (answer).*
-FROM change_status_v1(
+FROM change_status_v2(
     %(now_ms)s, %(tenant)s, %(id)s, %(status)s, %(expected_version)s, %(statuses)s, %(unless_statuses)s,
     %(fence_session)s, %(fence_token)s
 ) AS answer;
 
 -- name: fork
 SELECT outcome, head_id
-FROM fork_v1(%(now_ms)s, %(tenant)s, %(source_session)s, %(source_response)s, %(new_session)s, %(new_tag)s);
+FROM fork_v2(%(now_ms)s, %(tenant)s, %(source_session)s, %(source_response)s, %(new_session)s, %(new_tag)s);

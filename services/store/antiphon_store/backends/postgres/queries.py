@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from antiphon_store.backends import named_queries
 
-_FILES = ("queries.sql", "event_logs.sql", "jobs.sql", "lineage.sql")
+FILES = ("queries.sql", "turns.sql", "event_logs.sql", "jobs.sql", "lineage.sql", "conversations.sql", "sweeping.sql")
 
 QUERIES = {
     name: statement
-    for file in _FILES
+    for file in FILES
     for name, statement in named_queries.load("antiphon_store.backends.postgres", file).items()
 }

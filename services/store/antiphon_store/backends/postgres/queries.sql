@@ -39,20 +39,6 @@ LEFT JOIN (
     SELECT node.* FROM segment JOIN node ON place BETWEEN first AND last
 ) AS each ON whole.bytes <= %(max_bytes)s;
 
--- name: history
-SELECT history.*
-FROM now_ms_v1(%(now_ms)s) AS now_ms,
-    history_v1(%(tenant)s, %(id)s, false, now_ms, %(max_depth)s, %(max_bytes)s) AS history;
-
--- name: write
-SELECT (answer).*
-FROM write_with_items_v1(
-    %(now_ms)s, %(tenant)s, %(id)s, %(parent_id)s, %(session_id)s, %(status)s,
-    %(items_crc)s, %(body_crc)s, %(input_bytes)s, %(items)s, %(body)s, %(ttl_ms)s,
-    %(expected_version)s, %(statuses)s, %(unless_statuses)s,
-    %(fence_session)s, %(fence_token)s, %(ends_turn)s, %(exclusive)s, %(digests)s
-) AS answer;
-
 -- name: remove
 SELECT (answer).*
 FROM remove_v1(
@@ -76,17 +62,13 @@ RETURNING id;
 
 -- name: describe_session
 -- The head that a turn would continue: none when its time is over.
-SELECT node.id, last_fence, is_held_v1(session, last_fence, now_ms), holder, lease_expires_at_ms
+SELECT (
+        SELECT node.id FROM node
+        WHERE node.tenant = session.tenant AND node.id = head_id AND (expires_at_ms IS NULL OR expires_at_ms > now_ms)
+    ), last_fence, is_held_v1(session, last_fence, now_ms), holder, lease_expires_at_ms
 FROM now_ms_v1(%(now_ms)s) AS now_ms
 CROSS JOIN session
-LEFT JOIN node ON node.tenant = session.tenant AND node.id = head_id AND (expires_at_ms IS NULL OR expires_at_ms > now_ms)
 WHERE session.tenant = %(tenant)s AND session.id = %(session_id)s;
-
--- name: begin_turn
-SELECT outcome, head_id, token, expires_at_ms, depth, history_bytes, place, id, items_crc, input_bytes, items
-FROM begin_turn_v1(
-    %(now_ms)s, %(tenant)s, %(session_id)s, %(holder)s, %(ttl_ms)s, %(max_depth)s, %(max_bytes)s
-);
 
 -- name: server_facts
 -- What the server is and promises.

@@ -48,8 +48,27 @@ def lease_of(fence: Fence, holder: bytes, expires_at_ms: int) -> Lease:
     return Lease(fence, holder.decode(), expires_at_ms)
 
 
+def walk_parameters(tenant: str, bounds: ChainBounds) -> Parameters:
+    """What `chain` and `history` need to know."""
+    return {
+        "tenant": tenant,
+        "id": bounds.response_id,
+        "max_depth": bounds.max_depth,
+        "max_bytes": bounds.max_bytes,
+    }
+
+
 def write_parameters(write: Write) -> dict[str, object]:
-    """What `write` needs to know of a record and its conditions."""
+    """What `write` needs to know of a record, its conditions and limits."""
+    return {
+        **draft_parameters(write),
+        "session_most": write.session_responses_max,
+        **precondition_parameters(write.precondition),
+    }
+
+
+def draft_parameters(write: Write) -> dict[str, object]:
+    """The members of a draft_v1."""
     record = write.record
     items, input_bytes = packing.pack(record.input_items, record.output_items)
     return {
@@ -63,7 +82,6 @@ def write_parameters(write: Write) -> dict[str, object]:
         "items": items,
         "body": record.body,
         "ttl_ms": write.ttl_ms,
-        **precondition_parameters(write.precondition),
     }
 
 

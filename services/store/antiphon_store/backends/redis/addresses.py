@@ -4,7 +4,7 @@
     redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../SERVICE[/DB]
     redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],...
 
-with ?partition=tenant behind any of them, and ?tls=true behind the last two. Credentials are percent-encoded.
+with ?tls=true behind the last two, and ?partition=tree behind the last. Credentials are percent-encoded.
 """
 
 from __future__ import annotations
@@ -31,6 +31,12 @@ _SCHEMES = {
     "redis+sentinel": Topology.SENTINEL,
     "redis+cluster": Topology.CLUSTER,
 }
+_TLS: dict[str, tuple[str, ...]] = {"tls": ("true", "false")}
+_KNOWN_OPTIONS: dict[Topology, dict[str, tuple[str, ...]]] = {
+    Topology.SINGLE: {},
+    Topology.SENTINEL: _TLS,
+    Topology.CLUSTER: _TLS | {"partition": tuple(Partition)},
+}
 _PORTS = {Topology.SINGLE: 6379, Topology.SENTINEL: 26379, Topology.CLUSTER: 6379}
 
 
@@ -43,7 +49,7 @@ class Address:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: bool = False
-    partition: Partition = Partition.TREE
+    partition: Partition = Partition.TENANT
 
 
 def parse_address(scheme: str, rest: str) -> Address:
@@ -63,7 +69,7 @@ def parse_address(scheme: str, rest: str) -> Address:
         username=unquote(username) or None,
         password=unquote(password) or None,
         tls=scheme == "rediss" or options.get("tls") == "true",
-        partition=Partition(options.get("partition", Partition.TREE)),
+        partition=Partition(options.get("partition", Partition.TENANT)),
     )
 
 
@@ -96,14 +102,10 @@ def _path(scheme: str, topology: Topology, path: str) -> tuple[str | None, int]:
 
 
 def _options(scheme: str, query: str) -> dict[str, str]:
-    allowed: dict[str, set[str]] = {"partition": {*Partition}, "tls": {"true", "false"}}
-    if scheme in ("redis", "rediss"):
-        del allowed["tls"]
+    known = _KNOWN_OPTIONS[_SCHEMES[scheme]]
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
-        if value not in allowed.get(name, ()):
-            raise SettingsError(
-                f"'{scheme}://...?{name}={value}': known are partition=tree, partition=tenant"
-                + (", tls=true." if "tls" in allowed else ".")
-            )
+        if value not in known.get(name, ()):
+            words = [f"{each}={choice}" for each, choices in known.items() for choice in choices]
+            raise SettingsError(f"'{scheme}://...?{name}={value}': known are {', '.join(words) or 'no options here'}.")
     return options

@@ -10,13 +10,13 @@ from antiphon_core.errors import InternalError
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Fence, History, Lease, Record, Session, Stamp, Status
 from antiphon_store.backends import packing
+from antiphon_store.backends.redis.calls import NONE
 from antiphon_store.backends.roles.lineage import Twig
 
 log = logging.getLogger(__name__)
 
 Answer = Sequence[Any]
 
-_NONE = "-"
 _STATUSES = {status.value: status for status in Status}
 
 
@@ -59,7 +59,7 @@ def session(session_id: str, answer: Answer) -> Session:
 def record(answer: Answer) -> Record:
     """InternalError: the bytes are not those that were written."""
     meta, items, body = read_meta(answer[0]), answer[1], answer[2]
-    _require_items(meta, items)
+    require_items(meta, items)
     if body is None or packing.body_checksum(meta.id, body) != int(meta.body_crc):
         raise _damaged(meta.id)
     input_items, output_items = packing.unpack(items, int(meta.input_bytes))
@@ -75,7 +75,7 @@ def record(answer: Answer) -> Record:
         depth=int(meta.depth),
         created_at_ms=int(meta.created),
         updated_at_ms=int(meta.updated),
-        expires_at_ms=None if meta.expires == _NONE else int(meta.expires),
+        expires_at_ms=None if meta.expires == NONE else int(meta.expires),
     )
 
 
@@ -90,7 +90,7 @@ def history(head_id: str | None, answer: Answer) -> History:
     if not head_id:
         return History()
     for words, packed in zip(metas, items, strict=True):
-        _require_items(read_meta(words), packed)
+        require_items(read_meta(words), packed)
     return History(items=packing.join(items), depth=len(items), head_id=head_id)
 
 
@@ -127,7 +127,8 @@ def read_meta(words: bytes | None) -> Meta:
         raise InternalError("A stored response is damaged.") from error
 
 
-def _require_items(meta: Meta, items: bytes | None) -> None:
+def require_items(meta: Meta, items: bytes | None) -> None:
+    """InternalError: the items are not those that were written."""
     if items is None or packing.checksum(meta.id, int(meta.input_bytes), items) != int(meta.items_crc):
         raise _damaged(meta.id)
 
@@ -138,4 +139,4 @@ def _damaged(response_id: str) -> InternalError:
 
 
 def _optional(word: str) -> str | None:
-    return None if word == _NONE else word
+    return None if word == NONE else word

@@ -10,29 +10,49 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.store import (
     Fence,
-    History,
     Lease,
     Precondition,
     Record,
     Session,
     Stamp,
-    TurnRequest,
-    TurnStart,
 )
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.redis import answers, promises, scripts
 from antiphon_store.backends.redis.addresses import Address, Topology
-from antiphon_store.backends.redis.calls import Argument, condition_arguments, write_arguments
+from antiphon_store.backends.redis.calls import (
+    PRECONDITION_FENCE,
+    Argument,
+    condition_arguments,
+    fence_arguments,
+    write_arguments,
+)
+from antiphon_store.backends.redis.catalogue import RedisCatalogue
 from antiphon_store.backends.redis.connection import Servers, connect
+from antiphon_store.backends.redis.conversations import RedisConversations
 from antiphon_store.backends.redis.event_logs import RedisEventLogs
 from antiphon_store.backends.redis.faults import translate
+from antiphon_store.backends.redis.forks import RedisForks
+from antiphon_store.backends.redis.idempotency import RedisIdempotency
+from antiphon_store.backends.redis.jobs import RedisJobs
 from antiphon_store.backends.redis.keys import Keyspace
 from antiphon_store.backends.redis.link import FAULTS, Link
 from antiphon_store.backends.redis.refusals import accepted
+from antiphon_store.backends.redis.retention import Announcements, RedisRetention
 from antiphon_store.backends.redis.trees import RedisTrees
+from antiphon_store.backends.redis.turns import RedisTurns
 
 
-class RedisBackend(RedisEventLogs, RedisTrees):
+class RedisBackend(
+    RedisCatalogue,
+    RedisConversations,
+    RedisEventLogs,
+    RedisForks,
+    RedisIdempotency,
+    RedisJobs,
+    RedisRetention,
+    RedisTrees,
+    RedisTurns,
+):
     """Implements `base.Backend`. Any number of processes may use the same servers.
 
     The servers' clock decides. `clock` is for tests alone, which move time by hand: with it, every client that shares
@@ -48,7 +68,8 @@ class RedisBackend(RedisEventLogs, RedisTrees):
         self.durability = durability
         self._address = address
         self._clock = clock
-        self._keys = Keyspace(address.partition, clustered=clustered)
+        self._keys = Keyspace(address.partition)
+        self._announcements = Announcements()
         self._link: Link | None = None
 
     async def open(self) -> None:
@@ -73,20 +94,18 @@ class RedisBackend(RedisEventLogs, RedisTrees):
     # ---- Records ----
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        fence = write.precondition.fence
-        keys = self._record_keys(tenant, write.record.id, fence, field="precondition.fence.session_id")
-        answer = await self._run(scripts.PUT, tenant, keys, write_arguments(write, fence), fence=fence)
-        return answers.stamp(answer)
+        if write.record.session_id is not None:
+            self._keys.require_together(write.record.id, write.record.session_id, field="record.session_id")
+        keys = self._record_keys(tenant, write.record.id, (write.precondition.fence, PRECONDITION_FENCE))
+        return answers.stamp(await self._run(scripts.PUT, tenant, keys, write_arguments(write)))
 
     async def fetch(self, tenant: str, response_id: str) -> Record:
         keys = [self._keys.tree_root(tenant, response_id)]
         return answers.record(await self._run(scripts.FETCH, tenant, keys, [response_id]))
 
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        fence = precondition.fence
-        keys = self._record_keys(tenant, response_id, fence, field="precondition.fence.session_id")
-        arguments: list[Argument] = [response_id, *condition_arguments(precondition, fence)]
-        await self._run(scripts.REMOVE, tenant, keys, arguments, fence=fence)
+        keys = self._record_keys(tenant, response_id, (precondition.fence, PRECONDITION_FENCE))
+        await self._run(scripts.REMOVE, tenant, keys, [response_id, *condition_arguments(precondition)])
 
     async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
         keys = [self._keys.tree_root(tenant, response_id)]
@@ -99,7 +118,8 @@ class RedisBackend(RedisEventLogs, RedisTrees):
         return answers.lease(session_id, answer)
 
     async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
-        answer = await self._in_session(scripts.RENEW_LEASE, tenant, fence.session_id, [fence.token, ttl_ms])
+        arguments = [*fence_arguments(fence), ttl_ms]
+        answer = await self._in_session(scripts.RENEW_LEASE, tenant, fence.session_id, arguments)
         return answers.lease(fence.session_id, answer)
 
     async def release_lease(self, tenant: str, fence: Fence) -> bool:
@@ -111,24 +131,13 @@ class RedisBackend(RedisEventLogs, RedisTrees):
 
     # ---- Turns ----
 
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        if request.session_id is not None:
-            return await self._begin_in_session(tenant, request.session_id, request)
-        if request.previous_response_id is None:
-            self._opened.require_open()
-            return TurnStart(History())
-        response_id = request.previous_response_id
-        keys = [self._keys.tree_root(tenant, response_id)]
-        arguments: list[Argument] = [response_id, request.max_depth, request.max_bytes]
-        answer = await self._run(scripts.BEGIN_AFTER, tenant, keys, arguments)
-        return TurnStart(answers.history(response_id, answer))
-
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
         if fence is None:
             return await self.put(tenant, write)
-        keys = self._record_keys(tenant, write.record.id, fence, field="fence.session_id")
-        answer = await self._run(scripts.COMMIT_TURN, tenant, keys, write_arguments(write, fence), fence=fence)
-        return answers.stamp(answer)
+        fences = (fence, "fence.session_id"), (write.precondition.fence, PRECONDITION_FENCE)
+        keys = self._record_keys(tenant, write.record.id, *fences)
+        arguments = [*write_arguments(write), *fence_arguments(fence)]
+        return answers.stamp(await self._run(scripts.COMMIT_TURN, tenant, keys, arguments))
 
     # ---- The parts ----
 
@@ -137,13 +146,6 @@ class RedisBackend(RedisEventLogs, RedisTrees):
         if self._link is None:
             raise StoreUnavailable("The store is not open.")
         return self._link
-
-    async def _begin_in_session(self, tenant: str, session_id: str, request: TurnRequest) -> TurnStart:
-        self._keys.require_turns(session_id, field="session_id")
-        arguments: list[Argument] = [request.holder, request.lease_ttl_ms, request.max_depth, request.max_bytes]
-        answer = await self._in_session(scripts.BEGIN_IN_SESSION, tenant, session_id, arguments)
-        head_id, history = answer[3].decode(), answer[4:]
-        return TurnStart(answers.history(head_id, history), answers.lease(session_id, answer[:3]))
 
     async def _in_session(
         self, script: scripts.Script, tenant: str, session_id: str, arguments: Sequence[Argument]
@@ -158,19 +160,25 @@ class RedisBackend(RedisEventLogs, RedisTrees):
         keys: Sequence[str],
         arguments: Sequence[Argument],
         *,
-        fence: Fence | None = None,
         session_id: str = "",
     ) -> Sequence[Any]:
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
         common = (now_ms, *self._keys.around_tag(tenant))
-        answer = await self._opened.run(script, keys, (*common, *arguments))
-        return accepted(answer, session_id=fence.session_id if fence else session_id)
+        link = self._opened
+        with link.atom():
+            if script.writes and not self._keys.is_spread:
+                await self._announcements.make(link, tenant)
+            answer = await link.run(script, keys, (*common, *arguments))
+        return accepted(answer, session_id=session_id)
 
-    def _record_keys(self, tenant: str, response_id: str, fence: Fence | None, *, field: str) -> list[str]:
+    def _record_keys(self, tenant: str, response_id: str, *fences: tuple[Fence | None, str]) -> list[str]:
+        """The root of a response's tree, and the keys of each fence that there is. With a fence comes the field that it
+        stands in. InvalidRequest: one atom cannot cover both."""
         keys = [self._keys.tree_root(tenant, response_id)]
-        if fence is not None:
-            self._keys.require_together(response_id, fence.session_id, field=field)
-            keys.append(self._keys.session_key(tenant, fence.session_id))
+        for fence, field in fences:
+            if fence is not None:
+                self._keys.require_together(response_id, fence.session_id, field=field)
+                keys += self._keys.fence_keys(tenant, fence.session_id)
         return keys
 
     async def _check(self, servers: Servers) -> int:

@@ -8,64 +8,30 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Protocol
 from zlib import crc32
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.backends.redis import scripts
-from antiphon_store.backends.redis.calls import NONE, Argument
-from antiphon_store.backends.redis.keys import Keyspace
+from antiphon_store.backends.redis.calls import append_arguments, fence_arguments
+from antiphon_store.backends.redis.engine import Engine
 from antiphon_store.backends.roles.event_logs import LogPage
 
 log = logging.getLogger(__name__)
 
 
-class _Engine(Protocol):
-    """What the engine has for its topics."""
-
-    _keys: Keyspace
-
-    async def _run(
-        self,
-        script: scripts.Script,
-        tenant: str,
-        keys: Sequence[str],
-        arguments: Sequence[Argument],
-        *,
-        fence: Fence | None = None,
-    ) -> Sequence[Any]: ...
-
-
 class RedisEventLogs:
     """Implements `roles.event_logs.EventLogAtoms` for RedisBackend."""
 
-    async def append_events(
-        self: _Engine, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int
-    ) -> int:
-        keys = self._keys.log_keys(tenant, append.response_id)
-        if fence is not None:
-            self._keys.require_together(append.response_id, fence.session_id, field="fence.session_id")
-            keys.append(self._keys.session_key(tenant, fence.session_id))
-        terminal, checkpoint = int(append.terminal), write_checkpoint(append.checkpoint)
-        head = f"{append.response_id}:{append.expected_position}:{append.count}:{terminal}:{checkpoint}"
-        arguments: list[Argument] = [
-            append.response_id,
-            append.expected_position,
-            append.count,
-            terminal,
-            checkpoint,
-            crc32(append.frames, crc32(head.encode())),
-            append.frames,
-            ttl_ms,
-            NONE if fence is None else fence.token,
-        ]
-        (next_position,) = await self._run(scripts.APPEND_EVENTS, tenant, keys, arguments, fence=fence)
+    async def append_events(self: Engine, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
+        keys = self._record_keys(tenant, append.response_id, (fence, "fence.session_id"))
+        arguments = [append.response_id, *append_arguments(append, ttl_ms=ttl_ms), *fence_arguments(fence)]
+        (next_position,) = await self._run(scripts.APPEND_EVENTS, tenant, keys, arguments)
         return int(next_position)
 
-    async def read_log(self: _Engine, tenant: str, response_id: str, *, position: int, max_bytes: int) -> LogPage:
-        keys = self._keys.log_keys(tenant, response_id)
+    async def read_log(self: Engine, tenant: str, response_id: str, *, position: int, max_bytes: int) -> LogPage:
+        keys = [self._keys.tree_root(tenant, response_id)]
         answer = await self._run(scripts.READ_LOG, tenant, keys, [response_id, position, max_bytes])
         next_position, closed, entries = answer
         batches = tuple(read_batch(response_id, entry_id, words) for entry_id, words in entries)
@@ -90,14 +56,8 @@ def read_batch(response_id: str, entry_id: bytes, words: Sequence[bytes]) -> Eve
     )
 
 
-def write_checkpoint(checkpoint: Checkpoint | None) -> str:
-    """`offset:id,id`, or a hyphen for none."""
-    if checkpoint is None:
-        return NONE
-    return f"{checkpoint.offset}:{','.join(map(str, checkpoint.token_ids))}"
-
-
 def read_checkpoint(text: bytes) -> Checkpoint | None:
+    """What `calls.write_checkpoint` wrote."""
     offset, colon, token_ids = text.partition(b":")
     if not colon:
         return None

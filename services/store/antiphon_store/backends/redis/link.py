@@ -8,8 +8,9 @@ client's own Script objects do the first and cannot do the second: WAIT speaks o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from redis.asyncio import Redis
@@ -25,6 +26,8 @@ READY_TIMEOUT_S = 0.8
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
+
+_atom_of: ContextVar[Link | None] = ContextVar("_atom_of", default=None)
 
 
 class Link:
@@ -48,6 +51,18 @@ class Link:
                 return await self._run_and_wait(self._client, script, call)
             return await self._run(script, call)
 
+    @contextmanager
+    def atom(self) -> Iterator[None]:
+        """Calls that are made inside belong together: `close` waits for the last, and none is refused because it waits.
+        StoreUnavailable after `close`."""
+        self.require_open()
+        with self._counted():
+            former = _atom_of.set(self)
+            try:
+                yield
+            finally:
+                _atom_of.reset(former)
+
     async def ready(self) -> None:
         """StoreUnavailable: no master would run a script that writes, or none says so in time."""
         async with self._call(), asyncio.timeout(READY_TIMEOUT_S):
@@ -66,14 +81,21 @@ class Link:
 
     @asynccontextmanager
     async def _call(self) -> AsyncIterator[None]:
-        self.require_open()
+        if _atom_of.get() is not self:
+            self.require_open()
+        with self._counted():
+            try:
+                yield
+            except FAULTS as error:
+                await self._servers.ask_again_for_master()
+                raise translate(error) from error
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
         self._running += 1
         self._idle.clear()
         try:
             yield
-        except FAULTS as error:
-            await self._servers.ask_again_for_master()
-            raise translate(error) from error
         finally:
             self._running -= 1
             if not self._running:
@@ -81,9 +103,16 @@ class Link:
 
     async def _run(self, script: Script, call: tuple[Any, ...]) -> Any:
         try:
-            return await self._client.execute_command("EVALSHA", script.sha, *call)
+            return await self._ask("EVALSHA", script.sha, *call)
         except NoScriptError:
-            return await self._client.execute_command("EVAL", script.text, *call)
+            return await self._ask("EVAL", script.text, *call)
+
+    async def _ask(self, *command: Any) -> Any:
+        try:
+            return await self._client.execute_command(*command)
+        except AttributeError as error:
+            # redis-py 8.1: a connection that another call gave up on has no writer any more (its pull request 4288).
+            raise ConnectionError("the connection was given up while it was in use") from error
 
     async def _run_and_wait(self, client: Redis, script: Script, call: tuple[Any, ...]) -> Any:
         answer, copies = await self._with_wait(client, "EVALSHA", script.sha, *call)

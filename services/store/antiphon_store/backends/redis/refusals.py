@@ -13,8 +13,11 @@ from antiphon_core.errors import (
     AlreadyExists,
     AntiphonError,
     ChainTooLong,
+    ConversationNotFound,
+    IdempotencyMismatch,
     InternalError,
     InvalidRequest,
+    JobNotFound,
     LogClosed,
     LogNotFound,
     PositionMismatch,
@@ -23,8 +26,10 @@ from antiphon_core.errors import (
     SessionLocked,
     StaleFence,
     StatusMismatch,
+    StoreUnavailable,
     VersionMismatch,
 )
+from antiphon_store.backends.bounds import require_room
 
 Answer = Sequence[Any]
 
@@ -54,6 +59,14 @@ def _parent_changes(_session_id: str, response_id: str) -> AntiphonError:
     )
 
 
+def _session_is_full(_session: str, session_id: str, responses: str, most: str) -> AntiphonError:
+    try:
+        require_room(session_id, int(responses), int(most))
+    except AntiphonError as refusal:
+        return refusal
+    raise InternalError(f"A script refused a response in session '{session_id}', which has room.")
+
+
 REFUSALS: dict[str, _Build] = {
     "response_not_found": lambda _session, id_: ResponseNotFound.of(id_),
     "previous_response_not_found": lambda _session, id_: PreviousResponseNotFound.of(id_),
@@ -63,13 +76,18 @@ REFUSALS: dict[str, _Build] = {
     ),
     "status_mismatch": lambda _session, id_, actual: StatusMismatch.of(id_, actual=actual),
     "parent_changes": _parent_changes,
-    "stale_fence": lambda session, token: StaleFence.of(session, token=int(token)),
+    "stale_fence": lambda _session, id_, token: StaleFence.of(id_, token=int(token)),
     "log_not_found": lambda _session, id_: LogNotFound.of(id_),
     "log_closed": lambda _session, id_: LogClosed.of(id_),
     "position_mismatch": lambda _session, id_, expected, actual: PositionMismatch.of(
         id_, expected=int(expected), actual=int(actual)
     ),
     "session_locked": SessionLocked.of,
+    "conversation_not_found": lambda _session, id_: ConversationNotFound.of(id_),
+    "idempotency_mismatch": lambda _session, key: IdempotencyMismatch.of(key),
+    "job_not_found": lambda _session, id_: JobNotFound.of(id_),
+    "session_is_full": _session_is_full,
+    "much_to_sweep": lambda _session, id_: StoreUnavailable(f"What expired below '{id_}' has to be swept first."),
     "too_many_responses": lambda _session, id_, limit: ChainTooLong.of(id_, limit=f"{limit} responses"),
     "too_many_bytes": lambda _session, id_, limit: ChainTooLong.of(id_, limit=f"{limit} bytes"),
 }

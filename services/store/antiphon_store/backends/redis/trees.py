@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from antiphon_core.ports.lineage import TreeNode
-from antiphon_core.ports.store import Fence, Precondition, Stamp, Status
+from antiphon_core.ports.store import Precondition, Stamp, Status
 from antiphon_store.backends.redis import answers, scripts
-from antiphon_store.backends.redis.calls import NONE, Argument, condition_arguments
-from antiphon_store.backends.redis.keys import Keyspace
+from antiphon_store.backends.redis.calls import NONE, PRECONDITION_FENCE, Argument, condition_arguments
+from antiphon_store.backends.redis.engine import Engine
 from antiphon_store.backends.roles.lineage import Position, Slice, Twig
 from antiphon_store.backends.slices import require_nodes
-
-
-class _Engine(Protocol):
-    """What the engine has for its topics."""
-
-    _keys: Keyspace
-
-    def _record_keys(self, tenant: str, response_id: str, fence: Fence | None, *, field: str) -> list[str]: ...
-
-    async def _run(
-        self,
-        script: scripts.Script,
-        tenant: str,
-        keys: Sequence[str],
-        arguments: Sequence[Argument],
-        *,
-        fence: Fence | None = None,
-    ) -> Sequence[Any]: ...
 
 
 class RedisTrees:
     """Implements these atoms of `roles.lineage.LineageAtoms` for RedisBackend."""
 
     async def change_status(
-        self: _Engine, tenant: str, response_id: str, status: Status, precondition: Precondition
+        self: Engine, tenant: str, response_id: str, status: Status, precondition: Precondition
     ) -> Stamp:
-        fence = precondition.fence
-        keys = self._record_keys(tenant, response_id, fence, field="precondition.fence.session_id")
-        arguments: list[Argument] = [response_id, status.value, *condition_arguments(precondition, fence)]
-        return answers.stamp(await self._run(scripts.CHANGE_STATUS, tenant, keys, arguments, fence=fence))
+        keys = self._record_keys(tenant, response_id, (precondition.fence, PRECONDITION_FENCE))
+        arguments: list[Argument] = [response_id, status.value, *condition_arguments(precondition)]
+        return answers.stamp(await self._run(scripts.CHANGE_STATUS, tenant, keys, arguments))
 
     async def subtree(
-        self: _Engine, tenant: str, response_id: str, *, from_root: bool, max_nodes: int
+        self: Engine, tenant: str, response_id: str, *, from_root: bool, max_nodes: int
     ) -> Sequence[Twig]:
         keys = [self._keys.tree_root(tenant, response_id)]
         metas, readable = await self._run(scripts.SUBTREE, tenant, keys, [response_id, int(from_root), max_nodes])
@@ -52,13 +33,13 @@ class RedisTrees:
         return [answers.twig(*each) for each in zip(metas, readable, strict=True)]
 
     async def children(
-        self: _Engine, tenant: str, response_id: str, *, after: Position | None, limit: int
+        self: Engine, tenant: str, response_id: str, *, after: Position | None, limit: int
     ) -> Slice[TreeNode]:
         keys = [self._keys.tree_root(tenant, response_id)]
         return _slice(await self._run(scripts.CHILDREN, tenant, keys, _page(response_id, after, limit)))
 
     async def siblings(
-        self: _Engine, tenant: str, response_id: str, *, after: Position | None, limit: int
+        self: Engine, tenant: str, response_id: str, *, after: Position | None, limit: int
     ) -> Slice[TreeNode]:
         keys = [self._keys.tree_root(tenant, response_id)]
         return _slice(await self._run(scripts.SIBLINGS, tenant, keys, _page(response_id, after, limit)))

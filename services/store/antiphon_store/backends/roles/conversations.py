@@ -6,13 +6,12 @@ bounds by `max_bytes` what is left.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from antiphon_core.ports.conversations import Conversation
 from antiphon_store.backends.conversations import Addition, Founding
 
 
-@runtime_checkable
 class ConversationAtoms(Protocol):
     """ConversationNotFound: the id was never made, was removed, or its time is over."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
@@ -18,7 +18,6 @@ class LogPage:
     closed: bool
 
 
-@runtime_checkable
 class EventLogAtoms(Protocol):
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
         """Appends one batch: the next position. In one step: whether the batch is there already (then nothing changes),

@@ -6,13 +6,12 @@ from it: `backends/idempotency.py`.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from antiphon_core.ports.store import Fence, Stamp, TurnRequest, TurnStart
 from antiphon_store.backends.base import Write
 
 
-@runtime_checkable
 class IdempotencyAtoms(Protocol):
     async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
         """`begin_turn` and the claim of the key, in one step: a refused turn claims nothing, and a claim that somebody

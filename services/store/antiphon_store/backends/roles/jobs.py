@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
 from antiphon_core.ports.store import Fence
 
 
-@runtime_checkable
 class JobAtoms(Protocol):
     """JobNotFound: the id was never enqueued, or the job ended longer ago than it is remembered."""
 

@@ -12,7 +12,6 @@ from typing import Generic, Protocol, TypeVar
 
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Precondition, Record, Stamp, Status
-from antiphon_store.backends.base import Backend
 
 _Value = TypeVar("_Value")
 
@@ -83,7 +82,3 @@ class LineageAtoms(Protocol):
 
     async def siblings(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
         """As `children` of the parent, readable or not, without the response itself. ResponseNotFound."""
-
-
-class LineageBackend(Backend, LineageAtoms, Protocol):
-    """An engine that knows lineage."""

@@ -23,10 +23,18 @@ from antiphon_core.ports.store import (
 )
 from antiphon_store.backends import admission, conversations, leases
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.bounds import ChainBounds
+from antiphon_store.backends.bounds import ChainBounds, require_room
 from antiphon_store.backends.leases import SessionState
 from antiphon_store.backends.places import depth_of
-from antiphon_store.backends.sqlite import conversation_rows, fences, item_index, lineage, nodes, sessions
+from antiphon_store.backends.sqlite import (
+    conversation_rows,
+    event_log_atoms,
+    fences,
+    item_index,
+    lineage,
+    nodes,
+    sessions,
+)
 
 _Connection = sqlite3.Connection
 
@@ -34,22 +42,28 @@ _Connection = sqlite3.Connection
 
 
 def put(
-    connection: _Connection, tenant: str, write: Write, now_ms: int, *, session_head_id: str | None = None
+    connection: _Connection,
+    tenant: str,
+    write: Write,
+    now_ms: int,
+    *,
+    fence: Fence | None = None,
+    session_head_id: str | None = None,
 ) -> Stamp:
-    """`session_head_id` may be continued although it was deleted: the head of the session that the turn holds."""
+    """`fence` is required besides the precondition's. `session_head_id` may be continued although it was deleted: the
+    head of the session that the turn holds."""
     existing = nodes.read(connection, tenant, write.record.id, now_ms)
     if existing is not None and admission.is_replay(existing, write):
         return admission.stamp_of(existing)
-    fences.require(connection, tenant, write.precondition.fence, now_ms)
+    for each in (fence, write.precondition.fence):
+        fences.require(connection, tenant, each, now_ms)
     admission.require_admission(existing, write)
-    if existing is None:
-        return _insert(connection, tenant, write, now_ms, session_head_id=session_head_id)
-    record = admission.stamped(existing, write, depth=existing.depth, now_ms=now_ms)
-    nodes.overwrite(connection, tenant, record)
-    node = nodes.find(connection, tenant, record.id)
-    if node is not None:
-        item_index.rewrite(connection, tenant, node.place, write.item_ids)
-    return admission.stamp_of(record)
+    if write.log_end is not None:
+        event_log_atoms.extend(connection, tenant, write.log_end.append, ttl_ms=write.log_end.ttl_ms, now_ms=now_ms)
+    if existing is not None:
+        return _replace(connection, tenant, existing, write, now_ms)
+    _require_room(connection, tenant, write, now_ms)
+    return _insert(connection, tenant, write, now_ms, session_head_id=session_head_id)
 
 
 def fetch(connection: _Connection, tenant: str, response_id: str, now_ms: int) -> Record:
@@ -156,8 +170,7 @@ def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence
     if fence is None:
         return put(connection, tenant, write, now_ms)
     state = sessions.read(connection, tenant, fence.session_id)
-    fenced = replace(write, precondition=replace(write.precondition, fence=fence))
-    stamp = put(connection, tenant, fenced, now_ms, session_head_id=state.head_id)
+    stamp = put(connection, tenant, write, now_ms, fence=fence, session_head_id=state.head_id)
     if leases.holds(state, fence, now_ms):  # not so when this is a replay
         move_head(connection, tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
     return stamp
@@ -182,6 +195,22 @@ def move_head(
 
 
 # ---- Parts ----
+
+
+def _replace(connection: _Connection, tenant: str, existing: Record, write: Write, now_ms: int) -> Stamp:
+    record = admission.stamped(existing, write, depth=existing.depth, now_ms=now_ms)
+    nodes.overwrite(connection, tenant, record)
+    node = nodes.find(connection, tenant, record.id)
+    if node is not None:
+        item_index.rewrite(connection, tenant, node.place, write.item_ids)
+    return admission.stamp_of(record)
+
+
+def _require_room(connection: _Connection, tenant: str, write: Write, now_ms: int) -> None:
+    session_id, most = write.record.session_id, write.session_responses_max
+    if session_id is not None and most is not None:
+        made = nodes.count_in_session(connection, tenant, session_id, now_ms, most=most)
+        require_room(session_id, made, most)
 
 
 def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, *, session_head_id: str | None) -> Stamp:

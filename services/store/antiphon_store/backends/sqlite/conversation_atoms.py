@@ -25,7 +25,7 @@ def create(connection: _Connection, tenant: str, founding: Founding, now_ms: int
         conversations.require_same_origin(existing, founding)
         return existing.conversation
     if existing is not None:
-        _end(connection, tenant, founding.conversation_id, now_ms)
+        end(connection, tenant, founding.conversation_id, now_ms)
     stored = conversations.founded(founding, now_ms)
     if founding.first is not None:
         _append(connection, tenant, stored, founding.first, now_ms)
@@ -57,7 +57,14 @@ def update(
 
 def remove(connection: _Connection, tenant: str, conversation_id: str, now_ms: int) -> None:
     fetch(connection, tenant, conversation_id, now_ms)
-    _end(connection, tenant, conversation_id, now_ms)
+    end(connection, tenant, conversation_id, now_ms)
+
+
+def end(connection: _Connection, tenant: str, conversation_id: str, now_ms: int) -> None:
+    """Lets go of a conversation that is stored, expired or not, and of what it kept."""
+    state = sessions.read(connection, tenant, conversation_id)
+    conversation_rows.drop(connection, tenant, conversation_id)
+    atoms.move_head(connection, tenant, conversation_id, leases.released(state), None, now_ms)
 
 
 def add_items(connection: _Connection, tenant: str, conversation_id: str, addition: Addition, now_ms: int) -> bytes:
@@ -96,12 +103,6 @@ def _append(connection: _Connection, tenant: str, stored: StoredConversation, ad
     conversations.require_free(state, session_id, addition.fence, now_ms)
     write = conversations.write_of(stored, addition, parent_id=state.head_id, now_ms=now_ms)
     atoms.append_hidden(connection, tenant, session_id, write, now_ms)
-
-
-def _end(connection: _Connection, tenant: str, conversation_id: str, now_ms: int) -> None:
-    state = sessions.read(connection, tenant, conversation_id)
-    conversation_rows.drop(connection, tenant, conversation_id)
-    atoms.move_head(connection, tenant, conversation_id, leases.released(state), None, now_ms)
 
 
 @contextmanager

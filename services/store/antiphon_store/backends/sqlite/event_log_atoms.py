@@ -23,13 +23,13 @@ def append(
     if log is not None and rows.read_batch(connection, log, append.response_id, append.expected_position) == batch:
         return log_states.next_position(append)
     fences.require(connection, tenant, fence, now_ms)
-    state = log_states.extended(state, append, ttl_ms=ttl_ms, now_ms=now_ms)
-    if log is None:
-        log = rows.begin(connection, tenant, append.response_id, state)
-    else:
-        rows.extend(connection, log, state)
-    rows.insert_batch(connection, log, append.response_id, batch)
-    return state.next_position
+    return _extend(connection, tenant, append, log, log_states.extended(state, append, ttl_ms=ttl_ms, now_ms=now_ms))
+
+
+def extend(connection: sqlite3.Connection, tenant: str, append: EventAppend, *, ttl_ms: int, now_ms: int) -> None:
+    """An append that is part of another atom, which has looked at its fence and whether it is a repetition."""
+    log, state = _current(connection, tenant, append.response_id, now_ms)
+    _extend(connection, tenant, append, log, log_states.extended(state, append, ttl_ms=ttl_ms, now_ms=now_ms))
 
 
 def read(
@@ -49,6 +49,16 @@ def read(
     if end is None:
         raise LogNotFound.of(response_id)
     return LogPage(tuple(batches), end.next_position, end.closed)
+
+
+def _extend(connection: sqlite3.Connection, tenant: str, append: EventAppend, log: int | None, state: LogState) -> int:
+    """Writes the batch and where the log ends now."""
+    if log is None:
+        log = rows.begin(connection, tenant, append.response_id, state)
+    else:
+        rows.extend(connection, log, state)
+    rows.insert_batch(connection, log, append.response_id, log_states.batch_of(append))
+    return state.next_position
 
 
 def _current(connection: sqlite3.Connection, tenant: str, response_id: str, now_ms: int) -> tuple[int | None, LogState]:

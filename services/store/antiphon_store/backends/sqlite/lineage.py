@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from itertools import chain
 from typing import Any
 
@@ -44,11 +45,12 @@ def new_place(connection: sqlite3.Connection, parent: int | None) -> int:
 def read_chain(connection: sqlite3.Connection, tenant: str, bounds: ChainBounds, now_ms: int) -> list[Record]:
     """A readable response and its ancestors, root first; empty when it cannot be read. ChainTooLong."""
     records, size_bytes = [], 0
-    for row in _walk(connection, _CHAIN, tenant, bounds, now_ms):
-        record = node_rows.to_record(row)
-        size_bytes += len(record.body) + len(record.input_items) + len(record.output_items)
-        bounds.require_bytes(size_bytes)
-        records.append(record)
+    with _walk(connection, _CHAIN, tenant, bounds, now_ms) as rows:
+        for row in rows:
+            record = node_rows.to_record(row)
+            size_bytes += len(record.body) + len(record.input_items) + len(record.output_items)
+            bounds.require_bytes(size_bytes)
+            records.append(record)
     records.sort(key=lambda record: record.depth)
     return records
 
@@ -59,12 +61,12 @@ def read_history(
     """The items of a response and its ancestors; None when it cannot be read. With `deleted_too` it may have been
     deleted, but not be expired. ChainTooLong."""
     turns, size_bytes = [], 0
-    rows = _walk(connection, _HISTORY, tenant, bounds, now_ms, deleted_too=deleted_too)
-    for place, response_id, items_crc, input_bytes, items, _tip in rows:
-        node_rows.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
-        size_bytes += len(items)
-        bounds.require_bytes(size_bytes)  # stops early; what counts is the length of the whole, below
-        turns.append((place, items))
+    with _walk(connection, _HISTORY, tenant, bounds, now_ms, deleted_too=deleted_too) as rows:
+        for place, response_id, items_crc, input_bytes, items, _tip in rows:
+            node_rows.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
+            size_bytes += len(items)
+            bounds.require_bytes(size_bytes)  # stops early; what counts is the length of the whole, below
+            turns.append((place, items))
     if not turns:
         return None
     turns.sort()  # by place, which puts the root first
@@ -88,6 +90,7 @@ def reclaim(connection: sqlite3.Connection, place: int | None, now_ms: int) -> N
         place = parent
 
 
+@contextmanager
 def _walk(
     connection: sqlite3.Connection,
     statement: str,
@@ -96,16 +99,18 @@ def _walk(
     now_ms: int,
     *,
     deleted_too: bool = False,
-) -> Iterator[tuple[Any, ...]]:
-    """The rows of a chain, in no order. Each ends with the place of the chain's tip, so the first tells the depth."""
-    rows: Iterator[tuple[Any, ...]] = connection.execute(
-        statement,
-        {"tenant": tenant, "id": bounds.response_id, "deleted_too": int(deleted_too), "now_ms": now_ms},
-    )
-    for first in rows:
-        bounds.require_depth(depth_of(first[-1]) + 1)
-        return chain([first], rows)
-    return rows
+) -> Iterator[Iterator[tuple[Any, ...]]]:
+    """The rows of a chain, in no order. Each ends with the place of the chain's tip, so the first tells the depth.
+
+    A statement that a refusal left half read would hold its connection to that moment: later reads would miss what was
+    written since. So it is closed at the end."""
+    parameters = {"tenant": tenant, "id": bounds.response_id, "deleted_too": int(deleted_too), "now_ms": now_ms}
+    with closing(connection.execute(statement, parameters)) as rows:
+        for first in rows:
+            bounds.require_depth(depth_of(first[-1]) + 1)
+            yield chain([first], rows)
+            return
+        yield rows
 
 
 def _new_branch(connection: sqlite3.Connection, forked_at: int | None) -> int:

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 _FIND = QUERIES["find_node"]
 _READ = QUERIES["read_node"]
+_COUNT_IN_SESSION = QUERIES["count_in_session"]
 _INSERT = QUERIES["insert_node"]
 _OVERWRITE = QUERIES["overwrite_node"]
 _MARK_DELETED = QUERIES["mark_deleted"]
@@ -48,6 +49,13 @@ def read(connection: sqlite3.Connection, tenant: str, response_id: str, now_ms: 
     """The record of a readable response."""
     row = connection.execute(_READ, {"tenant": tenant, "id": response_id, "now_ms": now_ms}).fetchone()
     return node_rows.to_record(row) if row else None
+
+
+def count_in_session(connection: sqlite3.Connection, tenant: str, session_id: str, now_ms: int, *, most: int) -> int:
+    """How many readable responses a session has made; `most` stands for more than that as well."""
+    parameters = {"tenant": tenant, "session_id": session_id, "now_ms": now_ms, "most": most}
+    (count,) = connection.execute(_COUNT_IN_SESSION, parameters).fetchone()
+    return int(count)
 
 
 def insert(connection: sqlite3.Connection, tenant: str, place: int, record: Record) -> None:

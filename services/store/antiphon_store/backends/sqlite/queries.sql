@@ -11,6 +11,14 @@ SELECT id, parent_id, session_id, status, version, place, created_at_ms, updated
 FROM node
 WHERE tenant = :tenant AND id = :id AND deleted = 0 AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms);
 
+-- name: count_in_session
+SELECT count(*) FROM (
+    SELECT 1 FROM node
+    WHERE tenant = :tenant AND session_id = :session_id
+        AND deleted = 0 AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms)
+    LIMIT :most
+);
+
 -- name: insert_node
 INSERT INTO node (place, tenant, id, parent_id, session_id, status, version, created_at_ms, updated_at_ms,
     expires_at_ms, items_crc, body_crc, input_bytes, items, body)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, Error
 
+from antiphon_core.clock import ManualClock
 from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres import connections
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.postgres.faults import is_conflict
 from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
 from tests.support.postgres_server import new_schema, shared_postgres
@@ -37,3 +42,67 @@ async def connection(empty: Connection, schema: str) -> Connection:
     """A connection to an empty store."""
     await migrate(empty, schema)
     return empty
+
+
+@pytest.fixture
+async def backend(url: str, schema: str) -> AsyncIterator[PostgresBackend]:
+    """An opened store that lives by the server's clock."""
+    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
+    await backend.open()
+    yield backend
+    await backend.close()
+
+
+@pytest.fixture
+async def peer(url: str, schema: str, backend: PostgresBackend) -> AsyncIterator[PostgresBackend]:
+    """Another replica of `backend`."""
+    peer = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
+    await peer.open()
+    yield peer
+    await peer.close()
+
+
+@pytest.fixture
+async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[PostgresBackend]:
+    """An opened store that lives by `clock`."""
+    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS, clock=clock)
+    await backend.open()
+    yield backend
+    await backend.close()
+
+
+@pytest.fixture
+def elapse(clock: ManualClock) -> Callable[[int], Awaitable[None]]:
+    async def advance(milliseconds: int) -> None:
+        clock.advance(milliseconds / 1000)
+
+    return advance
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every statement that goes over the wire from now on."""
+    sent: list[object] = []
+    execute: Callable[..., Any] = AsyncConnection.execute
+
+    async def counted(connection: Connection, query: object, *arguments: Any, **options: Any) -> Any:
+        sent.append(query)
+        return await execute(connection, query, *arguments, **options)
+
+    monkeypatch.setattr(AsyncConnection, "execute", counted)
+    return sent
+
+
+@pytest.fixture
+def conflicts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every atom that the server refused because two were in each other's way, though it was then tried again."""
+    found: list[str] = []
+
+    def noted(error: Error) -> bool:
+        is_one = is_conflict(error)
+        if is_one:
+            found.append(str(error))
+        return is_one
+
+    monkeypatch.setattr(connections, "is_conflict", noted)
+    return found

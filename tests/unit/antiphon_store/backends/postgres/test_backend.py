@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
-
 import pytest
-from psycopg import AsyncConnection
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
@@ -16,28 +12,6 @@ from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.testing.subject import draft, turn_in
-
-
-@pytest.fixture
-async def backend(url: str, schema: str) -> AsyncIterator[PostgresBackend]:
-    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
-    await backend.open()
-    yield backend
-    await backend.close()
-
-
-@pytest.fixture
-def statements(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every statement that goes over the wire from now on."""
-    sent: list[object] = []
-    execute: Callable[..., Any] = AsyncConnection.execute
-
-    async def counted(connection: Connection, query: object, *arguments: Any, **options: Any) -> Any:
-        sent.append(query)
-        return await execute(connection, query, *arguments, **options)
-
-    monkeypatch.setattr(AsyncConnection, "execute", counted)
-    return sent
 
 
 async def nodes(connection: Connection) -> tuple[int, int]:

@@ -1,26 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from antiphon_core.errors import InternalError, LogNotFound
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.testing.subject import draft
 
 TTL_MS = 60_000
 ID = draft().id
-
-
-@pytest.fixture
-async def backend(url: str, schema: str) -> AsyncIterator[PostgresBackend]:
-    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
-    await backend.open()
-    yield backend
-    await backend.close()
 
 
 async def append(backend: PostgresBackend, position: int, frames: bytes = b"data: {}\n\n") -> int:

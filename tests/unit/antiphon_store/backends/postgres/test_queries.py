@@ -1,17 +1,27 @@
 from __future__ import annotations
 
+import asyncio
 import re
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 
 import pytest
 
-from antiphon_store.backends.base import Durability, Write
+from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import JobDraft
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.store import Record
+from antiphon_store.backends.base import LogEnd, Write
+from antiphon_store.backends.conversations import Addition, Founding
 from antiphon_store.backends.places import DEPTH_BITS, DEPTH_MAX
 from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.postgres.queries import QUERIES
+from antiphon_store.backends.postgres.queries import FILES, QUERIES
 from antiphon_store.backends.postgres.schema import migrations
 from antiphon_store.backends.postgres.server import Connection
-from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
 
 LENGTH = 40
 
@@ -22,38 +32,149 @@ async def test_every_statement_fits_the_schema(connection: Connection, name: str
     await connection.execute(f"EXPLAIN {QUERIES[name]}", parameters)
 
 
-async def test_no_atom_scans_a_table(connection: Connection, url: str, schema: str) -> None:
+async def test_no_atom_scans_a_table(connection: Connection, backend: PostgresBackend) -> None:
     """Not even with statistics that know of few rows, and not inside functions."""
-    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
-    await backend.open()
     parent = None
     for number in range(LENGTH):
         record = draft(parent, session_id="s")
         await backend.put("t", Write(record))
         await backend.acquire_lease("t", new_session_id(), holder="h", ttl_ms=1000)
+        await use_keys_and_conversations(backend)
         parent = record if number % 3 else parent or record  # a fork now and then
     assert parent is not None
     await connection.execute("ANALYZE")
-    await backend._connections.run(count_scans)
+    assert await scans_of(backend, lambda: use_turns(backend, parent)) == {}
+    assert await scans_of(backend, lambda: use_keys_and_conversations(backend)) == {}
+    assert await scans_of(backend, backend.tenants) == {}
+    await asyncio.sleep(0.01)
+    assert await scans_of(backend, lambda: backend.sweep("t", limit=9)) == {}
 
-    async def use_everything(each: Connection) -> None:
+
+@pytest.mark.parametrize("has_statistics", [False, True])
+async def test_no_atom_reads_all_that_a_tenant_has(
+    connection: Connection, backend: PostgresBackend, has_statistics: bool
+) -> None:
+    """An index that is read from end to end is no scan of a table, and as slow. Plans are made when a connection first
+    asks, in a young store before there is much."""
+    root = draft()
+    deeds: list[Callable[[], Awaitable[object]]] = [
+        lambda: use_turns(backend, root),
+        lambda: use_keys_and_conversations(backend),
+        lambda: backend.fork("t", ForkSource("s"), untagged_session_id()),
+        lambda: backend.fetch_many("t", [root.id, draft().id], max_bytes=2**30),
+        lambda: backend.find_items("t", ["a", "b"], max_bytes=2**30),
+        backend.tenants,
+        lambda: backend.sweep("t", limit=100),
+    ]
+    await backend.put("t", Write(root))
+    for deed in deeds:
+        await deed()
+    for statement in MANY:
+        await connection.execute(statement, [MANY_ROWS])
+    if has_statistics:
+        await connection.execute("ANALYZE")
+    for deed in deeds:
+        assert await reads_of(backend, deed) == {}
+
+
+# Of everything, many rows of one tenant; the time of none is over.
+MANY_ROWS = 2000
+TOO_MANY = 500
+MANY = [
+    "INSERT INTO node (place, tenant, id, session_id, status, version, created_at_ms, updated_at_ms, expires_at_ms, "
+    "items_crc, body_crc, input_bytes, items, body) "
+    "SELECT (n + 1000)::bigint << 24, 't', 'resp_' || lpad(n::text, 48, '0'), 's' || n, 'completed', 1, n, n, "
+    "(1::bigint << 60) - n, 0, 0, 0, '', '' FROM generate_series(1, %s) AS n",
+    "INSERT INTO session (tenant, id) SELECT 't', 'session-' || n FROM generate_series(1, %s) AS n",
+    "INSERT INTO job (tenant, job_id, queue, max_attempts, retention_ms, available_at_ms) "
+    "SELECT 't', 'job-' || n, 'q', 1, 1000, n FROM generate_series(1, %s) AS n",
+    "INSERT INTO event_log (tenant, response_id, next_position, expires_at_ms) "
+    "SELECT 't', 'resp_' || n, 1, 1::bigint << 60 FROM generate_series(1, %s) AS n",
+    "INSERT INTO idempotency_key SELECT 't', n::text::bytea, 'resp_1', '', 1::bigint << 60, 1::bigint << 60 "
+    "FROM generate_series(1, %s) AS n",
+    "INSERT INTO conversation SELECT 't', 'conv_' || n, '{}', 1, 1, 1::bigint << 60, 'o', 'i' "
+    "FROM generate_series(1, %s) AS n",
+]
+
+
+async def reads_of(backend: PostgresBackend, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
+    """The tables of which `deed` reads too many rows, and how many."""
+
+    async def watched(each: Connection) -> dict[str, int]:
+        async with each.transaction():
+            before = await rows_read(each)
+            backend._connections.run = lambda atom, **_: atom(each)  # type: ignore[method-assign]
+            try:
+                await deed()
+            finally:
+                del backend._connections.run
+            after = await rows_read(each)
+            return {table: after[table] - before[table] for table in after if after[table] - before[table] >= TOO_MANY}
+
+    return await backend._connections.run(watched)
+
+
+async def rows_read(connection: Connection) -> Counter[str]:
+    """Of each table, rows that this connection has read so far."""
+    statement = (
+        "SELECT relname::text, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables"
+    )
+    return Counter({str(table): int(rows) for table, rows in await (await connection.execute(statement)).fetchall()})
+
+
+async def use_turns(backend: PostgresBackend, parent: Record) -> None:
+    await backend.ancestry("t", parent.id, max_depth=1000, max_bytes=2**30)
+    start = await backend.begin_turn("t", turn_in("s"))
+    assert start.lease is not None
+    child = draft(parent, session_id="s")
+    await backend.commit_turn("t", Write(child), start.lease.fence)
+    await backend.put("t", Write(draft(parent)))
+    await backend.fetch("t", child.id)
+    await backend.begin_turn("t", turn_in("s"))
+    await backend.describe_session("t", "s")
+    await backend.remove("t", child.id, Write(child).precondition)
+
+
+async def use_keys_and_conversations(backend: PostgresBackend) -> None:
+    key, fingerprint = new_session_id(), b"f" * 32
+    conversation_id = new_conversation_id(RandomIds())
+    first = Addition(dumps([{"id": "a"}]), "digest", "first")
+    await backend.create_conversation("t", Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=60_000))
+    await backend.create_conversation("t", Founding(new_conversation_id(RandomIds()), b"{}", "o", "i", first, 1))
+    await backend.add_items("t", conversation_id, Addition(dumps([{"id": "b"}]), "digest", "second"))
+    await backend.conversation_items("t", conversation_id)
+    await backend.remove_item("t", conversation_id, "a")
+    await backend.update_conversation("t", conversation_id, b"[]", None)
+    await backend.fetch_conversation("t", conversation_id)
+    record = draft(tag=conversation_id, session_id=conversation_id)
+    request = turn_in(conversation_id, idempotency_key=key, fingerprint=fingerprint, response_id=record.id)
+    start = await backend.begin_turn_once("t", request, claim_ttl_ms=1000)
+    assert start.lease is not None
+    append = EventAppend(record.id, 0, 1, b"data: {}\n\n")
+    await backend.append_events("t", append, fence=start.lease.fence, ttl_ms=60_000)
+    end = LogEnd(EventAppend(record.id, 1, 1, b"data: {}\n\n", terminal=True), ttl_ms=1)
+    write = Write(record, ttl_ms=1, item_ids=("a",), log_end=end, session_responses_max=9)
+    await backend.commit_turn_once("t", write, start.lease.fence, key=key)
+    await backend.put_once("t", Write(draft(), ttl_ms=1), key=f"{key}-2", fingerprint=fingerprint)
+    await backend.forget_key("t", key, record.id)
+    await backend.enqueue_job("t", JobDraft(key, "q", b"{}"), retention_ms=1)
+    await backend.cancel_job("t", key)
+    await backend.remove_conversation("t", conversation_id)
+
+
+async def scans_of(backend: PostgresBackend, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
+    """What `deeds` scan, done one after the other in one transaction."""
+
+    async def watched(each: Connection) -> dict[str, int]:
         async with each.transaction():
             backend._connections.run = lambda atom, **_: atom(each)  # type: ignore[method-assign]
-            await backend.ancestry("t", parent.id, max_depth=1000, max_bytes=2**30)
-            start = await backend.begin_turn("t", turn_in("s"))
-            assert start.lease is not None
-            child = draft(parent, session_id="s")
-            await backend.commit_turn("t", Write(child), start.lease.fence)
-            await backend.put("t", Write(draft(parent)))
-            await backend.fetch("t", child.id)
-            await backend.begin_turn("t", turn_in("s"))
-            await backend.describe_session("t", "s")
-            await backend.remove("t", child.id, Write(child).precondition)
-            assert await count_scans(each) == {}
+            try:
+                await deeds()
+            finally:
+                del backend._connections.run
+            return await count_scans(each)
 
-    await backend._connections.run(use_everything)
-    del backend._connections.run
-    await backend.close()
+    return await backend._connections.run(watched)
 
 
 async def count_scans(connection: Connection) -> dict[str, int]:
@@ -64,7 +185,7 @@ async def count_scans(connection: Connection) -> dict[str, int]:
 
 def test_statements_agree_with_the_layout_of_places() -> None:
     folder = files("antiphon_store.backends.postgres")
-    texts = [(folder / "queries.sql").read_text(), *(step.script for step in migrations())]
+    texts = [(folder / name).read_text() for name in FILES] + [step.script for step in migrations()]
     code = "\n".join(line for text in texts for line in text.splitlines() if not line.startswith("--"))
     numbers = {int(number) for number in re.findall(r"(?:[&|=]|<<|>>) ?~?(\d{2,})", code)}
     assert numbers == {DEPTH_MAX, DEPTH_BITS}

@@ -20,8 +20,10 @@ def test_sentinel() -> None:
 
 
 def test_cluster() -> None:
-    address = parse_address("redis+cluster", "a:1,b:2?partition=tenant")
-    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), partition=Partition.TENANT)
+    address = parse_address("redis+cluster", "a:1,b:2?partition=tree&tls=true")
+    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), tls=True, partition=Partition.TREE)
+    assert parse_address("redis+cluster", "a").partition is Partition.TENANT
+    assert parse_address("redis+cluster", "a?partition=tenant").partition is Partition.TENANT
 
 
 def test_ipv6() -> None:
@@ -43,9 +45,11 @@ def test_credentials_are_decoded_and_not_shown() -> None:
         ("redis", "a:x", "'x' is no port"),
         ("redis", "a:70000", "no port"),
         ("redis", "a/x", "no such database"),
-        ("redis", "a?timeout=3", "known are partition"),
-        ("redis", "a?tls=true", "known are partition"),
-        ("redis", "a?partition=", "known are partition"),
+        ("redis", "a?timeout=3", "no options here"),
+        ("redis", "a?tls=true", "no options here"),
+        ("redis", "a?partition=tree", "no options here"),
+        ("redis+sentinel", "a/main?partition=tree", "known are tls=true"),
+        ("redis+cluster", "a?partition=", "partition=tenant, partition=tree"),
         ("redis+sentinel", "a,b", "SERVICE"),
         ("redis+sentinel", "a,,b/main", "HOST:PORT,HOST:PORT"),
         ("redis+cluster", "a/1", "no such database"),

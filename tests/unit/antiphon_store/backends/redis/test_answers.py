@@ -14,7 +14,7 @@ RECORD = draft()
 def stored() -> tuple[bytes, bytes, bytes]:
     items, input_bytes = packing.pack(RECORD.input_items, RECORD.output_items)
     crcs = packing.checksum(RECORD.id, input_bytes, items), packing.body_checksum(RECORD.id, RECORD.body)
-    words = [RECORD.id, 1, 0, 0, 3, "completed", 10, 20, "-", "-", "-", 99, input_bytes, *crcs]
+    words = [RECORD.id, 1, 0, 0, 3, "completed", 10, 20, ".", ".", ".", 99, input_bytes, *crcs]
     return " ".join(map(str, words)).encode(), items, RECORD.body
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 import redis
@@ -16,13 +19,17 @@ from antiphon_core.errors import (
     InvalidRequest,
     ResponseNotFound,
     StoreUnavailable,
+    Unimplemented,
 )
-from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, TurnRequest
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.retention import Sweeping
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Precondition, Record, TurnRequest
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.redis.backend import RedisBackend
-from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.lineage import joined, size_bytes
 from antiphon_store.testing.subject import content, draft, turn_in
 from tests.support.redis_servers import NO_FILES, backend_at, redis_server, shared_cluster, shared_redis
+from tests.unit.antiphon_store.backends.redis.conftest import Shrink
 
 HOUR_MS = 3600 * 1000
 
@@ -44,7 +51,7 @@ async def test_a_tree_is_a_handful_of_keys_whatever_its_size(
 ) -> None:
     line = await put_line(backend, tenant, 30)
     await backend.put(tenant, Write(draft(line[3])))
-    root = f"antiphon:{{{tenant}:{line[0].id[5:21]}}}"
+    root = f"antiphon:{{{tenant}}}:{line[0].id[5:21]}"
     assert keys_of(server, tenant) == [
         f"{root}:{name}" for name in ("body", "branches", "forks", "ids", "items", "meta")
     ]
@@ -52,7 +59,7 @@ async def test_a_tree_is_a_handful_of_keys_whatever_its_size(
 
 
 async def test_nothing_stays_of_a_deleted_tree(backend: RedisBackend, server: redis.Redis, tenant: str) -> None:
-    line = await put_line(backend, tenant, 5)
+    line = await put_line(backend, tenant, 5, ttl_ms=HOUR_MS)
     fork = draft(line[2])
     await backend.put(tenant, Write(fork))
     for record in (*line, fork):
@@ -60,27 +67,128 @@ async def test_nothing_stays_of_a_deleted_tree(backend: RedisBackend, server: re
     assert keys_of(server, tenant) == []
 
 
-async def test_the_server_reclaims_a_tree_after_its_last_response_expired(
+async def test_all_that_is_stored_of_a_tree_can_be_found_again(
     backend: RedisBackend, server: redis.Redis, tenant: str
 ) -> None:
-    await put_line(backend, tenant, 3, ttl_ms=HOUR_MS)
-    ends = [server.pttl(key) for key in keys_of(server, tenant)]
-    assert ends
+    record = draft(session_id="s")
+    write = Write(record, ttl_ms=HOUR_MS, item_ids=("one", "t w o"))
+    await backend.put(tenant, write)
+    root = f"antiphon:{{{tenant}}}:"
+    indexes = {f"{root}:{name}" for name in ("ends", "made:s", "item:one", "item:t%20w%20o")}
+    assert indexes <= set(keys_of(server, tenant))
+    assert {server.pttl(key) for key in keys_of(server, tenant)} == {-1}
+    assert {server.object("encoding", f"{root}:{name}") for name in ("made:s", "item:one")} == {"listpack"}
+    moved = replace(record, session_id=None)
+    await backend.put(tenant, Write(moved, Precondition(version=1), item_ids=("one",)))
+    assert indexes & set(keys_of(server, tenant)) == {f"{root}:item:one"}
+    await backend.remove(tenant, record.id, NO_PRECONDITION)
+    assert keys_of(server, tenant) == []
+
+
+async def test_a_session_may_have_any_name_that_a_session_may_have(backend: RedisBackend, tenant: str) -> None:
+    for session_id in ("-", "_", "0"):
+        record = draft(session_id=session_id)
+        start = await backend.begin_turn(tenant, turn_in(session_id))
+        assert start.lease is not None
+        await backend.commit_turn(tenant, Write(record), start.lease.fence)
+        assert (await backend.fetch(tenant, record.id)).session_id == session_id
+        page = await backend.session_records(
+            tenant, session_id, after=None, limit=9, order=Order.ASCENDING, max_bytes=10**6
+        )
+        assert [each.id for each in page.values] == [record.id]
+        assert (await backend.fork(tenant, ForkSource(session_id, None), f"fork{session_id}")).head_id == record.id
+
+
+async def test_a_deleted_ancestor_is_in_no_list(backend: RedisBackend, server: redis.Redis, tenant: str) -> None:
+    root = draft(session_id="s")
+    await backend.put(tenant, Write(root, item_ids=("one",)))
+    await backend.put(tenant, Write(draft(root)))
+    await backend.remove(tenant, root.id, NO_PRECONDITION)
+    assert not [key for key in keys_of(server, tenant) if ":made:" in key or ":item:" in key]
+
+
+async def test_one_call_gives_back_no_more_than_it_has_time_for(
+    backend: RedisBackend, server: redis.Redis, tenant: str, shrink: Shrink
+) -> None:
+    line = await put_line(backend, tenant, 12)
+    for record in line[:-1]:
+        await backend.remove(tenant, record.id, NO_PRECONDITION)
+    shrink("REMOVE", DROPPED_PER_SCRIPT=7)
+    await backend.remove(tenant, line[-1].id, NO_PRECONDITION)
+    assert server.hlen(f"antiphon:{{{tenant}}}:{line[0].id[5:21]}:ids") == 5
+    assert await backend.sweep(tenant, limit=4) == Sweeping(4, sum(map(size_bytes, line[1:5])), has_more=True)
+    assert await backend.sweep(tenant, limit=4) == Sweeping(1, size_bytes(line[0]))
+    assert keys_of(server, tenant) == []
+
+
+async def test_an_expired_id_with_much_below_it_waits_for_the_sweeper(
+    backend: RedisBackend, tenant: str, clock: ManualClock, shrink: Shrink
+) -> None:
+    line = await put_line(backend, tenant, 6, ttl_ms=1000)
+    clock.advance(1)
+    shrink("PUT", NODES_BELOW_MAX=5)
+    with pytest.raises(StoreUnavailable, match="swept first"):
+        await backend.put(tenant, Write(line[0]))
+    await backend.sweep(tenant, limit=9)
+    assert (await backend.put(tenant, Write(line[0]))).version == 1
+    assert (await backend.put(tenant, Write(line[1]))).depth == 1
+
+
+async def spread_servers() -> AsyncIterator[tuple[RedisBackend, list[redis.Redis]]]:
+    """A cluster that is partitioned by tree, and a client of each of its masters."""
+    backend = backend_at(f"{shared_cluster().url}?partition=tree")
+    await backend.open()
+    with ExitStack() as stack:
+        yield backend, [stack.enter_context(master.client()) for master in shared_cluster().masters]
+    await backend.close()
+
+
+spread = pytest.fixture(spread_servers)
+
+
+def lifetimes_ms(servers: list[redis.Redis], tenant: str) -> list[int]:
+    return [server.pttl(key) for server in servers for key in keys_of(server, tenant)]
+
+
+async def test_the_servers_reclaim_a_tree_of_a_spread_tenant(
+    spread: tuple[RedisBackend, list[redis.Redis]], tenant: str
+) -> None:
+    backend, servers = spread
+    root = draft()
+    for record in (root, draft(root, session_id=root.id.replace("resp_", "conv_"))):
+        await backend.put(tenant, Write(record, ttl_ms=HOUR_MS, item_ids=("one",)))
+    ends = lifetimes_ms(servers, tenant)
+    assert len(ends) == 6  # the tree's, and the list of its session
     assert all(2 * HOUR_MS - 60_000 < end <= 3 * HOUR_MS for end in ends)
 
 
-async def test_a_tree_with_a_response_for_ever_stays(backend: RedisBackend, server: redis.Redis, tenant: str) -> None:
+async def test_a_tree_with_a_response_for_ever_stays(
+    spread: tuple[RedisBackend, list[redis.Redis]], tenant: str
+) -> None:
+    backend, servers = spread
     (root,) = await put_line(backend, tenant, 1, ttl_ms=HOUR_MS)
     await backend.put(tenant, Write(draft(root)))
     await backend.put(tenant, Write(draft(root), ttl_ms=HOUR_MS))
-    assert {server.pttl(key) for key in keys_of(server, tenant)} == {-1}
+    assert set(lifetimes_ms(servers, tenant)) == {-1}
+
+
+async def test_a_spread_tenant_refuses_by_name_what_needs_all_of_it(
+    spread: tuple[RedisBackend, list[redis.Redis]], tenant: str
+) -> None:
+    backend, _servers = spread
+    for rpc, attempt in (
+        ("ResolveItems", backend.find_items(tenant, ["a"], max_bytes=1)),
+        ("Sweep", backend.sweep(tenant, limit=1)),
+    ):
+        with pytest.raises(Unimplemented, match=f"{rpc} on a Redis Cluster partitioned by tree"):
+            await attempt
 
 
 async def test_damage_is_an_error_that_names_the_response(
     backend: RedisBackend, server: redis.Redis, tenant: str
 ) -> None:
     line = await put_line(backend, tenant, 2)
-    root = f"antiphon:{{{tenant}:{line[0].id[5:21]}}}"
+    root = f"antiphon:{{{tenant}}}:{line[0].id[5:21]}"
     server.hset(f"{root}:items", "1:0", '{"id":"forged"}')
     for attempt in (
         backend.fetch(tenant, line[0].id),
@@ -121,7 +229,7 @@ async def test_the_servers_clock_decides(tenant: str) -> None:
 
 
 async def test_on_a_cluster_a_conversation_and_its_responses_share_their_tag(tenant: str, clock: ManualClock) -> None:
-    backend = backend_at(shared_cluster().url, clock=clock)
+    backend = backend_at(f"{shared_cluster().url}?partition=tree", clock=clock)
     await backend.open()
     for _ in range(8):  # over several masters
         root = draft()
@@ -136,7 +244,7 @@ async def test_on_a_cluster_a_conversation_and_its_responses_share_their_tag(ten
 
 
 async def test_on_a_cluster_a_session_of_another_name_is_a_lock_only(tenant: str) -> None:
-    backend = backend_at(shared_cluster().url)
+    backend = backend_at(f"{shared_cluster().url}?partition=tree")
     await backend.open()
     lease = await backend.acquire_lease(tenant, "chat-1", holder="h", ttl_ms=1000)
     assert (await backend.renew_lease(tenant, lease.fence, ttl_ms=1000)).fence == lease.fence
@@ -145,7 +253,8 @@ async def test_on_a_cluster_a_session_of_another_name_is_a_lock_only(tenant: str
     attempts = {
         "session_id": backend.begin_turn(tenant, turn_in("chat-1")),
         "fence.session_id": backend.commit_turn(tenant, Write(record), Fence("chat-1", 1)),
-        "precondition.fence.session_id": backend.put(tenant, Write(record, condition)),
+        "precondition.fence.session_id": backend.put(tenant, Write(draft(), condition)),
+        "record.session_id": backend.put(tenant, Write(record)),
     }
     for field, attempt in attempts.items():
         with pytest.raises(InvalidRequest, match="partitioned by tenant") as caught:

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 from redis.crc import key_slot
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import InvalidRequest, Unimplemented
 from antiphon_store.backends.redis.keys import Keyspace, Partition
 from antiphon_store.testing.subject import draft
 
 TAG = "0123456789abcdef"
 RESPONSE = f"resp_{TAG}{'0' * 32}"
 CONVERSATION = f"conv_{TAG}{'1' * 32}"
-SPREAD = Keyspace(clustered=True)
+SPREAD = Keyspace(Partition.TREE)
 
 
 def slot(key: str) -> int:
@@ -32,12 +32,58 @@ def test_the_root_is_the_tag_between_what_stands_around_it() -> None:
         assert keys.tree_root("acme", RESPONSE) == before + TAG + after
 
 
-def test_a_tenant_is_one_slot_when_asked_for() -> None:
-    keys = Keyspace(Partition.TENANT, clustered=True)
+def test_a_tenant_is_one_slot() -> None:
+    keys = Keyspace()
     names = [keys.tree_root("acme", draft().id) for _ in range(9)] + [keys.session_key("acme", "any")]
+    names += [keys.made_key("acme", "any"), keys.tenant_root("acme", "Sweep")]
     assert len({slot(name) for name in names}) == 1
+    assert len({slot(keys.tree_root(f"tenant-{number}", RESPONSE)) for number in range(50)}) > 40
     keys.require_together(RESPONSE, "any", field="f")
     keys.require_turns("any", field="f")
+
+
+def test_the_root_of_a_tenant_is_that_of_the_tree_without_a_tag() -> None:
+    assert Keyspace().tenant_root("acme", "Sweep") == "antiphon:{acme}:" == "".join(Keyspace().around_tag("acme"))
+
+
+def test_no_session_has_the_keys_of_its_tenant() -> None:
+    root = Keyspace().tenant_root("acme", "Sweep")
+    for session_id in ("made", "ends", "-", "0" * 16):
+        assert not Keyspace().session_key("acme", session_id).startswith(f"{root}:")
+
+
+def test_what_lies_together_is_one_group() -> None:
+    ids = [RESPONSE, draft().id, RESPONSE[:-1] + "1"]
+    assert Keyspace().together(ids) == [ids]
+    assert SPREAD.together(ids) == [[ids[0], ids[2]], [ids[1]]]
+
+
+def test_a_list_lies_with_its_responses() -> None:
+    assert Keyspace().made_key("acme", CONVERSATION) == f"antiphon:{{acme}}::made:{CONVERSATION}"
+    assert SPREAD.made_key("acme", CONVERSATION) == f"{SPREAD.tree_root('acme', RESPONSE)}:made:{CONVERSATION}"
+
+
+def test_what_needs_all_of_a_tenant_in_one_slot_is_refused_by_name() -> None:
+    Keyspace().require_one_slot("ResolveItems")
+    with pytest.raises(Unimplemented, match="Sweep on a Redis Cluster partitioned by tree"):
+        SPREAD.tenant_root("acme", "Sweep")
+
+
+def test_a_conversation_lies_with_its_session() -> None:
+    for keys in (Keyspace(), SPREAD):
+        conversation, removed, session = keys.conversation_keys("acme", CONVERSATION)
+        root = keys.tree_root("acme", RESPONSE)
+        assert (conversation, removed) == (f"{root}:conversation:{CONVERSATION}", f"{root}:removed:{CONVERSATION}")
+        assert keys.context_keys("acme", CONVERSATION) == [session, removed]
+        assert session == keys.session_key("acme", CONVERSATION)
+    assert slot(Keyspace().context_keys("acme", "any")[1]) == slot(Keyspace().tree_root("acme", RESPONSE))
+
+
+def test_an_idempotency_key_is_the_tenants() -> None:
+    assert Keyspace().key_use("acme", "{x}:ü", "Put") == "antiphon:{acme}::key:{x}:ü"
+    assert slot(Keyspace().key_use("acme", "{x}", "Put")) == slot(Keyspace().tree_root("acme", RESPONSE))
+    with pytest.raises(Unimplemented, match="Put on a Redis Cluster"):
+        SPREAD.key_use("acme", "x", "Put")
 
 
 def test_trees_are_spread_over_slots() -> None:
@@ -67,3 +113,11 @@ def test_what_one_atom_cannot_cover_is_refused() -> None:
 def test_without_slots_any_session_goes_with_any_response() -> None:
     Keyspace().require_together(RESPONSE, "chat-1", field="f")
     Keyspace().require_turns("chat-1", field="f")
+
+
+def test_what_a_fence_may_be_of_lies_with_its_response() -> None:
+    for keys in (Keyspace(), SPREAD):
+        root = keys.tree_root("acme", RESPONSE)
+        assert keys.fence_keys("acme", RESPONSE) == [f"{root}:job:{RESPONSE}", f"{root}:session:{RESPONSE}"]
+        names = [*keys.fence_keys("acme", CONVERSATION), *keys.fence_keys("acme", RESPONSE), root]
+        assert len({slot(name) for name in names}) == 1

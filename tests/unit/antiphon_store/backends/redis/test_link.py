@@ -50,6 +50,24 @@ async def test_closing_waits_for_what_runs() -> None:
         open_link.require_open()
 
 
+async def test_closing_waits_for_all_calls_of_an_atom() -> None:
+    open_link, other = link(), link()
+    call = (DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+    with open_link.atom():
+        closing = asyncio.create_task(open_link.close())
+        await asyncio.sleep(0)
+        await other.close()
+        assert [(await open_link.run(*call))[0] for _ in range(2)] == [b"ok", b"ok"]
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await other.run(*call)
+        assert not closing.done()
+    await closing
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await open_link.run(*call)
+    with pytest.raises(StoreUnavailable, match="closed"), open_link.atom():
+        pass
+
+
 async def test_many_calls_at_once_share_few_connections(backend: RedisBackend, tenant: str) -> None:
     records = [draft() for _ in range(300)]
     stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
@@ -75,3 +93,16 @@ async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
         client.config_set("maxmemory", 0)
         await backend.ready()
         await backend.close()
+
+
+async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_link = link()
+
+    async def written_to(*_command: object) -> None:
+        raise AttributeError("'NoneType' object has no attribute 'writelines'")
+
+    monkeypatch.setattr(open_link._client, "execute_command", written_to)
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        await open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+    monkeypatch.undo()
+    await open_link.close()

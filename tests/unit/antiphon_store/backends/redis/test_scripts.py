@@ -34,17 +34,32 @@ def test_the_parts_come_first_and_the_first_line_stays_first() -> None:
     assert script.sha == sha1(script.text.encode()).hexdigest()
 
 
+def test_a_part_comes_after_what_it_needs_itself_and_once() -> None:
+    text = compose("sweep").text
+    first_lines = [part.read_text(encoding="utf-8").splitlines()[0] for part in (FOLDER / "parts").iterdir()]
+    assert {text.count(line) for line in first_lines} == {0, 1}
+    order = [text.index(f"local function {name}(") for name in ("read_clock", "tree_of", "file_end", "unfile", "drop")]
+    assert order == sorted(order)
+
+
 def test_what_only_reads_says_so() -> None:
     reading = {name for name in NAMES if not compose(name).writes}
     assert reading == {
-        "fetch",
         "ancestry",
         "begin_after",
-        "describe_session",
-        "read_log",
-        "subtree",
         "children",
+        "conversation_items",
+        "describe_job",
+        "describe_session",
+        "fetch",
+        "fetch_conversation",
+        "fetch_many",
+        "find_items",
+        "read_log",
+        "session_records",
         "siblings",
+        "subtree",
+        "tenants",
     }
 
 

@@ -1,4 +1,4 @@
-"""What only these atoms do; all else is the kit's: tests/contract/store/test_conversations.py."""
+"""What only these atoms do; all else is the kit's: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""That keys are kept by the file; all else is the kit's: tests/contract/store/test_idempotency.py."""
+"""That keys are kept by the file; all else is the kit's: tests/contract/store/test_suites.py."""
 
 from __future__ import annotations
 

@@ -689,12 +689,18 @@ class CommitTurnRequest(betterproto2.Message):
 
     ttl_ms: "int" = betterproto2.field(4, betterproto2.TYPE_INT64)
     """
-    Lifetime from now; 0 means the store's default.
+    Lifetime from now; 0 means the store's default, and in a conversation as long as the store allows.
     """
 
     log_end: "LogEnd | None" = betterproto2.field(5, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    FAILED_PRECONDITION (POSITION_MISMATCH, LOG_CLOSED): the log ends elsewhere; nothing is written.
+    """
 
     precondition: "Precondition | None" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, optional=True)
+    """
+    Lets it complete a record that is there. Its fence may be that of the job that runs the turn.
+    """
 
 
 default_message_pool.register_message("antiphon.store.v1", "CommitTurnRequest", CommitTurnRequest)
@@ -1389,7 +1395,7 @@ default_message_pool.register_message("antiphon.store.v1", "ListResponse", ListR
 @dataclass(eq=False, repr=False)
 class LogEnd(betterproto2.Message):
     """
-    The last frames of an event log, written together with the record.
+    The last frames of the record's event log, appended in the same step; they close the log.
     """
 
     @betterproto2.staticproperty
@@ -1398,8 +1404,14 @@ class LogEnd(betterproto2.Message):
         return ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR.message_types_by_name["LogEnd"]
 
     expected_position: "int" = betterproto2.field(1, betterproto2.TYPE_UINT64)
+    """
+    The number of the first of them: where the log ends now.
+    """
 
     frames: "bytes" = betterproto2.field(2, betterproto2.TYPE_BYTES)
+    """
+    Server-sent events, each closed by a blank line; at most 20 MiB.
+    """
 
 
 default_message_pool.register_message("antiphon.store.v1", "LogEnd", LogEnd)
@@ -1450,7 +1462,7 @@ class PutRequest(betterproto2.Message):
 
     ttl_ms: "int" = betterproto2.field(3, betterproto2.TYPE_INT64)
     """
-    Lifetime from now; 0 means the store's default.
+    Lifetime from now; 0 means the store's default, and in a conversation as long as the store allows.
     """
 
     idempotency_key: "str" = betterproto2.field(4, betterproto2.TYPE_STRING)
@@ -1810,7 +1822,7 @@ class SweepRequest(betterproto2.Message):
 
     limit: "int" = betterproto2.field(1, betterproto2.TYPE_UINT32)
     """
-    Most records to reclaim in this call; 0 means 10,000.
+    Most things to reclaim in this call, 1 to 100,000; 0 means 10,000.
     """
 
 
@@ -1825,6 +1837,9 @@ class SweepResponse(betterproto2.Message):
         return ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR.message_types_by_name["SweepResponse"]
 
     reclaimed_records: "int" = betterproto2.field(1, betterproto2.TYPE_UINT64)
+    """
+    Responses, event logs, jobs and conversations whose time is over.
+    """
 
     reclaimed_bytes: "int" = betterproto2.field(2, betterproto2.TYPE_UINT64)
 

@@ -18,7 +18,7 @@ if refusal then
 end
 local size = 0
 for _, meta in ipairs(metas) do
-  size = size + tonumber(parse(meta).size)
+  size = size + size_of(meta)
 end
 if size > tonumber(max_bytes) then
   return {'too_many_bytes', id, max_bytes}

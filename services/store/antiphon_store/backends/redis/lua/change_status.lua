@@ -1,8 +1,8 @@
 #!lua
 -- Moves a response to another status.
--- needs: clock nodes lineage sessions writing
--- KEYS: the tree's root; the session's key when there is a fence
--- ARGV: now, tree before, tree after, id, status, version, statuses, unless statuses, fence
+-- needs: clock nodes lineage sessions jobs fences event_logs writing
+-- KEYS: the tree's root; the keys of a job and a session when there is a fence
+-- ARGV: now, tree before, tree after, id, status, version, statuses, unless statuses, id and token of the fence
 -- Answer: ok, version, depth, created, updated, expires; or a refusal
 -- Indivisible: whether it was done before, fence, precondition, the status and the next version.
 
@@ -20,10 +20,7 @@ if is_done then
   save_meta(tree, node) -- for the replicas, as in parts/writing.lua
   return stamp_of(node)
 end
-if KEYS[2] and not holds(read_session(KEYS[2]), ARGV[9]) then
-  return {'stale_fence', ARGV[9]}
-end
-local refusal = refused_precondition(node, condition)
+local refusal = refused_fence({fence_at(2, ARGV[9], ARGV[10])}) or refused_precondition(node, condition)
 if refusal then
   return refusal
 end

@@ -1,36 +1,13 @@
 #!lua
 -- Ends a turn in a session.
--- needs: clock nodes lineage sessions writing
--- KEYS: the tree's root, the session's key
--- ARGV: now, tree before, tree after, the write (15)
+-- needs: commits
+-- KEYS: the tree's root, the keys of a job and of the session by the session's id; those of the precondition's fence
+-- when it has one
+-- ARGV: now, tree before, tree after, the write, id and token of the session's fence
 -- Answer: ok, version, depth, created, updated, expires; or a refusal
--- Indivisible: what `put` is; that the lease lives; the session's head; the end of the lease.
+-- Indivisible: what `put` is; that the lease lives as well; the session's head; the end of the lease.
 
-local function move_head(session, id)
-  local former = session.head
-  redis.call('HSET', session.key, 'head', id)
-  release(session)
-  redis.call('HINCRBY', tree_of(id) .. ':heads', id, 1)
-  if former == '' then
-    return
-  end
-  local tree = tree_of(former)
-  if redis.call('HINCRBY', tree .. ':heads', former, -1) <= 0 then
-    redis.call('HDEL', tree .. ':heads', former)
-  end
-  local node = find(tree, former)
-  if node then
-    reclaim(tree, node)
-  end
-end
-
-local write = parse_write()
-local session = read_session(KEYS[2])
-local stamp, refusal = put(write, session, session.head)
-if refusal then
-  return refusal
-end
-if holds(session, write.fence) then -- not so when this is a repetition
-  move_head(session, write.id)
-end
-return stamp
+local write, rest = parse_write()
+local fence, other = fence_at(2, ARGV[rest], ARGV[rest + 1]), fence_at(4, write.fence_id, write.fence_token)
+local stamp, refusal = commit(write, fence, other)
+return refusal or stamp

@@ -1,11 +1,11 @@
 #!lua
 -- Inserts or replaces one response.
--- needs: clock nodes lineage sessions writing
--- KEYS: the tree's root; the session's key when the write carries a fence
--- ARGV: now, tree before, tree after, the write (15)
+-- needs: clock nodes lineage sessions jobs fences event_logs writing
+-- KEYS: the tree's root; the keys of a job and a session when the precondition has a fence
+-- ARGV: now, tree before, tree after, the write
 -- Answer: ok, version, depth, created, updated, expires; or a refusal
--- Indivisible: fence, precondition, readable parent, the place in the tree.
+-- Indivisible: fence, precondition, readable parent, the place in the tree, the end of the log.
 
-local session = KEYS[2] and read_session(KEYS[2]) or nil
-local stamp, refusal = put(parse_write(), session, nil)
+local write = parse_write()
+local stamp, refusal = put(write, {fence_at(2, write.fence_id, write.fence_token)}, nil)
 return refusal or stamp

@@ -1,9 +1,8 @@
--- The shape of a tree: the way to the root, places for new responses, what nothing refers to any more.
+-- The shape of a tree: the way to the root and down, places for new responses.
 --
 -- A branch is a run of responses that continue one another. `<tree>:branches` holds for each where it was forked from
 -- ('' for a root), and the number of the last one; `<tree>:forks` holds '<place>/<branch>', ordered, for the way down.
-
-local PARTS = {':ids', ':meta', ':items', ':body', ':branches', ':forks'}
+-- needs: nodes
 
 local function fork_of(tree, branch)
   return redis.call('HGET', tree .. ':branches', branch)
@@ -76,74 +75,8 @@ local function children_of(tree, node)
   return children
 end
 
--- The node and everything below it; nil as soon as something of it is kept.
-local function unkept_subtree(tree, node)
-  local found, waiting = {}, {node}
-  while #waiting > 0 do
-    local each = table.remove(waiting)
-    if is_kept(tree, each) then
-      return nil
-    end
-    found[#found + 1] = each
-    for _, child in ipairs(children_of(tree, each)) do
-      waiting[#waiting + 1] = child
-    end
-  end
-  return found
-end
-
-local function drop(tree, node)
+local function has_children(tree, node)
   local place = place_of(node)
-  local fork = fork_of(tree, node.branch)
-  redis.call('HDEL', tree .. ':ids', node.id)
-  for _, part in ipairs({':meta', ':items', ':body'}) do
-    redis.call('HDEL', tree .. part, place)
-  end
-  local _, fork_depth = split_place(fork)
-  if tonumber(node.depth) == (fork_depth or -1) + 1 then -- the first of its branch, and so the last to go
-    redis.call('HDEL', tree .. ':branches', node.branch)
-    redis.call('ZREM', tree .. ':forks', fork .. '/' .. string.format('%012d', node.branch))
-  end
-end
-
--- Lets go of a node and all below it if nothing of that is kept; then the same for its parent.
-local function reclaim(tree, node)
-  while node do
-    local subtree = unkept_subtree(tree, node)
-    if not subtree then
-      return
-    end
-    local above = parent_place(tree, node)
-    for index = #subtree, 1, -1 do -- parents stand before their children
-      drop(tree, subtree[index])
-    end
-    node = above and node_at(tree, above)
-  end
-  if redis.call('EXISTS', tree .. ':ids') == 0 then
-    redis.call('DEL', tree .. ':branches')
-  end
-end
-
--- Lets the server reclaim the whole tree some time after the last of its responses expired. A new end is rounded up to
--- the next hour, so that a busy tree seldom writes it.
-local function postpone_end(tree, expires, new_branch)
-  local known = redis.call('HGET', tree .. ':branches', 'end')
-  local wanted = known
-  if expires == NONE then
-    wanted = NONE
-  elseif known ~= NONE then
-    local hour = math.ceil(tonumber(expires) / RECLAIM_GRACE_MS) * RECLAIM_GRACE_MS
-    wanted = integer(math.max(known and tonumber(known) or 0, hour))
-  end
-  if wanted == known and not new_branch then
-    return
-  end
-  redis.call('HSET', tree .. ':branches', 'end', wanted)
-  for _, part in ipairs(PARTS) do
-    if wanted == NONE then
-      redis.call('PERSIST', tree .. part)
-    else
-      redis.call('PEXPIRE', tree .. part, integer(tonumber(wanted) - now_ms + RECLAIM_GRACE_MS))
-    end
-  end
+  return redis.call('HEXISTS', tree .. ':meta', node.branch .. ':' .. integer(tonumber(node.depth) + 1)) == 1
+    or #redis.call('ZRANGEBYLEX', tree .. ':forks', '[' .. place .. '/', '(' .. place .. '0', 'LIMIT', 0, 1) > 0
 end

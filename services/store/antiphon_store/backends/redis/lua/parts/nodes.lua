@@ -1,11 +1,12 @@
 -- Responses as they lie in the keys of their tree (keys.py), and what the clock says about them.
 -- ARGV[2] and ARGV[3] are what stands before and after the tree tag in the root of a tree's keys.
+-- needs: clock
 
 local FIELDS = {
   'id', 'branch', 'depth', 'deleted', 'version', 'status', 'created', 'updated', 'expires', 'parent', 'session',
   'size', 'input_bytes', 'items_crc', 'body_crc',
 }
-local NONE = '-'
+local NONE = '.' -- which no id is
 local RECLAIM_GRACE_MS = 3600 * 1000 -- how much longer than readable: room for a clock that is set back
 local PLACES_PER_CALL = 256 -- bounds the arguments of one HMGET
 
@@ -25,6 +26,13 @@ local function parse(text)
     index = index + 1
   end
   return node
+end
+
+local SIZE = '^' .. string.rep('%S+ ', 11) .. '(%S+)' -- the twelfth word
+
+-- The bytes of a node, without parsing the rest of it: chains add up many.
+local function size_of(text)
+  return tonumber(string.match(text, SIZE))
 end
 
 local function node_at(tree, place)

@@ -17,7 +17,7 @@ local function count_readable(nodes)
   return count
 end
 
--- So many of the nodes behind the place where the page before ended ('-': the first): pairs of meta and number of
+-- So many of the nodes behind the place where the page before ended ('.': the first): pairs of meta and number of
 -- readable children, and whether there are more.
 local function page_of(tree, nodes, after_created, after_id, limit)
   local rest = {}

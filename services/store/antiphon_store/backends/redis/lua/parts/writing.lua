@@ -1,17 +1,20 @@
 -- What a write may do, given what is stored: backends/admission.py, in the one place where nothing comes in between.
 -- Everything is refused before anything is written, because a script cannot be rolled back.
+-- needs: lineage catalogue reclaiming fences event_logs
 
--- The write from the arguments that calls.py made of it, starting at ARGV[4].
+-- The write from the arguments that calls.py made of it, starting at ARGV[4]; and where the arguments go on.
 local function parse_write()
   local names = {
     'id', 'parent', 'session', 'status', 'size', 'input_bytes', 'items_crc', 'body_crc', 'items', 'body', 'ttl_ms',
-    'version', 'statuses', 'unless_statuses', 'fence',
+    'item_ids', 'session_most', 'version', 'statuses', 'unless_statuses', 'fence_id', 'fence_token',
   }
   local write = {}
   for index, name in ipairs(names) do
     write[name] = ARGV[index + 3]
   end
-  return write
+  local rest = #names + 4
+  write.log_end = parse_append(rest)
+  return write, rest + APPEND_ARGUMENTS
 end
 
 local function stamp_of(node)
@@ -96,7 +99,10 @@ local function save(tree, node, write, new_branch)
   redis.call('HSET', tree .. ':ids', node.id, place)
   redis.call('HSET', tree .. ':items', place, write.items)
   redis.call('HSET', tree .. ':body', place, write.body)
-  postpone_end(tree, node.expires, new_branch)
+  if node.deleted == '0' then
+    file(tree, node, write.item_ids)
+  end
+  limit_life(tree, node, new_branch)
   return stamp_of(node)
 end
 
@@ -106,19 +112,28 @@ local function insert(tree, former, write, head)
     return nil, refusal
   end
   if former then
-    reclaim(tree, former)
-    if redis.call('HEXISTS', tree .. ':ids', write.id) == 1 then
-      return nil, {'already_exists', write.id}
+    local is_free, much = clear(tree, former)
+    if not is_free then
+      return nil, much or {'already_exists', write.id}
     end
   end
-  local node = {deleted = '0', version = '1', created = integer(now_ms)}
+  local node = {deleted = write.deleted or '0', version = '1', created = integer(now_ms)}
   take_place(tree, node, parent)
   return save(tree, node, write, not parent or parent.branch ~= node.branch)
 end
 
--- Inserts or replaces: the stamp, or nil and the refusal. `session` is the one of the fence, when there is one;
+-- The refusal of a write that is no repetition; `log` is that of the response when the write brings its end.
+local function refused_write(tree, existing, write, fences, log)
+  return refused_fence(fences)
+    or existing and refused_replacement(existing, write)
+    or not existing and refused_absence(write)
+    or log and refused_append(log, write.log_end)
+    or not existing and refused_crowd(tree, write.session, write.session_most)
+end
+
+-- Inserts or replaces a response and appends to its log: the stamp, or nil and the refusal. All `fences` must hold;
 -- `head` may be continued although it was deleted.
-local function put(write, session, head)
+local function put(write, fences, head)
   local tree = tree_of(write.id)
   local node = find(tree, write.id)
   local existing = node and is_readable(node) and node or nil
@@ -127,21 +142,21 @@ local function put(write, session, head)
     save_meta(tree, existing)
     return stamp_of(existing)
   end
-  if session and not holds(session, write.fence) then
-    return nil, {'stale_fence', write.fence}
-  end
-  local refusal
-  if existing then
-    refusal = refused_replacement(existing, write)
-  else
-    refusal = refused_absence(write)
-  end
+  local log = write.log_end and find_log(write.id)
+  local refusal = refused_write(tree, existing, write, fences, log)
   if refusal then
     return nil, refusal
   end
-  if not existing then
-    return insert(tree, node, write, head)
+  local stamp
+  if existing then
+    existing.version = integer(tonumber(existing.version) + 1)
+    unfile(tree, existing)
+    stamp = save(tree, existing, write, false)
+  else
+    stamp, refusal = insert(tree, node, write, head)
   end
-  existing.version = integer(tonumber(existing.version) + 1)
-  return save(tree, existing, write, false)
+  if stamp and log then
+    append_to(log, write.log_end)
+  end
+  return stamp, refusal
 end

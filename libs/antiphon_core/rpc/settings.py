@@ -1,0 +1,123 @@
+"""What an operator sets about any of the gRPC servers: where it listens, and how it knows its callers.
+
+The rule: a server that is reached from other machines knows its callers, by their tokens, their certificates or both.
+One that does not starts on loopback only, or when `insecure` says that the network does it instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import grpc
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.rpc.authentication import TokenGuard
+from antiphon_core.rpc.tls import KeyPair, server_tls
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSecurity:
+    """What a server does about its callers: `guard` asks for tokens; `tls` encrypts, and may ask for certificates."""
+
+    guard: TokenGuard | None = None
+    tls: grpc.ServerCredentials | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RpcServerSettings:
+    """The settings that a service's own inherit. A subclass with a __post_init__ calls this one in it."""
+
+    section: ClassVar[str]  # the section's name, for messages
+
+    host: str = field(
+        default="127.0.0.1",
+        metadata={
+            "doc": "Address to serve gRPC on. One that other machines reach needs token_file or tls_client_ca_file."
+        },
+    )
+    port: int = field(default=0, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
+    token_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File of the callers' credentials, a line for each: NAME TOKEN TENANTS, the last * or tenants with "
+            "commas between them. Read again when it changes."
+        },
+    )
+    tls_cert_file: Path | None = field(
+        default=None, metadata={"doc": "Certificate chain (PEM) to serve TLS with. Read again when it changes."}
+    )
+    tls_key_file: Path | None = field(default=None, metadata={"doc": "Private key (PEM) of tls_cert_file."})
+    tls_client_ca_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "Authorities (PEM) whose certificates callers must show (mTLS). Without token_file, each caller "
+            "may speak for every tenant."
+        },
+    )
+    insecure: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether anybody who reaches the port may speak for every tenant, on any address: for closed "
+            "networks, and service meshes that authenticate."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if (self.tls_cert_file is None) != (self.tls_key_file is None):
+            raise SettingsError(
+                f"{self._variable('tls_cert_file')} and {self._variable('tls_key_file')} need each other."
+            )
+        if self.tls_client_ca_file is not None and self.tls_cert_file is None:
+            raise SettingsError(
+                f"{self._variable('tls_client_ca_file')} needs {self._variable('tls_cert_file')} and "
+                f"{self._variable('tls_key_file')}: certificates are shown over TLS."
+            )
+        if not (self.knows_callers or self.insecure or is_loopback(self.host)):
+            raise SettingsError(
+                f"The {self.section} would listen on {self.host} and serve whoever calls. "
+                f"Set {self._variable('token_file')} (tokens) or {self._variable('tls_client_ca_file')} (mTLS), listen "
+                f"on 127.0.0.1, or set {self._variable('insecure')} where the network authenticates."
+            )
+
+    @property
+    def knows_callers(self) -> bool:
+        return self.token_file is not None or self.tls_client_ca_file is not None
+
+    def security(self) -> ServerSecurity:
+        """Reads the files. SettingsError: one of them will not do."""
+        guard = TokenGuard(self.token_file) if self.token_file else None
+        if self.tls_cert_file is None or self.tls_key_file is None:
+            return ServerSecurity(guard)
+        return ServerSecurity(
+            guard, server_tls(KeyPair(self.tls_cert_file, self.tls_key_file), self.tls_client_ca_file)
+        )
+
+    def access(self) -> str:
+        """Who may call, in a few words for the banner."""
+        ways = [("tokens", self.token_file), ("client certificates", self.tls_client_ca_file)]
+        asked = " and ".join(name for name, file in ways if file) or "no authentication"
+        return f"{asked}, TLS" if self.tls_cert_file else asked
+
+    def door_warnings(self) -> Iterator[tuple[str, str]]:
+        """What is legal and unwise about the door: (message, explanation)."""
+        if is_loopback(self.host):
+            return
+        if not self.knows_callers:
+            yield (
+                f"The {self.section} listens on {self.host}, and its callers are not authenticated.",
+                "'insecure' is on: whoever reaches the port may speak for every tenant. Keep it to a network that "
+                "authenticates by itself, or set token_file.",
+            )
+        elif self.tls_cert_file is None:
+            yield (
+                f"The {self.section} listens on {self.host} without encryption.",
+                "Tokens and conversations can be read on their way. Set tls_cert_file and tls_key_file, or keep it on "
+                "a network that encrypts.",
+            )
+
+    def _variable(self, name: str) -> str:
+        return f"ANTIPHON_{self.section}_{name}".upper()

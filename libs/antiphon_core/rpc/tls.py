@@ -1,0 +1,80 @@
+"""TLS of servers and clients, from PEM files.
+
+Python's own `ssl` looks at the files first: gRPC would start with a key that does not belong to its certificate and
+fail every handshake, without saying why.
+"""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.watched import Watched, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """The files of a certificate (its chain, leaf first) and of its private key, which has no password."""
+
+    certificate: Path
+    key: Path
+
+    def read(self) -> tuple[bytes, bytes]:
+        """(key, certificate chain). SettingsError: they cannot be read, or do not belong together."""
+        certificate = read_text(self.certificate, "the certificate")
+        key = read_text(self.key, "the private key")
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
+        except (ssl.SSLError, OSError) as error:
+            raise SettingsError(
+                f"{self.certificate} and {self.key} are not a certificate and its key, without a password, as PEM."
+            ) from error
+        return key.encode(), certificate.encode()
+
+
+def read_authorities(path: Path) -> bytes:
+    """The certificates of the authorities in a PEM file. SettingsError: there are none."""
+    text = read_text(path, "the certificates of authorities")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        raise SettingsError(f"{path} holds no certificates of authorities as PEM.") from error
+    return text.encode()
+
+
+def server_tls(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCredentials:
+    """TLS for a server; with `client_authorities`, for clients only that show a certificate signed by one of them.
+
+    New connections get the files' new content; running ones keep what they were made with.
+    """
+    paths = [pair.certificate, pair.key, *([client_authorities] if client_authorities else [])]
+    files = Watched(paths, lambda: _certificates(pair, client_authorities))
+    first = used = files.get()
+
+    def changed() -> grpc.ServerCertificateConfiguration | None:
+        """gRPC asks before each handshake; None means as before."""
+        nonlocal used
+        before, used = used, files.get()
+        return used if used is not before else None
+
+    return grpc.dynamic_ssl_server_credentials(
+        first,
+        changed,  # type: ignore[arg-type]  # the stub forgets None
+        require_client_authentication=client_authorities is not None,
+    )
+
+
+def _certificates(pair: KeyPair, client_authorities: Path | None) -> grpc.ServerCertificateConfiguration:
+    authorities = read_authorities(client_authorities) if client_authorities else None
+    return grpc.ssl_server_certificate_configuration([pair.read()], root_certificates=authorities)
+
+
+def client_tls(authorities: Path, pair: KeyPair | None) -> grpc.ChannelCredentials:
+    """TLS for a client of servers whose certificate one of `authorities` signed; `pair` is its own, where it is asked
+    for one."""
+    key, certificate = pair.read() if pair else (None, None)
+    return grpc.ssl_channel_credentials(read_authorities(authorities), key, certificate)

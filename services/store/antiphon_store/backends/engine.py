@@ -1,0 +1,22 @@
+"""An engine in full: the backend, and every topic. It is what a StoreService runs on.
+
+An engine that cannot do something raises Unimplemented by the name of the RPC, and never half of it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from antiphon_store.backends.base import Backend
+from antiphon_store.backends.roles.conversations import ConversationAtoms
+from antiphon_store.backends.roles.event_logs import EventLogAtoms
+from antiphon_store.backends.roles.idempotency import IdempotencyAtoms
+from antiphon_store.backends.roles.jobs import JobAtoms
+from antiphon_store.backends.roles.lineage import LineageAtoms
+from antiphon_store.backends.roles.retention import RetentionAtoms
+
+
+class StoreEngine(
+    Backend, LineageAtoms, EventLogAtoms, JobAtoms, ConversationAtoms, IdempotencyAtoms, RetentionAtoms, Protocol
+):
+    """All atoms."""

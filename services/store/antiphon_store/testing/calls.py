@@ -1,0 +1,94 @@
+"""One call of each atom, for tests that go through all of them: before opening, after closing, on a wrapper.
+
+`has` says which of them a backend has: one that lacks a topic lacks its atoms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import JobDraft, JobOutcome
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.testing.subject import draft, turn_in
+
+TENANT, KEY, HASH = "t", "k", b"\x00" * 32
+SESSION, OTHER_SESSION, CONVERSATION = (f"conv_{'0' * 47}{digit}" for digit in "123")  # of one tree
+RECORD = draft(tag=SESSION)
+FENCE = Fence(SESSION, 1)
+JOB = JobDraft(RECORD.id, "q", b"payload")
+FOUNDING = Founding(CONVERSATION, b"{}", "origin", "incarnation")
+ADDITION = Addition(b'[{"id":"msg_1"}]', "digest", "salt")
+KEYED_TURN = TurnRequest(idempotency_key=KEY, fingerprint=HASH, response_id=RECORD.id)
+
+Call = Callable[[Any], Awaitable[object]]
+
+CALLS: dict[str, Call] = {
+    "ready": lambda b: b.ready(),
+    "put": lambda b: b.put(TENANT, Write(RECORD)),
+    "fetch": lambda b: b.fetch(TENANT, RECORD.id),
+    "ancestry": lambda b: b.ancestry(TENANT, RECORD.id, max_depth=9, max_bytes=9999),
+    "acquire_lease": lambda b: b.acquire_lease(TENANT, SESSION, holder="h", ttl_ms=1000),
+    "renew_lease": lambda b: b.renew_lease(TENANT, FENCE, ttl_ms=1000),
+    "describe_session": lambda b: b.describe_session(TENANT, SESSION),
+    "release_lease": lambda b: b.release_lease(TENANT, FENCE),
+    "begin_turn": lambda b: b.begin_turn(TENANT, TurnRequest(previous_response_id=RECORD.id)),
+    "begin_turn in a session": lambda b: b.begin_turn(TENANT, turn_in(SESSION)),
+    "begin_turn of nothing": lambda b: b.begin_turn(TENANT, TurnRequest()),
+    "commit_turn": lambda b: b.commit_turn(TENANT, Write(RECORD), None),
+    "commit_turn in a session": lambda b: b.commit_turn(TENANT, Write(RECORD), FENCE),
+    # Lineage
+    "fetch_many": lambda b: b.fetch_many(TENANT, [RECORD.id], max_bytes=9999),
+    "change_status": lambda b: b.change_status(TENANT, RECORD.id, Status.FAILED, NO_PRECONDITION),
+    "session_records": lambda b: b.session_records(
+        TENANT, SESSION, after=None, limit=1, order=Order.ASCENDING, max_bytes=9999
+    ),
+    "find_items": lambda b: b.find_items(TENANT, ["msg_1"], max_bytes=9999),
+    "fork": lambda b: b.fork(TENANT, ForkSource(up_to_response_id=RECORD.id), OTHER_SESSION),
+    "subtree": lambda b: b.subtree(TENANT, RECORD.id, from_root=True, max_nodes=9),
+    "children": lambda b: b.children(TENANT, RECORD.id, after=None, limit=1),
+    "siblings": lambda b: b.siblings(TENANT, RECORD.id, after=None, limit=1),
+    # Event logs
+    "append_events": lambda b: b.append_events(
+        TENANT, EventAppend(RECORD.id, 0, 1, b"data: {}\n\n"), fence=None, ttl_ms=60_000
+    ),
+    "read_log": lambda b: b.read_log(TENANT, RECORD.id, position=0, max_bytes=9999),
+    # Jobs
+    "enqueue_job": lambda b: b.enqueue_job(TENANT, JOB, retention_ms=60_000),
+    "describe_job": lambda b: b.describe_job(TENANT, JOB.id),
+    "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
+    "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),
+    "settle_job": lambda b: b.settle_job(TENANT, Fence(JOB.id, 1), JobOutcome.SUCCEEDED, ""),
+    "cancel_job": lambda b: b.cancel_job(TENANT, JOB.id),
+    # Conversations
+    "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),
+    "fetch_conversation": lambda b: b.fetch_conversation(TENANT, CONVERSATION),
+    "update_conversation": lambda b: b.update_conversation(TENANT, CONVERSATION, b'{"a":"b"}', None),
+    "add_items": lambda b: b.add_items(TENANT, CONVERSATION, ADDITION),
+    "conversation_items": lambda b: b.conversation_items(TENANT, CONVERSATION),
+    "remove_item": lambda b: b.remove_item(TENANT, CONVERSATION, "msg_1"),
+    "remove_conversation": lambda b: b.remove_conversation(TENANT, CONVERSATION),
+    # Idempotency keys
+    "begin_turn_once": lambda b: b.begin_turn_once(TENANT, KEYED_TURN, claim_ttl_ms=60_000),
+    "commit_turn_once": lambda b: b.commit_turn_once(TENANT, Write(RECORD), None, key=KEY),
+    "put_once": lambda b: b.put_once(TENANT, Write(RECORD), key="k2", fingerprint=HASH),
+    "forget_key": lambda b: b.forget_key(TENANT, KEY, RECORD.id),
+    # Retention
+    "sweep": lambda b: b.sweep(TENANT, limit=1),
+    "tenants": lambda b: b.tenants(),
+    "remove": lambda b: b.remove(TENANT, RECORD.id, NO_PRECONDITION),
+}
+
+
+def atom_of(call: str) -> str:
+    """The name of the atom that this entry of `CALLS` calls."""
+    return call.partition(" ")[0]
+
+
+def has(backend: StoreEngine, call: str) -> bool:
+    return callable(getattr(backend, atom_of(call), None))

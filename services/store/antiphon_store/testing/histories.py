@@ -1,0 +1,220 @@
+"""Histories of concurrent clients: many at once do things at random to few responses and sessions, and every call is
+recorded with the moments of its invocation and return. `linearizability` says whether the answers can be.
+
+Moments are counted, not measured: all clients of a history live in one event loop, where a counter tells which came
+first and never stands still. The dice are seeded; which calls overlap, the scheduler decides.
+"""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any, Protocol, cast
+
+import pytest
+
+from antiphon_core import limits
+from antiphon_core.errors import AntiphonError, ResponseNotFound, Timeout, Unavailable, VersionMismatch
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, ResponseStore, Status
+from antiphon_store.testing.linearizability import UNKNOWN, Operation, find_violation
+from antiphon_store.testing.sequential_models import MODELS
+from antiphon_store.testing.subject import Subject, draft, new_session_id
+
+CLIENTS = 16
+STEPS = 50  # of each client
+ROUNDS = 10
+RESPONSES, SESSIONS = 2, 1
+STATUSES = (Status.IN_PROGRESS, Status.COMPLETED)
+READS = frozenset({"get", "describe"})
+
+Key = tuple[str, str]
+
+
+class Store(ResponseStore, LineageStore, Protocol):
+    """What the clients of a history call."""
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The history so far."""
+
+    operations: list[Operation] = field(default_factory=list)
+    _moments: count[int] = field(default_factory=count)
+
+    async def record(
+        self, key: Key, name: str, arguments: dict[str, Any], ask: Awaitable[Any], told: Callable[[Any], Any]
+    ) -> Any:
+        """What `ask` came to, in the words of the models: `told` of its answer, or the name of its refusal."""
+        invoked = next(self._moments)
+        try:
+            answer = told(await ask)
+        except (Unavailable, Timeout):
+            answer = UNKNOWN
+        except AntiphonError as error:
+            answer = type(error).__name__
+        if answer != UNKNOWN or name not in READS:  # a reading without an answer says nothing
+            self.operations.append(Operation(key, name, arguments, invoked, next(self._moments), answer))
+        return answer
+
+    def require_linearizable(self) -> None:
+        violation = find_violation(self.operations, MODELS)
+        assert violation is None, str(violation)
+
+
+@dataclass(slots=True)
+class Client:
+    """Does one thing at a time, with one store. What it learnt it tries to use: versions, and tokens that it held."""
+
+    name: str
+    store: Store
+    tenant: str
+    recorder: Recorder
+    dice: random.Random
+    versions: dict[Key, int] = field(default_factory=dict)
+    tokens: dict[Key, int] = field(default_factory=dict)
+    content: str = ""
+    _numbers: count[int] = field(default_factory=count)
+
+    async def act(self, key: Key) -> Any:
+        """One operation on the object: its answer."""
+        deeds = {
+            "response": (self.put, self.put, self.get, self.get, self.update_status, self.delete),
+            "lease": (self.acquire, self.acquire, self.renew, self.release, self.release, self.describe),
+        }
+        return await self.dice.choice(deeds[key[0]])(key)
+
+    # ---- Responses ----
+
+    async def put(self, key: Key) -> Any:
+        """Something new, or now and then the last thing again, as after an answer that got lost."""
+        if not self.content or self.dice.random() < 0.7:
+            self.content = f"{self.name}.{next(self._numbers)}"
+        expected = self.dice.choice((None, 0, self.versions.get(key), self.versions.get(key)))
+        status = self.dice.choice(STATUSES)
+        record = Record(id=key[1], status=status, body=dumps({"content": self.content}))
+        ask = self.store.put(self.tenant, record, precondition=_version(expected))
+        arguments = {"status": status.value, "content": record.body.decode(), "expected": expected}
+        return self._seen(key, await self.recorder.record(key, "put", arguments, ask, lambda stamp: stamp.version))
+
+    async def get(self, key: Key) -> Any:
+        ask = self.store.get(self.tenant, key[1])
+        answer = await self.recorder.record(key, "get", {}, ask, _content)
+        self._seen(key, answer[0] if isinstance(answer, tuple) else 0)
+        return answer
+
+    async def update_status(self, key: Key) -> Any:
+        status, expected = self.dice.choice(STATUSES), self.dice.choice((None, self.versions.get(key)))
+        ask = self.store.update_status(self.tenant, key[1], status, precondition=_version(expected))
+        arguments = {"status": status.value, "expected": expected}
+        return self._seen(
+            key, await self.recorder.record(key, "update_status", arguments, ask, lambda stamp: stamp.version)
+        )
+
+    async def delete(self, key: Key) -> Any:
+        expected = self.dice.choice((None, self.versions.get(key)))
+        ask = self.store.delete(self.tenant, key[1], precondition=_version(expected))
+        return await self.recorder.record(key, "delete", {"expected": expected}, ask, lambda nothing: nothing)
+
+    # ---- Sessions ----
+
+    async def acquire(self, key: Key) -> Any:
+        ask = self.store.acquire_session(self.tenant, key[1], holder=self.name, ttl_ms=limits.LEASE_TTL_MS_MAX)
+        answer = await self.recorder.record(key, "acquire", {"holder": self.name}, ask, lambda lease: lease.fence.token)
+        if isinstance(answer, int):
+            self.tokens[key] = answer
+        return answer
+
+    async def renew(self, key: Key) -> Any:
+        token = self.tokens.get(key, 1)
+        ask = self.store.renew_session(self.tenant, Fence(key[1], token), ttl_ms=limits.LEASE_TTL_MS_MAX)
+        return await self.recorder.record(key, "renew", {"token": token}, ask, lambda lease: lease.fence.token)
+
+    async def release(self, key: Key) -> Any:
+        token = self.tokens.get(key, 1)
+        ask = self.store.release_session(self.tenant, Fence(key[1], token))
+        return await self.recorder.record(key, "release", {"token": token}, ask, lambda released: released)
+
+    async def describe(self, key: Key) -> Any:
+        ask = self.store.describe_session(self.tenant, key[1])
+        return await self.recorder.record(
+            key, "describe", {}, ask, lambda found: (found.last_fence, found.lease.holder if found.lease else None)
+        )
+
+    def _seen(self, key: Key, answer: Any) -> Any:
+        if isinstance(answer, int):
+            self.versions[key] = answer
+        return answer
+
+
+def new_keys(responses: int = RESPONSES, sessions: int = SESSIONS) -> list[Key]:
+    """Objects that nobody has used."""
+    return [
+        *(("response", draft().id) for _ in range(responses)),
+        *(("lease", new_session_id()) for _ in range(sessions)),
+    ]
+
+
+def new_clients(stores: Sequence[ResponseStore], tenant: str, seed: int, number: int = CLIENTS) -> list[Client]:
+    """Clients of the same history, spread over the stores."""
+    recorder = Recorder()
+    return [
+        Client(f"c{each}", cast("Store", stores[each % len(stores)]), tenant, recorder, random.Random(f"{seed}/{each}"))  # noqa: S311
+        for each in range(number)
+    ]
+
+
+class LinearizabilitySuite:
+    @pytest.mark.parametrize("seed", range(3))
+    async def test_a_history_of_concurrent_clients_is_linearizable(self, subject: Subject, seed: int) -> None:
+        keys, clients = new_keys(), new_clients((subject.store, subject.peer), subject.tenant, seed)
+
+        async def live(client: Client) -> None:
+            for _ in range(STEPS):
+                assert await client.act(client.dice.choice(keys)) != UNKNOWN
+
+        await asyncio.gather(*(live(client) for client in clients))
+        recorder = clients[0].recorder
+        assert len(recorder.operations) == CLIENTS * STEPS
+        recorder.require_linearizable()
+
+    @pytest.mark.parametrize("deeds", [("put", "delete"), ("put", "update_status"), ("update_status", "delete")])
+    async def test_of_two_changes_of_one_version_one_happens(self, subject: Subject, deeds: tuple[str, str]) -> None:
+        """The shortest history that goes wrong where two kinds of writes do not wait for each other."""
+
+        async def compete() -> None:
+            record = draft(status=Status.IN_PROGRESS)
+            await subject.put(record)
+            stores = (cast("Store", subject.store), cast("Store", subject.peer))
+            attempts = [_change(store, deed, subject.tenant, record) for store, deed in zip(stores, deeds, strict=True)]
+            outcomes = await asyncio.gather(*attempts, return_exceptions=True)
+            refusals = [outcome for outcome in outcomes if isinstance(outcome, VersionMismatch | ResponseNotFound)]
+            assert len(refusals) == 1, outcomes
+
+        for _ in range(ROUNDS):
+            await asyncio.gather(*(compete() for _ in range(CLIENTS)))
+
+
+async def _change(store: Store, deed: str, tenant: str, record: Record) -> None:
+    """A change of the first version of a record."""
+    only = Precondition(version=1)
+    if deed == "put":
+        await store.put(tenant, replace(record, body=b"{}"), precondition=only)
+    elif deed == "delete":
+        await store.delete(tenant, record.id, precondition=only)
+    else:
+        await store.update_status(tenant, record.id, Status.FAILED, precondition=only)
+
+
+def _version(expected: int | None) -> Precondition:
+    return NO_PRECONDITION if expected is None else Precondition(version=expected)
+
+
+def _content(record: Record) -> tuple[int, str, str]:
+    return record.version, record.status.value, record.body.decode()

@@ -1,0 +1,146 @@
+"""What outlives a backend: everything that was acknowledged. The fixture is `reopen`: after the end of the last one, a
+new backend over the same data, opened; the test closes it."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from antiphon_core.errors import AlreadyExists
+from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.store import TurnCommit
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.service import StoreService
+from antiphon_store.testing import conversations, event_logs, idempotency, jobs
+from antiphon_store.testing.lineage_subject import lineage
+from antiphon_store.testing.subject import Subject, draft, new_session_id
+
+Reopen = Callable[[], Awaitable[StoreEngine]]
+LEASE_MS = 30_000
+
+
+@asynccontextmanager
+async def life(reopen: Reopen, tenant: str) -> AsyncIterator[Subject]:
+    """A store from one opening to its close."""
+    backend = await reopen()
+    store = StoreService(backend)
+    yield Subject(store=store, peer=store, elapse=_waits_for_nothing, tenant=tenant)
+    await backend.close()
+
+
+async def _waits_for_nothing(_milliseconds: int) -> None:
+    raise NotImplementedError("nothing here depends on time")
+
+
+class PersistenceSuite:
+    @pytest.fixture
+    def tenant(self) -> str:
+        return f"tenant-{secrets.token_hex(4)}"
+
+    async def test_records_and_sessions_survive(self, reopen: Reopen, tenant: str) -> None:
+        backend = await reopen()
+        root = draft(session_id="s")
+        lease = await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=LEASE_MS)
+        await backend.commit_turn(tenant, Write(root), lease.fence)
+        child = draft(root)
+        await backend.put(tenant, Write(child))
+        running = await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=LEASE_MS)
+        await backend.close()
+
+        backend = await reopen()
+        assert [each.id for each in await backend.ancestry(tenant, child.id, max_depth=9, max_bytes=9999)] == [
+            root.id,
+            child.id,
+        ]
+        session = await backend.describe_session(tenant, "s")
+        assert (session.head_id, session.last_fence, session.lease) == (root.id, 2, running)
+        assert await backend.release_lease(tenant, running.fence)
+        await backend.close()
+
+        backend = await reopen()
+        assert (await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=LEASE_MS)).fence.token == 3
+        await backend.close()
+
+    async def test_event_logs_survive(self, reopen: Reopen, tenant: str) -> None:
+        response_id = event_logs.new_id()
+        first, end = event_logs.append_at(response_id, 0, 3), event_logs.append_at(response_id, 3, terminal=True)
+        async with life(reopen, tenant) as subject:
+            await event_logs.write(subject, first)
+        async with life(reopen, tenant) as subject:
+            assert event_logs.frames_of(await event_logs.read(subject, response_id)) == first.frames
+            await event_logs.write(subject, end)
+        async with life(reopen, tenant) as subject:
+            batches = await event_logs.read(subject, response_id, follow=True)
+        assert (event_logs.frames_of(batches), batches[-1].terminal) == (first.frames + end.frames, True)
+
+    async def test_jobs_survive(self, reopen: Reopen, tenant: str) -> None:
+        async with life(reopen, tenant) as subject:
+            queued = await jobs.enqueue(subject)
+            held = await jobs.claimed(subject, ttl_ms=LEASE_MS)
+            waiting = await jobs.enqueue(subject)
+        assert held.id == queued.id
+        async with life(reopen, tenant) as subject:
+            assert await jobs.claimed(subject, holder="b") != held
+            await jobs.settle(subject, held, JobOutcome.SUCCEEDED)
+        async with life(reopen, tenant) as subject:
+            assert not await jobs.jobs_of(subject.store).cancel_job(subject.tenant, held.id)
+            changed = jobs.new_draft("other", id=waiting.id)
+            with pytest.raises(AlreadyExists):
+                await jobs.jobs_of(subject.store).enqueue_job(subject.tenant, changed)
+
+    async def test_conversations_survive(self, reopen: Reopen, tenant: str) -> None:
+        async with life(reopen, tenant) as subject:
+            made = await conversations.create(subject, "a", "b", metadata=b'{"topic":"x"}')
+            await conversations.add(subject, made.id, "c")
+        async with life(reopen, tenant) as subject:
+            talks = conversations.talks_of(subject.store)
+            assert await talks.get_conversation(subject.tenant, made.id) == made
+            await talks.delete_conversation_item(subject.tenant, made.id, "b")
+        async with life(reopen, tenant) as subject:
+            assert await conversations.context(subject, made.id) == ["a", "c"]
+
+    async def test_idempotency_keys_survive(self, reopen: Reopen, tenant: str) -> None:
+        record, other = draft(), draft()
+        async with life(reopen, tenant) as subject:
+            assert idempotency.runs(await idempotency.begin(subject, idempotency.keyed(record)))
+        async with life(reopen, tenant) as subject:
+            again = await idempotency.begin(subject, idempotency.keyed(other))
+            assert again.running_response_id == record.id
+            await idempotency.commit(subject, record)
+        async with life(reopen, tenant) as subject:
+            replayed = await idempotency.begin(subject, idempotency.keyed(other))
+        assert replayed.replay is not None
+        assert replayed.replay.id == record.id
+
+    async def test_forks_survive(self, reopen: Reopen, tenant: str) -> None:
+        source = new_session_id()
+        target = new_session_id(source)
+        async with life(reopen, tenant) as subject:
+            root = await subject.commit_in(source)
+            forked = await lineage(subject).fork(subject.tenant, ForkSource(source), new_session_id=target)
+            await subject.commit_in(source, root)
+        async with life(reopen, tenant) as subject:
+            again = await lineage(subject).fork(subject.tenant, ForkSource(source), new_session_id=target)
+            assert again == forked
+            _history, lease = await subject.begin_in(target)
+            child = draft(root, session_id=target)
+            await subject.store.commit_turn(subject.tenant, TurnCommit(child, lease.fence))
+        async with life(reopen, tenant) as subject:
+            chain = await subject.store.chain(subject.tenant, child.id)
+        assert [each.id for each in chain] == [root.id, child.id]
+
+    async def test_items_are_found_again(self, reopen: Reopen, tenant: str) -> None:
+        record = draft()
+        item_id = f"msg_out_{record.id[-12:]}"
+        async with life(reopen, tenant) as subject:
+            await subject.put(record)
+        async with life(reopen, tenant) as subject:
+            found = await lineage(subject).resolve_items(subject.tenant, [item_id])
+        assert [each.response_id for each in found.items] == [record.id]

@@ -1,0 +1,117 @@
+"""What the kit asks, by topic; and what an implementation may lack, by name.
+
+An implementation runs every suite of every topic. It may leave out what needs a capability that it lacks, and only
+that: `needs` says what does. A new suite is one more name in a row of `TOPICS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from antiphon_store.testing.arguments import ArgumentSuite
+from antiphon_store.testing.conversations import ConversationArgumentSuite, ConversationItemSuite, ConversationSuite
+from antiphon_store.testing.event_logs import (
+    EventLogAppendSuite,
+    EventLogArgumentSuite,
+    EventLogFollowSuite,
+    EventLogSuite,
+)
+from antiphon_store.testing.histories import LinearizabilitySuite
+from antiphon_store.testing.idempotency import IdempotencyArgumentSuite, IdempotentTurnSuite, IdempotentWriteSuite
+from antiphon_store.testing.jobs import JobArgumentSuite, JobCancelSuite, JobLeaseSuite, JobStateSuite, JobSuite
+from antiphon_store.testing.leases import LeaseSuite
+from antiphon_store.testing.lifecycle import LifecycleSuite
+from antiphon_store.testing.lineage import LineageSuite
+from antiphon_store.testing.lineage_arguments import LineageArgumentSuite
+from antiphon_store.testing.lineage_forks import LineageForkSuite
+from antiphon_store.testing.lineage_races import LineageRaceSuite
+from antiphon_store.testing.lineage_records import (
+    LineageBatchSuite,
+    LineageItemSuite,
+    LineageListSuite,
+    LineageStatusSuite,
+)
+from antiphon_store.testing.lineage_trees import LineageTreeSuite
+from antiphon_store.testing.persistence import PersistenceSuite
+from antiphon_store.testing.races import RaceSuite
+from antiphon_store.testing.records import ItemsSuite, RecordSuite
+from antiphon_store.testing.removal import RemovalSuite
+from antiphon_store.testing.replacement import ReplacementSuite
+from antiphon_store.testing.retention import RetentionSuite
+from antiphon_store.testing.session_limits import SessionLimitSuite
+from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
+from antiphon_store.testing.tenancy import TenancySuite
+from antiphon_store.testing.turn_ends import JobTurnSuite, LogEndSuite
+from antiphon_store.testing.turns import TurnSuite
+
+Suite = type[Any]
+
+TOPICS: dict[str, tuple[Suite, ...]] = {
+    "records": (RecordSuite, ItemsSuite, ReplacementSuite, RemovalSuite, TenancySuite, ArgumentSuite),
+    "chains": (LineageSuite,),
+    "leases": (LeaseSuite,),
+    "turns": (TurnSuite,),
+    "status": (LineageStatusSuite,),
+    "trees": (LineageTreeSuite,),
+    "lists and batches": (LineageListSuite, LineageBatchSuite, LineageArgumentSuite),
+    "items by id": (LineageItemSuite,),
+    "forks": (LineageForkSuite,),
+    "event logs": (EventLogSuite, EventLogAppendSuite, EventLogFollowSuite, EventLogArgumentSuite, LogEndSuite),
+    "jobs": (JobSuite, JobLeaseSuite, JobCancelSuite, JobStateSuite, JobArgumentSuite, JobTurnSuite),
+    "conversations": (ConversationSuite, ConversationItemSuite, ConversationArgumentSuite),
+    "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
+    "retention": (RetentionSuite, SessionLimitSuite),
+    "sweeping": (SweepSuite, TenantListSuite),
+    "races": (RaceSuite, LineageRaceSuite),
+    "linearizability": (LinearizabilitySuite,),
+    "lifecycle": (LifecycleSuite,),
+    "persistence": (PersistenceSuite,),
+}
+
+
+class Capability(StrEnum):
+    """What an implementation may lack."""
+
+    DURABLE_DATA = "durable data"  # what was written is still there when the engine is opened again
+    UNTAGGED_SESSIONS = "untagged sessions"  # a session of any name goes with responses of any tree
+    LISTS = "lists and batches"
+    ITEMS_BY_ID = "items by id"  # in which response of the tenant an item is
+    FORKS = "forks"
+    JOBS = "jobs"
+    CONVERSATIONS = "conversations"
+    IDEMPOTENCY_KEYS = "idempotency keys"
+    SWEEPING = "sweeping"
+
+
+Part = Suite | Callable[..., Any]
+
+NEEDS: dict[Capability, tuple[Part, ...]] = {
+    Capability.DURABLE_DATA: (PersistenceSuite,),
+    Capability.LISTS: TOPICS["lists and batches"],
+    Capability.ITEMS_BY_ID: (*TOPICS["items by id"], PersistenceSuite.test_items_are_found_again),
+    Capability.FORKS: (*TOPICS["forks"], LineageRaceSuite, PersistenceSuite.test_forks_survive),
+    Capability.JOBS: (*TOPICS["jobs"], PersistenceSuite.test_jobs_survive),
+    Capability.CONVERSATIONS: (*TOPICS["conversations"], PersistenceSuite.test_conversations_survive),
+    Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
+    Capability.SWEEPING: TOPICS["sweeping"],
+    Capability.UNTAGGED_SESSIONS: (
+        RecordSuite.test_what_was_put_is_read_byte_by_byte,
+        RecordSuite.test_other_content_under_the_same_id_is_refused,
+        ReplacementSuite.test_a_put_under_a_living_fence_is_written,
+        ReplacementSuite.test_a_put_under_a_stale_fence_is_refused,
+        RemovalSuite.test_preconditions_hold_for_delete,
+        TenancySuite.test_a_fence_is_good_for_its_own_tenant,
+        LineageStatusSuite.test_a_condition_that_does_not_hold_refuses_the_change,
+        LineageStatusSuite.test_the_fence_of_a_living_lease_allows_it,
+        LineageForkSuite.test_a_session_without_a_tree_in_its_name_can_be_forked,
+        EventLogAppendSuite.test_a_holder_appends_while_its_lease_lives,
+    ),
+}
+"""Suites, and single tests of suites, that need a capability."""
+
+
+def needs(part: Part) -> frozenset[Capability]:
+    """The capabilities without which a suite, or a test of one, makes no sense."""
+    return frozenset(capability for capability, parts in NEEDS.items() if part in parts)

@@ -1,0 +1,192 @@
+"""What else a turn ends with: the last events of its log, and the lease of the job that ran it; all or nothing."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    JobNotFound,
+    LogClosed,
+    LogNotFound,
+    PositionMismatch,
+    ResponseNotFound,
+    StaleFence,
+)
+from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit
+from antiphon_store.testing import event_logs, jobs
+from antiphon_store.testing.subject import Subject, draft, new_session_id
+
+
+def end_at(position: int, count: int = 1) -> LogEnd:
+    return LogEnd(position, b"".join(map(event_logs.frame, range(position, position + count))))
+
+
+async def commit(subject: Subject, record: Record, fence: Fence | None = None, **members: object) -> None:
+    await subject.store.commit_turn(subject.tenant, TurnCommit(record, fence, **members))  # type: ignore[arg-type]
+
+
+class LogEndSuite:
+    """The log of a response is closed in the step that writes it."""
+
+    async def test_the_last_events_come_with_the_record(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        record = draft(session_id=session_id)
+        await event_logs.write(subject, event_logs.append_at(record.id, 0, 3), lease.fence)
+        await commit(subject, record, lease.fence, log_end=end_at(3, 2))
+        batches = await event_logs.read(subject, record.id)
+        assert event_logs.frames_of(batches) == b"".join(map(event_logs.frame, range(5)))
+        assert batches[-1].terminal
+        assert (await subject.get(record)).version == 1
+
+    async def test_a_log_may_consist_of_its_end(self, subject: Subject) -> None:
+        record = draft()
+        await commit(subject, record, log_end=end_at(0, 2))
+        (batch,) = await event_logs.read(subject, record.id)
+        assert (batch.count, batch.terminal) == (2, True)
+
+    async def test_a_follower_is_told_the_end(self, subject: Subject) -> None:
+        record = draft()
+        await event_logs.write(subject, event_logs.append_at(record.id, 0))
+        reading = asyncio.create_task(event_logs.read(subject, record.id, follow=True))
+        await asyncio.sleep(0.02)
+        await commit(subject, record, log_end=end_at(1))
+        batches = await asyncio.wait_for(reading, 5)
+        assert batches[-1].terminal
+
+    async def test_repeating_the_commit_changes_nothing(self, subject: Subject) -> None:
+        record = draft()
+        for _ in range(3):
+            await commit(subject, record, log_end=end_at(0))
+        assert sum(batch.count for batch in await event_logs.read(subject, record.id)) == 1
+        await subject.elapse(event_logs.LIFETIME_MS)
+        await commit(subject, record, log_end=end_at(0))
+        with pytest.raises(LogNotFound):
+            await event_logs.read(subject, record.id)
+
+    async def test_a_log_that_ends_elsewhere_refuses_the_whole_turn(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        record = draft(session_id=session_id)
+        await event_logs.write(subject, event_logs.append_at(record.id, 0, 2))
+        for position in (0, 1, 3):
+            with pytest.raises(PositionMismatch):
+                await commit(subject, record, lease.fence, log_end=end_at(position))
+        await event_logs.write(subject, event_logs.append_at(record.id, 2, terminal=True))
+        with pytest.raises(LogClosed):
+            await commit(subject, record, lease.fence, log_end=end_at(3))
+        with pytest.raises(ResponseNotFound):
+            await subject.get(record)
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.head_id, session.lease) == (None, lease)
+
+    async def test_a_refused_turn_leaves_the_log_open(self, subject: Subject) -> None:
+        taken, orphan = draft(), draft(draft())
+        await subject.put(taken)
+        for record, refusal in ((replace(taken, body=b"{}"), AlreadyExists), (orphan, ResponseNotFound)):
+            await event_logs.write(subject, event_logs.append_at(record.id, 0))
+            with pytest.raises(refusal):
+                await commit(subject, record, log_end=end_at(1))
+            assert await event_logs.write(subject, event_logs.append_at(record.id, 1)) == 2
+
+    async def test_it_completes_a_record_that_is_there(self, subject: Subject) -> None:
+        record = draft(status=Status.IN_PROGRESS)
+        await subject.put(record)
+        done = replace(record, status=Status.COMPLETED)
+        await commit(subject, done, precondition=Precondition(version=1), log_end=end_at(0))
+        assert (await subject.get(record)).status is Status.COMPLETED
+        assert (await event_logs.read(subject, record.id))[-1].terminal
+
+    @pytest.mark.parametrize(
+        ("end", "field"),
+        [
+            (LogEnd(-1, event_logs.frame(0)), "log_end.expected_position"),
+            (LogEnd(0, b""), "log_end.frames"),
+            (LogEnd(0, b"data: no end"), "log_end.frames"),
+        ],
+    )
+    async def test_what_is_no_end_is_refused(self, subject: Subject, end: LogEnd, field: str) -> None:
+        record = draft()
+        with pytest.raises(InvalidRequest) as caught:
+            await commit(subject, record, log_end=end)
+        assert caught.value.field == field
+        with pytest.raises(ResponseNotFound):
+            await subject.get(record)
+
+
+class JobTurnSuite:
+    """A turn that a job runs is committed under the job's lease as well."""
+
+    async def test_both_leases_must_live(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        for is_job_lost in (True, False):
+            _history, lease = await subject.begin_in(session_id, lease_ttl_ms=10 * jobs.TTL_MS)
+            await jobs.enqueue(subject)
+            job = await jobs.claimed(subject, ttl_ms=jobs.TTL_MS if is_job_lost else 100 * jobs.TTL_MS)
+            await subject.elapse(jobs.TTL_MS if is_job_lost else 10 * jobs.TTL_MS)
+            record = draft(session_id=session_id)
+            with pytest.raises(StaleFence) as caught:
+                await commit(subject, record, lease.fence, precondition=Precondition(fence=job.fence))
+            lost = job.fence if is_job_lost else lease.fence
+            assert caught.value.facts["session_id"] == lost.session_id
+            with pytest.raises(ResponseNotFound):
+                await subject.get(record)
+            await subject.store.release_session(subject.tenant, lease.fence)
+            await self.end(subject)
+
+    async def end(self, subject: Subject) -> None:
+        """Ends whatever is left in the queue."""
+        while job := await jobs.claim(subject, holder="cleaner"):
+            await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+
+    async def test_with_both_the_turn_is_written(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        await jobs.enqueue(subject)
+        job = await jobs.claimed(subject)
+        record = draft(session_id=session_id)
+        await commit(subject, record, lease.fence, precondition=Precondition(fence=job.fence), log_end=end_at(0))
+        session = await subject.store.describe_session(subject.tenant, session_id)
+        assert (session.head_id, session.lease) == (record.id, None)
+        await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+
+    async def test_a_job_alone_is_enough_without_a_session(self, subject: Subject) -> None:
+        job_draft = await jobs.enqueue(subject)
+        job = await jobs.claimed(subject)
+        record = replace(draft(), id=job_draft.id)
+        await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0))
+        await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        await commit(subject, record, precondition=Precondition(fence=job.fence), log_end=end_at(0))
+        with pytest.raises(StaleFence):
+            await commit(subject, draft(record), precondition=Precondition(fence=job.fence))
+
+    async def test_a_successor_keeps_the_first_holder_out(self, subject: Subject) -> None:
+        job_draft = await jobs.enqueue(subject)
+        first = await jobs.claimed(subject, holder="first")
+        await subject.elapse(jobs.TTL_MS)
+        second = await jobs.claimed(subject, holder="second")
+        record = replace(draft(), id=job_draft.id)
+        with pytest.raises(StaleFence):
+            await commit(subject, record, precondition=Precondition(fence=first.fence), log_end=end_at(0))
+        with pytest.raises(LogNotFound):
+            await event_logs.read(subject, record.id)
+        await commit(subject, record, precondition=Precondition(fence=second.fence), log_end=end_at(0))
+
+    async def test_a_job_that_is_forgotten_fences_nothing_off(self, subject: Subject) -> None:
+        job_draft = await jobs.enqueue(subject)
+        job = await jobs.claimed(subject)
+        await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        await subject.elapse(jobs.RETENTION_MS)
+        with pytest.raises(StaleFence):
+            await commit(subject, draft(), precondition=Precondition(fence=job.fence))
+        with pytest.raises(JobNotFound):
+            await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
+        assert job_draft.id == job.id

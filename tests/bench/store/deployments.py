@@ -1,0 +1,163 @@
+"""The engines that are measured: real servers, and for each the store's backend beside the raw engine."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+import tempfile
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.postgres.schema import SCHEMA
+from antiphon_store.backends.sqlite.backend import SqliteBackend
+from tests.bench.store.raw import postgres as raw_postgres
+from tests.bench.store.raw.memory import RawMemory
+from tests.bench.store.raw.postgres import RawPostgres
+from tests.bench.store.raw.redis import RawRedis
+from tests.bench.store.raw.side import Engine, Raw
+from tests.bench.store.raw.sqlite import RawSqlite
+from tests.bench.store.sides import Atoms
+from tests.support.postgres_server import postgres_server
+from tests.support.redis_servers import HOST, SAFE, RedisServer, backend_at, redis_cluster, redis_server
+
+DURABLE = (Durability.PROCESS, Durability.DISK)
+_APPENDFSYNC = {Durability.DISK: "always", Durability.PROCESS: "everysec"}
+
+Pair = tuple[StoreEngine, Engine]
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One engine, running. `make` makes both sides for a durability; `store_bytes` and `raw_bytes` tell how much
+    space each takes."""
+
+    name: str
+    raw_name: str
+    make: Callable[[Durability], Pair]
+    store_bytes: Callable[[], int]
+    raw_bytes: Callable[[], int]
+    durabilities: Sequence[Durability] = DURABLE
+
+    @asynccontextmanager
+    async def at(self, durability: Durability) -> AsyncIterator[tuple[Atoms, Raw]]:
+        """Both sides, open."""
+        backend, engine = self.make(durability)
+        await backend.open()
+        await engine.open()
+        try:
+            yield Atoms(backend), Raw(engine)
+        finally:
+            await engine.close()
+            await backend.close()
+
+
+@contextmanager
+def memory() -> Iterator[Deployment]:
+    pair: Pair = (MemoryBackend(), RawMemory())
+    try:
+        yield Deployment(
+            "Memory", "a dictionary", lambda _durability: pair, _traced_bytes, _traced_bytes, [Durability.MEMORY]
+        )
+    finally:
+        tracemalloc.stop()  # it slows down whatever comes next
+
+
+@contextmanager
+def sqlite() -> Iterator[Deployment]:
+    with tempfile.TemporaryDirectory(prefix="sqlite-") as folder:
+        ours, raw = Path(folder) / "store.db", Path(folder) / "raw.db"
+        yield Deployment(
+            "SQLite",
+            "sqlite3",
+            lambda durability: (SqliteBackend(ours, durability=durability), RawSqlite(raw, durability)),
+            lambda: _file_bytes(ours),
+            lambda: _file_bytes(raw),
+        )
+
+
+@contextmanager
+def postgres() -> Iterator[Deployment]:
+    with postgres_server() as server:
+        url = server.url
+        yield Deployment(
+            "PostgreSQL",
+            "psycopg",
+            lambda durability: (PostgresBackend(url, durability=durability), RawPostgres(url, durability)),
+            lambda: _schema_bytes(url, SCHEMA),
+            lambda: _schema_bytes(url, raw_postgres.SCHEMA),
+        )
+
+
+@contextmanager
+def redis() -> Iterator[Deployment]:
+    with redis_server(SAFE) as server:
+        yield _redis_deployment("Redis", [server], server.url)
+
+
+@contextmanager
+def cluster() -> Iterator[Deployment]:
+    """All keys of the one tenant are on one of the masters."""
+    with redis_cluster(SAFE) as servers:
+        yield _redis_deployment("Redis Cluster", servers.masters, f"{servers.url}?partition=tenant")
+
+
+def _redis_deployment(name: str, masters: Sequence[RedisServer], url: str) -> Deployment:
+    def make(durability: Durability) -> Pair:
+        for master in masters:
+            with master.client() as client:
+                client.config_set("appendfsync", _APPENDFSYNC[durability])
+        raw = RawRedis(HOST, masters[0].port, is_cluster=len(masters) > 1)
+        return backend_at(url, durability=durability), raw
+
+    def used_bytes() -> int:
+        return sum(_used_bytes(master) for master in masters)
+
+    return Deployment(name, "redis-py", make, used_bytes, used_bytes)
+
+
+DEPLOYMENTS: dict[str, Callable[[], AbstractContextManager[Deployment]]] = {
+    "memory": memory,
+    "sqlite": sqlite,
+    "postgres": postgres,
+    "redis": redis,
+    "cluster": cluster,
+}
+
+
+def _traced_bytes() -> int:
+    """What Python allocated since this was first asked."""
+    gc.collect()
+    if not tracemalloc.is_tracing():
+        tracemalloc.start()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _file_bytes(path: Path) -> int:
+    """Of the file, with everything in it that was in its log."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path.stat().st_size
+
+
+def _schema_bytes(url: str, schema: str) -> int:
+    total = (
+        "SELECT sum(pg_total_relation_size(pg_class.oid))::bigint FROM pg_class "
+        "JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE relkind = 'r' AND nspname = %s"
+    )
+    with psycopg.connect(url) as connection:
+        row = connection.execute(total, (schema,)).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def _used_bytes(server: RedisServer) -> int:
+    with server.client() as client:
+        return int(client.info("memory")["used_memory"])

@@ -1,0 +1,55 @@
+"""What the raw engines keep: the very columns and bytes of the store's own tables, made before the clock starts."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from antiphon_core.ports.store import Record
+from antiphon_store.backends import packing
+from tests.bench.store.subjects import TENANT
+
+LINE_PLACES = 2**24  # as in the store's tables: a place is line * 2^24 + depth
+
+
+class Row(NamedTuple):
+    """One response."""
+
+    place: int
+    tenant: str
+    id: str
+    parent_id: str | None
+    session_id: str | None
+    status: str
+    version: int
+    created_at_ms: int
+    updated_at_ms: int
+    expires_at_ms: int
+    items_crc: int
+    body_crc: int
+    input_bytes: int
+    items: bytes
+    body: bytes
+
+
+NOW_MS = 1_800_000_000_000  # some time: numbers of the usual length
+
+
+def row_of(line: int, depth: int, record: Record) -> Row:
+    items, input_bytes = packing.pack(record.input_items, record.output_items)
+    return Row(
+        place=line * LINE_PLACES + depth,
+        tenant=TENANT,
+        id=record.id,
+        parent_id=record.parent_id,
+        session_id=record.session_id,
+        status=record.status.value,
+        version=1,
+        created_at_ms=NOW_MS,
+        updated_at_ms=NOW_MS,
+        expires_at_ms=NOW_MS,
+        items_crc=packing.checksum(record.id, input_bytes, items),
+        body_crc=packing.body_checksum(record.id, record.body),
+        input_bytes=input_bytes,
+        items=items,
+        body=record.body,
+    )

@@ -1,0 +1,76 @@
+"""A raw engine as a side of a comparison: the least reading and writing that each operation takes, and no rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from antiphon_core.ports.store import Record
+from antiphon_store.testing.subject import new_session_id
+from tests.bench.measuring import Call
+from tests.bench.store.raw.rows import LINE_PLACES, Row, row_of
+from tests.bench.store.sides import any_of_line
+from tests.bench.store.subjects import CHAIN_RECORDS, LONG_LINE, Session, Sessions, long_line, new_line, response
+
+
+class Engine(Protocol):
+    """An engine by its own client. Places follow one another in a line."""
+
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def put(self, row: Row) -> object:
+        """One row, durably."""
+
+    async def get(self, row: Row) -> object:
+        """All columns of one row, by its id."""
+
+    async def read(self, first: int, last: int) -> object:
+        """All columns of the rows from one place to another, in order."""
+
+    async def fork(self, session_id: str, head_id: str) -> object:
+        """A session with a head, durably."""
+
+    async def begin(self, session_id: str, first: int, last: int) -> object:
+        """Writes who holds the session, durably, and reads the items of the rows from one place to another."""
+
+    async def commit(self, session_id: str, row: Row) -> object:
+        """One row and, in the same transaction, the session's head and that nobody holds it."""
+
+
+class Raw:
+    """Implements `sides.Side`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._sessions = Sessions(row_of)
+        self._line = [row_of(LONG_LINE, depth, record) for depth, record in enumerate(long_line()[:CHAIN_RECORDS])]
+
+    async def fill(self, line: int, records: Sequence[Record]) -> None:
+        for depth, record in enumerate(records):
+            await self._engine.put(row_of(line, depth, record))
+
+    def put(self) -> Call:
+        return partial(self._engine.put, row_of(new_line(), 0, response()))
+
+    def get(self) -> Call:
+        return partial(self._engine.get, self._line[any_of_line()])
+
+    def chain(self, depth: int) -> Call:
+        first = LONG_LINE * LINE_PLACES
+        return partial(self._engine.read, first, first + depth - 1)
+
+    def fork(self, length: int) -> Call:
+        return partial(self._engine.fork, new_session_id(), long_line()[length - 1].id)
+
+    def turn(self) -> Call:
+        self._sessions.plan_turn()
+        return partial(self._sessions.run_turn, self._begin, self._commit)
+
+    async def _begin(self, session: Session[Row], row: Row) -> object:
+        return await self._engine.begin(session.id, session.line * LINE_PLACES, row.place - 1)
+
+    async def _commit(self, session: Session[Row], row: Row, _start: object) -> object:
+        return await self._engine.commit(session.id, row)

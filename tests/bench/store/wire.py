@@ -1,0 +1,55 @@
+"""What the service adds to an engine, and what gRPC adds to the service: memory behind all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.client import StoreClient
+from antiphon_store.service import StoreService
+from tests.bench.store.operations import CHAINS, FORKS, Results, measure, print_results
+from tests.bench.store.raw.grpc import BareGrpc, bare_server
+from tests.bench.store.sides import Atoms, Port
+from tests.bench.store.subjects import CHAIN_RECORDS, LONG_LINE, long_line
+from tests.support.system import Command
+
+NAMES = ("put", "get", *CHAINS.values(), FORKS[1_000], "turn")
+
+
+async def bench_wire(round_s: float) -> None:
+    print_results("The service, in this process", await _service(round_s), ratio="x engine")
+    with _store_server() as address, bare_server() as bare_address:
+        results = await _client(address, bare_address, round_s)
+    print_results("The client of a service in another process, over gRPC", results, ratio="x bare gRPC")
+
+
+async def _service(round_s: float) -> Results:
+    backend = MemoryBackend()
+    await backend.open()
+    engine = Atoms(backend)
+    await engine.fill(LONG_LINE, long_line()[:CHAIN_RECORDS])
+    results = await measure(Port(StoreService(backend)), engine, NAMES, round_s=round_s)
+    await backend.close()
+    return results
+
+
+async def _client(address: str, bare_address: str, round_s: float) -> Results:
+    options = [("grpc.max_receive_message_length", RPC_MESSAGE_BYTES_MAX)]
+    async with StoreClient(address) as client, grpc.aio.insecure_channel(bare_address, options) as channel:
+        store = Port(client)
+        await store.fill(LONG_LINE, long_line()[:CHAIN_RECORDS])
+        return await measure(store, BareGrpc(channel), NAMES, round_s=round_s)
+
+
+@contextmanager
+def _store_server() -> Iterator[str]:
+    """The address of `antiphon serve --target=store`."""
+    command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://")
+    try:
+        yield command.wait_for(r"^store +(\S+:\d+)")[1]
+    finally:
+        command.stop()

@@ -1,0 +1,146 @@
+"""The table of backends and topics: printed after a run with what passed in it, and kept in the docs without counts.
+
+python -m tests.contract.store.table > docs/reference/store-engines.md
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from inspect import getmembers, isfunction
+
+import pytest
+
+from antiphon_store.testing.topics import TOPICS, Capability, Suite
+from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, NOT_YET
+
+FREE_NAMES = Capability.UNTAGGED_SESSIONS
+
+PROPERTY = "kit"  # of a test's report: its topic and implementation
+HOLE, NOT_ASKED, NOT_RUN = "hole", "", "not run"
+MODELS = "any sequence, as in memory"  # test_model.py, test_jobs_model.py
+ROWS = (*TOPICS, MODELS)
+
+PAGE = """# What each engine of the store does
+
+Written by `make docs` from the rows that the tests run by (`tests/contract/store/implementations.py`,
+`antiphon_store/testing/topics.py`); a test keeps them equal. `make test` prints the same table with how many tests of
+each topic passed on each engine.
+
+{table}
+
+Everything runs on every engine. Wrappers and gRPC do not know what is below them: they run on memory, and gRPC besides
+on one engine that is elsewhere. An empty field is not asked: opening, closing and what only operators see are no part
+of the port.
+
+{reasons}
+"""
+
+
+def tests_of(suite: Suite) -> list[str]:
+    return [name for name, _ in getmembers(suite, isfunction) if name.startswith("test_")]
+
+
+def promise(topic: str, name: str) -> str:
+    """What the rows say of a field: "yes", what is left out and why by name, a hole, or nothing."""
+    implementation = IMPLEMENTATIONS[name]
+    if topic == MODELS:
+        return promise_of_models(name)
+    tests = [(suite, test) for suite in TOPICS[topic] for test in tests_of(suite)]
+    asked = [each for each in tests if implementation.asks(topic, *each)]
+    if not asked:
+        return NOT_ASKED
+    lacking = [implementation.lacking(*each) for each in asked]
+    missing, missing_everywhere = frozenset.union(*lacking), frozenset.intersection(*lacking)
+    if NOT_YET in {ENGINES[implementation.engine].lacks[need] for need in missing}:
+        return HOLE
+    if not missing:
+        return "yes"
+    if all(lacking):
+        return f"no: {', '.join(sorted(missing_everywhere or missing))}"
+    return f"yes, without {', '.join(sorted(missing))}"
+
+
+def promise_of_models(name: str) -> str:
+    if name not in ENGINES or name == "memory":
+        return NOT_ASKED
+    return f"no: {FREE_NAMES}" if FREE_NAMES in ENGINES[name].lacks else "yes"
+
+
+class KitTable:
+    """A pytest plugin: counts the tests of suites by topic and implementation, and prints the table at the end."""
+
+    def __init__(self) -> None:
+        self.passed: Counter[tuple[str, str]] = Counter()
+        self.failed: Counter[tuple[str, str]] = Counter()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        for key, value in report.user_properties:
+            if key == PROPERTY:
+                topic, name = str(value).split("|")
+                self.count(report, (topic, name))
+
+    def count(self, report: pytest.TestReport, field: tuple[str, str]) -> None:
+        if report.failed:
+            self.failed[field] += 1
+        elif report.when == "call" and report.passed:
+            self.passed[field] += 1
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        ran = {topic for topic, _ in self.passed + self.failed}
+        if ran:
+            terminalreporter.section("the store's engines: tests passed by topic")
+            for line in aligned(rows_of([topic for topic in ROWS if topic in ran], self.result)):
+                terminalreporter.write_line(line)
+
+    def result(self, topic: str, name: str) -> str:
+        """What came of a field in this run."""
+        field, promised = (topic, name), promise(topic, name)
+        if self.failed[field]:
+            return f"{self.failed[field]} failed"
+        if promised.startswith("yes"):
+            return str(self.passed[field]) if self.passed[field] else NOT_RUN
+        return promised
+
+
+def mark(item: pytest.Item, topic: str, name: str) -> None:
+    """Says which field of the table a test belongs to."""
+    item.user_properties.append((PROPERTY, f"{topic}|{name}"))
+
+
+def rows_of(topics: Sequence[str], field: Callable[[str, str], str]) -> list[list[str]]:
+    head = ["topic", *IMPLEMENTATIONS]
+    return [head, *([topic, *(field(topic, name) for name in IMPLEMENTATIONS)] for topic in topics)]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Columns of equal width; what is longer than a word stands on several lines."""
+    cells = [[cell.split(" ") for cell in row] for row in rows]
+    widths = [max(len(word) for row in cells for word in row[column]) for column in range(len(rows[0]))]
+    widths[0] = max(len(row[0]) for row in rows)
+    for first, row in zip((row[0] for row in rows), cells, strict=True):
+        words = [[first], *row[1:]]
+        for line in range(max(map(len, words))):
+            yield "  ".join(
+                (cell[line] if line < len(cell) else "").ljust(width) for cell, width in zip(words, widths, strict=True)
+            ).rstrip()
+
+
+def page() -> str:
+    """docs/reference/store-engines.md."""
+    head, *rows = rows_of(ROWS, promise)
+    lines = [head, ["---"] * len(head), *rows]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return PAGE.format(table=table, reasons="\n".join(reasons()))
+
+
+def reasons() -> Iterator[str]:
+    """Why an engine leaves something out, one line for each."""
+    for name, engine in ENGINES.items():
+        for capability in Capability:
+            if engine.lacks.get(capability, NOT_YET) != NOT_YET:
+                yield f"- **{name}** has no {capability}: {engine.lacks[capability]}."
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,171 @@
+"""Every engine with jobs against memory: any sequence of operations on jobs has the same answers and errors.
+
+Of jobs that became claimable in the same millisecond any may come first. So each operation has a millisecond of the
+second to itself, and all periods are whole seconds: no two jobs become claimable together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, precondition, rule
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import AntiphonError
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
+from antiphon_core.ports.store import Fence, Precondition
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.roles.jobs import JobAtoms
+from antiphon_store.testing.subject import draft
+from antiphon_store.testing.topics import Capability
+from tests.contract.store.implementations import ENGINES
+
+SECOND_MS = 1000
+RETENTION_MS = 3 * SECOND_MS
+QUEUES = ("q", "r")
+
+periods = st.sampled_from((SECOND_MS, 3 * SECOND_MS, 5 * SECOND_MS))
+delays = st.sampled_from((0, 0, 0, SECOND_MS))
+reasons = st.sampled_from(("", "ü"))
+ahead = st.sampled_from((0, 0, 0, 1))  # a token that was granted, or perhaps is that of the next attempt
+some_queues = st.sampled_from((("q",), ("q", "r"), ("r", "q", "r")))
+
+
+class JobMachine(RuleBasedStateMachine):
+    """Asks both engines the same and compares. The engine is asked by both of its backends in turn."""
+
+    engine: str
+    jobs = Bundle("jobs")
+    fences = Bundle("fences")
+    settlements = Bundle("settlements")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = ManualClock()
+        self.tenant = f"tenant-{secrets.token_hex(4)}"
+        self.moments = 0
+        self.known: list[str] = []
+        self.lease_ends: list[int] = []
+        self.folder = TemporaryDirectory()
+        self.runner = asyncio.Runner()
+
+    @initialize()
+    def open(self) -> None:
+        self.model = MemoryBackend(self.clock)
+        self.pair = list(ENGINES[self.engine].open_pair(self.clock, Path(self.folder.name)))
+        for backend in (self.model, *self.pair):
+            self.runner.run(backend.open())
+
+    def teardown(self) -> None:
+        for backend in getattr(self, "pair", ()):
+            self.runner.run(backend.close())
+        self.runner.close()
+        self.folder.cleanup()
+
+    def same(self, ask: Callable[[JobAtoms], Awaitable[Any]]) -> Any:
+        self.pair.reverse()
+        expected = self.runner.run(_outcome(ask(cast("JobAtoms", self.model))))
+        assert self.runner.run(_outcome(ask(cast("JobAtoms", self.pair[0])))) == expected
+        return expected
+
+    def step(self, ask: Callable[[JobAtoms], Awaitable[Any]]) -> Any:
+        """An operation, in a millisecond of its own."""
+        self.moments += 1
+        self.clock.advance((1 + (self.moments - self.clock.now_ms() - 1) % SECOND_MS) / 1000)
+        return self.same(ask)
+
+    def enqueue(self, job: JobDraft) -> None:
+        self.step(lambda atoms: atoms.enqueue_job(self.tenant, job, retention_ms=RETENTION_MS))
+
+    # ---- Jobs ----
+
+    @rule(target=jobs, queue=st.sampled_from(QUEUES), most=st.integers(1, 3), after_ms=delays)
+    def enqueue_new(self, queue: str, most: int, after_ms: int) -> JobDraft:
+        job = JobDraft(new_response_id(RandomIds()), queue, b"\x00\xff", max_attempts=most, run_after_ms=after_ms)
+        self.known.append(job.id)
+        self.enqueue(job)
+        return job
+
+    @rule(job=jobs, queue=st.sampled_from(QUEUES), payload=st.sampled_from((b"\x00\xff", b"other")))
+    def enqueue_again(self, job: JobDraft, queue: str, payload: bytes) -> None:
+        self.enqueue(replace(job, queue=queue, payload=payload))
+
+    @precondition(lambda self: self.known)
+    @rule(target=fences, queues=some_queues, holder=st.sampled_from("abcd"), ttl_ms=periods)
+    def claim(self, queues: tuple[str, ...], holder: str, ttl_ms: int) -> Any:
+        job = self.step(lambda atoms: atoms.claim_job(self.tenant, queues, holder=holder, lease_ttl_ms=ttl_ms))[1]
+        if not isinstance(job, Job):
+            return multiple()
+        self.lease_ends.append(job.lease_expires_at_ms)
+        return job.fence
+
+    @rule(fence=fences, ahead=ahead, ttl_ms=periods)
+    def heartbeat(self, fence: Fence, ahead: int, ttl_ms: int) -> None:
+        self.step(lambda atoms: atoms.heartbeat_job(self.tenant, _later(fence, ahead), lease_ttl_ms=ttl_ms))
+
+    @rule(target=settlements, fence=fences, ahead=ahead, outcome=st.sampled_from(JobOutcome), reason=reasons)
+    def settle(self, fence: Fence, ahead: int, outcome: JobOutcome, reason: str) -> tuple[Fence, JobOutcome]:
+        fence = _later(fence, ahead)
+        self.step(lambda atoms: atoms.settle_job(self.tenant, fence, outcome, reason))
+        return fence, outcome
+
+    @rule(settlement=settlements, reason=reasons)
+    def settle_again(self, settlement: tuple[Fence, JobOutcome], reason: str) -> None:
+        self.step(lambda atoms: atoms.settle_job(self.tenant, *settlement, reason))
+
+    @rule(job=jobs)
+    def cancel(self, job: JobDraft) -> None:
+        self.step(lambda atoms: atoms.cancel_job(self.tenant, job.id))
+
+    @rule(fence=fences, ahead=ahead)
+    def write(self, fence: Fence, ahead: int) -> None:
+        """A record under a job's fence: whether it holds shows in the answer."""
+        record = Write(draft(), Precondition(fence=_later(fence, ahead)))
+        self.step(lambda atoms: cast("StoreEngine", atoms).put(self.tenant, record))
+
+    # ---- Time ----
+
+    @rule()
+    def elapse(self) -> None:
+        self.clock.advance(SECOND_MS / 1000)
+
+    @rule()
+    def reach_the_end_of_a_lease(self) -> None:
+        ahead = [end_ms for end_ms in self.lease_ends if end_ms > self.clock.now_ms()]
+        if ahead:
+            self.clock.advance((min(ahead) - self.clock.now_ms()) / 1000)
+
+    @invariant()
+    def every_job_says_the_same(self) -> None:
+        for job_id in self.known[-4:]:
+            self.same(lambda atoms, id_=job_id: atoms.describe_job(self.tenant, id_))  # type: ignore[misc]
+
+
+def _later(fence: Fence, ahead: int) -> Fence:
+    return replace(fence, token=fence.token + ahead)
+
+
+async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
+    try:
+        return ("answer", await answer)
+    except AntiphonError as error:
+        return ("error", type(error), error.message, error.facts)
+
+
+for _name, _engine in ENGINES.items():
+    if _name == "memory" or Capability.JOBS in _engine.lacks:
+        continue
+    _made = cast("type[JobMachine]", type(f"JobMachine_{_name}", (JobMachine,), {"engine": _name}))
+    _made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
+    globals()[f"Test{_name.title().replace(' ', '')}AgainstMemory"] = _made.TestCase

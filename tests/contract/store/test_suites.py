@@ -1,0 +1,68 @@
+"""Every suite of the kit on every implementation of the store: `test_suites.py::TestLease::test_...[redis]`.
+
+A class is made here for each suite in the rows of topics. An implementation is opened once and shared by all tests, as
+in life: each has a tenant of its own, and the clock that they share only ever advances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ports.store import ResponseStore
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.service import StoreService
+from antiphon_store.testing import LifecycleSuite, PersistenceSuite, Subject
+from antiphon_store.testing.topics import TOPICS
+from tests.contract.store.conftest import SETTINGS, elapse, open_pair, serve, wrapped
+from tests.contract.store.implementations import ENGINES, Implementation
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ELSEWHERE = (LifecycleSuite, PersistenceSuite)  # they open and close: test_lifecycle.py
+
+for _suites in TOPICS.values():
+    for _suite in (each for each in _suites if each not in ELSEWHERE):
+        _name = f"Test{_suite.__name__.removesuffix('Suite')}"
+        globals()[_name] = type(_name, (_suite,), {"__doc__": _suite.__doc__, "__module__": __name__})
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An implementation at work."""
+
+    backend: StoreEngine
+    store: ResponseStore
+    peer: ResponseStore
+    elapse: Callable[[int], Awaitable[None]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def opened(implementation: Implementation, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Opened]:
+    clock, folder = ManualClock(), tmp_path_factory.mktemp("store")
+    async with AsyncExitStack() as stack:
+        pair = wrapped(implementation, ENGINES[implementation.engine].open_pair(clock, folder))
+        backends = await open_pair(stack, pair)
+        services = [StoreService(backend, SETTINGS) for backend in backends]
+        stores = [await serve(stack, each) for each in services] if implementation.over_grpc else services
+        yield Opened(backends[0], stores[0], stores[1], elapse(clock))
+
+
+@pytest.fixture
+def subject(opened: Opened) -> Subject:
+    return Subject(store=opened.store, peer=opened.peer, elapse=opened.elapse)
+
+
+@pytest.fixture(name="backend")
+def opened_backend(opened: Opened) -> StoreEngine:
+    return opened.backend
+
+
+@pytest.fixture(name="elapse")
+def time_passing(opened: Opened) -> Callable[[int], Awaitable[None]]:
+    return opened.elapse

@@ -1,0 +1,82 @@
+"""Writing while something is killed, and looking afterwards whether all that was acknowledged is there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from antiphon_core.errors import StoreUnavailable, Timeout
+from antiphon_core.ports.store import Record, ResponseStore, TurnCommit
+from antiphon_store.testing.subject import content, draft
+
+TENANT = "t"
+WRITERS = 64  # at once, so that those who wait for the disk share a flush
+ACKNOWLEDGED = 10_000  # in all
+READERS = 32
+PATIENCE_S = 90.0
+ATTEMPTS = 40
+
+_Answer = TypeVar("_Answer")
+
+
+async def write_lines(store: ResponseStore, acknowledged: list[Record], killed: asyncio.Event) -> None:
+    """Turns, each continuing the one before, until the store was killed. What fails before, as it may when connections
+    still lead to what was killed earlier, is asked for again."""
+    parent = None
+    while True:
+        record = draft(parent)
+        while not await commit(store, record):
+            if killed.is_set():
+                return
+            await asyncio.sleep(0.05)
+        acknowledged.append(record)
+        parent = record
+
+
+async def commit(store: ResponseStore, record: Record) -> bool:
+    try:
+        return (await store.commit_turn(TENANT, TurnCommit(record))).version == 1
+    except (StoreUnavailable, Timeout):
+        return False
+
+
+async def write_until_killed(store: ResponseStore, kill: Callable[[], object], count: int) -> list[Record]:
+    """What was acknowledged, at least so many, when `kill` had ended the store for all writers."""
+    acknowledged: list[Record] = []
+    killed = asyncio.Event()
+    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as writers:
+        for _ in range(WRITERS):
+            writers.create_task(write_lines(store, acknowledged, killed))
+        while len(acknowledged) < count:
+            await asyncio.sleep(0.002)
+        killed.set()
+        await asyncio.to_thread(kill)
+    return acknowledged
+
+
+async def require_all(store: ResponseStore, acknowledged: Sequence[Record]) -> None:
+    """Every record is there as it was written, and the chains of the last ones are whole."""
+    waiting = iter(acknowledged)
+
+    async def read() -> None:
+        for record in waiting:
+            found = await patiently(partial(store.get, TENANT, record.id))
+            assert (found.version, content(found)) == (1, content(record))
+
+    await asyncio.gather(*(read() for _ in range(READERS)))
+    for record in acknowledged[-WRITERS:]:
+        chain = await patiently(partial(store.chain, TENANT, record.id))
+        assert [each.depth for each in chain] == list(range(len(chain)))
+        assert chain[-1].id == record.id
+
+
+async def patiently(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """The answer, soon after a restart: connections that lead to what was killed fail once each."""
+    for _ in range(ATTEMPTS - 1):
+        with contextlib.suppress(StoreUnavailable):
+            return await ask()
+        await asyncio.sleep(0.05)
+    return await ask()

@@ -1,0 +1,399 @@
+"""One scene for every atom that writes: what is there before, the call that writes, and where its effect shows.
+
+`tests/faults/store/test_retries.py` plays each of them with each fault on every engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnRequest
+from antiphon_store.testing import conversations, jobs
+from antiphon_store.testing.event_logs import append_at, frame
+from antiphon_store.testing.event_logs import new_id as new_response_id
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from tests.faults.store.conftest import World
+
+FINGERPRINT = b"f" * 32
+LATER_S = 0.05  # between a call and its repetition
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """`look` tells everything that the write may change. Asked again after it happened, it raises `gone`, if anything.
+    `later_s`: leases end later when they are asked for later, so there no time passes."""
+
+    ask: Callable[[], Awaitable[Any]]
+    look: Callable[[], Awaitable[Any]]
+    gone: type[AntiphonError] | None = None
+    later_s: float = LATER_S
+    same_answer: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    atom: str
+    arrange: Callable[[World], Awaitable[Scene]]
+
+
+DEEDS: dict[str, Deed] = {}
+
+
+def writes(atom: str) -> Callable[[Callable[[World], Awaitable[Scene]]], Callable[[World], Awaitable[Scene]]]:
+    def enter(arrange: Callable[[World], Awaitable[Scene]]) -> Callable[[World], Awaitable[Scene]]:
+        DEEDS[f"{atom}: {arrange.__name__.replace('_', ' ')}"] = Deed(atom, arrange)
+        return arrange
+
+    return enter
+
+
+# ---- Where effects show ----
+
+
+async def record_of(world: World, record: Record) -> Record | None:
+    try:
+        return await world.peer.get(world.tenant, record.id)
+    except ResponseNotFound:
+        return None
+
+
+async def family(world: World, *records: Record, session_id: str | None = None) -> tuple[object, ...]:
+    """The records, their children, their chains; and the session."""
+    seen: list[object] = []
+    for record in records:
+        found = await record_of(world, record)
+        seen.append(found)
+        if found is not None:
+            children = await world.peer.children(world.tenant, record.id)
+            seen.append([node.id for node in children.nodes])
+            seen.append([each.id for each in await world.peer.chain(world.tenant, record.id)])
+    if session_id is not None:
+        seen.append(await world.peer.describe_session(world.tenant, session_id))
+        seen.append([each.id for each in (await world.peer.list_responses(world.tenant, session_id)).records])
+    return tuple(seen)
+
+
+async def log_of(world: World, response_id: str) -> tuple[bytes, bool] | None:
+    try:
+        async with aclosing(world.peer.read_events(world.tenant, response_id)) as reading:
+            batches = [batch async for batch in reading]
+    except NotFound:
+        return None
+    return b"".join(batch.frames for batch in batches), batches[-1].terminal
+
+
+async def job_of(world: World, job_id: str) -> object:
+    atoms: Any = world.engine
+    try:
+        return await atoms.describe_job(world.tenant, job_id)
+    except NotFound:
+        return None
+
+
+async def conversation_of(world: World, conversation_id: str) -> object:
+    try:
+        found = await world.peer.get_conversation(world.tenant, conversation_id)
+        page = await world.peer.list_conversation_items(world.tenant, conversation_id)
+    except ConversationNotFound:
+        return None
+    return found, page.items
+
+
+# ---- Records ----
+
+
+@writes("put")
+async def a_child(world: World) -> Scene:
+    (parent,) = await world.subject.put_line(1)
+    child = draft(parent)
+    return Scene(partial(world.subject.put, child), partial(family, world, parent, child))
+
+
+@writes("put")
+async def over_a_version(world: World) -> Scene:
+    record = draft(status=Status.IN_PROGRESS)
+    await world.subject.put(record)
+    finished = replace(record, status=Status.COMPLETED, body=b'{"finished":true}')
+    condition = Precondition(version=1)
+    return Scene(partial(world.subject.put, finished, precondition=condition), partial(family, world, record))
+
+
+@writes("put_once")
+async def with_a_key(world: World) -> Scene:
+    (parent,) = await world.subject.put_line(1)
+    child = draft(parent)
+    return Scene(partial(world.subject.put, child, idempotency_key="key"), partial(family, world, parent, child))
+
+
+@writes("remove")
+async def between_two(world: World) -> Scene:
+    line = await world.subject.put_line(3)
+    return Scene(partial(world.subject.delete, line[1]), partial(family, world, *line), gone=ResponseNotFound)
+
+
+@writes("change_status")
+async def to_completed(world: World) -> Scene:
+    record = draft(status=Status.IN_PROGRESS)
+    await world.subject.put(record)
+    return Scene(
+        partial(world.store.update_status, world.tenant, record.id, Status.COMPLETED), partial(family, world, record)
+    )
+
+
+# ---- Sessions and turns ----
+
+
+@writes("acquire_lease")
+async def of_a_free_session(world: World) -> Scene:
+    session_id = new_session_id()
+    ask = partial(world.store.acquire_session, world.tenant, session_id, holder="a")
+    return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
+
+
+@writes("renew_lease")
+async def for_longer(world: World) -> Scene:
+    session_id = new_session_id()
+    lease = await world.store.acquire_session(world.tenant, session_id, holder="a")
+    ask = partial(world.store.renew_session, world.tenant, lease.fence, ttl_ms=60_000)
+    return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
+
+
+@writes("release_lease")
+async def of_a_turn(world: World) -> Scene:
+    session_id = new_session_id()
+    _history, lease = await world.subject.begin_in(session_id)
+    ask = partial(world.store.abort_turn, world.tenant, lease.fence)
+    return Scene(ask, partial(family, world, session_id=session_id), same_answer=False)
+
+
+@writes("begin_turn")
+async def in_a_session(world: World) -> Scene:
+    session_id = new_session_id()
+    await world.subject.commit_in(session_id)
+    ask = partial(world.store.begin_turn, world.tenant, turn_in(session_id))
+    return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
+
+
+@writes("begin_turn_once")
+async def in_a_session_with_a_key(world: World) -> Scene:
+    session_id = new_session_id()
+    request = turn_in(session_id, idempotency_key="key", fingerprint=FINGERPRINT, response_id=new_response_id())
+    ask = partial(world.store.begin_turn, world.tenant, request)
+    return Scene(ask, partial(family, world, session_id=session_id), later_s=0)
+
+
+async def third_turn(world: World, **options: Any) -> Scene:
+    """The commit of a turn in a session that has two already."""
+    session_id = new_session_id()
+    first = await world.subject.commit_in(session_id)
+    second = await world.subject.commit_in(session_id, first)
+    _history, lease = await world.subject.begin_in(session_id)
+    third = draft(second, session_id=session_id)
+    commit = TurnCommit(third, lease.fence, **options)
+    return Scene(
+        partial(world.store.commit_turn, world.tenant, commit),
+        partial(family, world, first, second, third, session_id=session_id),
+    )
+
+
+@writes("commit_turn")
+async def under_a_lease(world: World) -> Scene:
+    return await third_turn(world)
+
+
+@writes("commit_turn")
+async def after_a_response(world: World) -> Scene:
+    (parent,) = await world.subject.put_line(1)
+    child = draft(parent)
+    return Scene(
+        partial(world.store.commit_turn, world.tenant, TurnCommit(child)), partial(family, world, parent, child)
+    )
+
+
+@writes("commit_turn")
+async def with_the_end_of_its_log(world: World) -> Scene:
+    record = draft()
+    await world.store.append_events(world.tenant, append_at(record.id, 0, 3))
+    commit = TurnCommit(record, log_end=LogEnd(3, frame(3) + frame(4)))
+
+    async def look() -> object:
+        return await family(world, record), await log_of(world, record.id)
+
+    return Scene(partial(world.store.commit_turn, world.tenant, commit), look)
+
+
+@writes("commit_turn_once")
+async def under_a_lease_with_a_key(world: World) -> Scene:
+    return await third_turn(world, idempotency_key="key")
+
+
+@writes("forget_key")
+async def of_a_turn_that_ends(world: World) -> Scene:
+    """Whether the key is free shows in what another response gets told that comes with it."""
+    mine = TurnRequest(idempotency_key="key", fingerprint=FINGERPRINT, response_id=new_response_id())
+    await world.store.begin_turn(world.tenant, mine)
+    ask = partial(world.store.abort_turn, world.tenant, None, idempotency_key="key", response_id=mine.response_id)
+    other = replace(mine, response_id=new_response_id())
+
+    async def look() -> object:
+        start = await world.peer.begin_turn(world.tenant, other)
+        if start.running_response_id is None:  # it was free, and is to be so for the next look
+            await world.peer.abort_turn(world.tenant, None, idempotency_key="key", response_id=other.response_id)
+        return start.running_response_id
+
+    return Scene(ask, look)
+
+
+@writes("fork")
+async def of_a_session(world: World) -> Scene:
+    session_id = new_session_id()
+    new = new_session_id(session_id)
+    await world.subject.commit_in(session_id)
+    ask = partial(world.store.fork, world.tenant, ForkSource(session_id), new_session_id=new)
+    return Scene(ask, partial(family, world, session_id=new))
+
+
+# ---- Event logs ----
+
+
+@writes("append_events")
+async def behind_others(world: World) -> Scene:
+    response_id = new_response_id()
+    await world.store.append_events(world.tenant, append_at(response_id, 0, 3))
+    append: EventAppend = append_at(response_id, 3, 2, terminal=True)
+    return Scene(partial(world.store.append_events, world.tenant, append), partial(log_of, world, response_id))
+
+
+# ---- Jobs ----
+
+
+async def claimed(world: World) -> tuple[str, Fence]:
+    job = await jobs.enqueue(world.subject)
+    taken = await jobs.claimed(world.subject, ttl_ms=30_000)
+    assert taken.id == job.id
+    return job.id, taken.fence
+
+
+@writes("enqueue_job")
+async def a_new_one(world: World) -> Scene:
+    job = jobs.new_draft()
+    return Scene(partial(world.store.enqueue_job, world.tenant, job), partial(job_of, world, job.id))
+
+
+@writes("claim_job")
+async def the_oldest(world: World) -> Scene:
+    both = [await jobs.enqueue(world.subject) for _ in range(2)]
+
+    async def look() -> object:
+        return [await job_of(world, job.id) for job in both]
+
+    ask = partial(world.store.claim_job, world.tenant, ["q"], holder="a")
+    return Scene(ask, look, later_s=0)
+
+
+@writes("heartbeat_job")
+async def of_its_holder(world: World) -> Scene:
+    """The end of its lease is told to whoever claims it as its holder."""
+    _job_id, fence = await claimed(world)
+    atoms: Any = world.engine
+    look = partial(atoms.claim_job, world.tenant, ["q"], holder="a", lease_ttl_ms=1)
+
+    ask = partial(world.store.heartbeat_job, world.tenant, fence, lease_ttl_ms=60_000)
+    return Scene(ask, look, later_s=0)
+
+
+@writes("settle_job")
+async def succeeded(world: World) -> Scene:
+    job_id, fence = await claimed(world)
+    ask = partial(world.store.settle_job, world.tenant, fence, JobOutcome.SUCCEEDED, reason="done")
+    return Scene(ask, partial(job_of, world, job_id))
+
+
+@writes("settle_job")
+async def to_be_tried_again(world: World) -> Scene:
+    job_id, fence = await claimed(world)
+    ask = partial(world.store.settle_job, world.tenant, fence, JobOutcome.RETRY, reason="again")
+    return Scene(ask, partial(job_of, world, job_id))
+
+
+@writes("cancel_job")
+async def that_nobody_holds(world: World) -> Scene:
+    job = await jobs.enqueue(world.subject)
+    return Scene(partial(world.store.cancel_job, world.tenant, job.id), partial(job_of, world, job.id))
+
+
+@writes("cancel_job")
+async def that_somebody_holds(world: World) -> Scene:
+    job_id, _fence = await claimed(world)
+    return Scene(partial(world.store.cancel_job, world.tenant, job_id), partial(job_of, world, job_id))
+
+
+# ---- Conversations ----
+
+
+@writes("create_conversation")
+async def with_items(world: World) -> Scene:
+    conversation_id, items = conversations.new_id(), conversations.array("i1", "i2")
+    ask = partial(world.store.create_conversation, world.tenant, conversation_id=conversation_id, items=items)
+    return Scene(ask, partial(conversation_of, world, conversation_id))
+
+
+@writes("update_conversation")
+async def its_metadata(world: World) -> Scene:
+    made = await conversations.create(world.subject)
+    ask = partial(world.store.update_conversation, world.tenant, made.id, b'{"a":"b"}', expected_version=1)
+    return Scene(ask, partial(conversation_of, world, made.id))
+
+
+@writes("remove_conversation")
+async def that_has_items(world: World) -> Scene:
+    made = await conversations.create(world.subject, "i1")
+    ask = partial(world.store.delete_conversation, world.tenant, made.id)
+    return Scene(ask, partial(conversation_of, world, made.id), gone=ConversationNotFound)
+
+
+@writes("add_items")
+async def under_a_key(world: World) -> Scene:
+    made = await conversations.create(world.subject, "i1")
+    items = b'[{"type":"message","role":"user","content":"no id"}]'
+    ask = partial(world.store.add_conversation_items, world.tenant, made.id, items, idempotency_key="key")
+    return Scene(ask, partial(conversation_of, world, made.id))
+
+
+@writes("add_items")
+async def that_have_ids(world: World) -> Scene:
+    made = await conversations.create(world.subject, "i1")
+    ask = partial(world.store.add_conversation_items, world.tenant, made.id, conversations.array("i2", "i3"))
+    return Scene(ask, partial(conversation_of, world, made.id))
+
+
+@writes("remove_item")
+async def from_the_middle(world: World) -> Scene:
+    made = await conversations.create(world.subject, "i1", "i2", "i3")
+    ask = partial(world.store.delete_conversation_item, world.tenant, made.id, "i2")
+    return Scene(ask, partial(conversation_of, world, made.id))
+
+
+# ---- Retention ----
+
+
+@writes("sweep")
+async def what_expired(world: World) -> Scene:
+    """All that shows of it is what the engine says that it reclaimed."""
+    (parent,) = await world.subject.put_line(1)
+    for record in (draft(), draft(parent)):
+        await world.subject.put(record, ttl_ms=10)
+    world.clock.advance(1)
+
+    async def look() -> object:
+        return await family(world, parent), sum(answer.records for answer in world.witness.answers_of("sweep"))
+
+    return Scene(partial(world.store.sweep, world.tenant), look, same_answer=False)

@@ -1,0 +1,355 @@
+"""What a foreign client may send, as bytes: refused by a status that names the field, never as a fault of ours.
+
+Engines have no part in this; the store is in memory. The kit (`testing/arguments.py` and its like) checks what our own
+client can send at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.descriptor import FieldDescriptor
+from grpc import StatusCode
+
+from antiphon_core import limits
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.jsons import dumps
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import TENANT_KEY, RpcServer
+from antiphon_core.rpc.status import from_rpc_error
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from antiphon_store.testing.event_logs import frame
+from antiphon_store.testing.subject import draft
+
+TENANT = "t"
+MIB = 2**20
+STORED = draft(session_id="s")  # what the store has when a test begins
+CHILD = draft(STORED)
+NEW = draft()
+CONVERSATION = new_conversation_id(RandomIds())
+FENCE = {"session_id": "s", "token": 1}
+JOB_FENCE = {"session_id": NEW.id, "token": 1}
+RECORD = {"id": NEW.id, "status": 3, "body": NEW.body, "input_items": NEW.input_items, "output_items": NEW.output_items}
+
+# One request of every RPC with nothing wrong in it.
+GOOD: dict[str, dict[str, Any]] = {
+    "Put": {"record": RECORD},
+    "Get": {"id": STORED.id},
+    "BatchGet": {"ids": [STORED.id]},
+    "UpdateStatus": {"id": STORED.id, "status": 4},
+    "Delete": {"id": CHILD.id},
+    "List": {"session_id": "s"},
+    "ListItems": {"response_id": STORED.id},
+    "ResolveItems": {"item_ids": ["item"]},
+    "Chain": {"id": STORED.id},
+    "Fork": {"up_to_response_id": STORED.id},
+    "Tree": {"id": STORED.id},
+    "Children": {"id": STORED.id},
+    "Siblings": {"id": CHILD.id},
+    "Leaves": {"id": STORED.id},
+    "AcquireSession": {"session_id": "s", "holder": "h"},
+    "RenewSession": {"fence": FENCE},
+    "ReleaseSession": {"fence": FENCE},
+    "DescribeSession": {"session_id": "s"},
+    "BeginTurn": {"previous_response_id": STORED.id},
+    "CommitTurn": {"record": RECORD},
+    "AbortTurn": {"fence": FENCE},
+    "CreateConversation": {"id": CONVERSATION},
+    "GetConversation": {"id": CONVERSATION},
+    "UpdateConversation": {"id": CONVERSATION, "metadata": b"{}"},
+    "DeleteConversation": {"id": CONVERSATION},
+    "AddConversationItems": {"conversation_id": CONVERSATION, "items": b'[{"type":"message"}]'},
+    "ListConversationItems": {"conversation_id": CONVERSATION},
+    "GetConversationItem": {"conversation_id": CONVERSATION, "item_id": "item"},
+    "DeleteConversationItem": {"conversation_id": CONVERSATION, "item_id": "item"},
+    "AppendEvents": {"response_id": NEW.id, "count": 1, "frames": frame(0)},
+    "ReadEvents": {"response_id": NEW.id},
+    "EnqueueJob": {"id": NEW.id, "queue": "q", "payload": b"p"},
+    "ClaimJob": {"queues": ["q"], "holder": "h"},
+    "HeartbeatJob": {"id": NEW.id, "fence": JOB_FENCE},
+    "SettleJob": {"id": NEW.id, "fence": JOB_FENCE, "outcome": 1},
+    "CancelJob": {"id": NEW.id},
+    "Sweep": {},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A channel that sends bytes as they are."""
+
+    channel: grpc.aio.Channel
+
+    async def send(self, rpc: str, data: bytes) -> bytes:
+        """The (first) answer. AntiphonError: what the server told, or what the transport's status means."""
+        method, metadata = STORE.methods[rpc], [(TENANT_KEY, TENANT)]
+        try:
+            if method.streams:
+                stream: Any = self.channel.unary_stream(method.path)
+                return bytes(await stream(data, metadata=metadata).read() or b"")
+            call: Any = self.channel.unary_unary(method.path)
+            return bytes(await call(data, metadata=metadata, timeout=30))
+        except grpc.aio.AioRpcError as error:
+            told = from_rpc_error(error, StoreUnavailable)
+            told.facts["status"] = error.code().name
+            raise told from error
+
+    async def outcome(self, rpc: str, data: bytes) -> tuple[str, str | None]:
+        """Status and named field."""
+        try:
+            await self.send(rpc, data)
+        except AntiphonError as error:
+            return error.facts["status"], error.field
+        return "OK", None
+
+
+@pytest.fixture
+async def wire(clock: ManualClock) -> AsyncIterator[Wire]:
+    async with AsyncExitStack() as stack:
+        backend, server = MemoryBackend(clock), RpcServer()
+        await backend.open()
+        store = StoreService(backend)
+        for record in (STORED, CHILD):
+            await store.put(TENANT, record)
+        server.add(STORE, handlers(store), ready=store.ready)
+        port = await server.start("127.0.0.1", 0)
+        stack.push_async_callback(server.drain, 0)
+        options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+        yield Wire(await stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)))
+
+
+def message(rpc: str, changes: Mapping[str, Any] | None = None) -> Any:
+    """The good request of an RPC, changed at dotted paths; protobuf's own class, which lets more through than ours."""
+    made = STORE.methods[rpc].request.strict(**GOOD[rpc])
+    for path, value in (changes or {}).items():
+        *parents, name = path.split(".")
+        holder = made
+        for parent in parents:
+            holder = getattr(holder, parent)
+        if isinstance(value, list):
+            del getattr(holder, name)[:]
+            getattr(holder, name).extend(value)
+        else:
+            setattr(holder, name, value)
+    return made
+
+
+def encoded(rpc: str, changes: Mapping[str, Any] | None = None) -> bytes:
+    return bytes(message(rpc, changes).SerializeToString())
+
+
+def with_varint(rpc: str, name: str, value: int) -> bytes:
+    """The good request, and behind it a number that the field's type cannot hold; -1 as a C client would send it."""
+    number = message(rpc).DESCRIPTOR.fields_by_name[name].number
+    return encoded(rpc) + varint(number << 3) + varint(value % 2**64)
+
+
+def varint(value: int) -> bytes:
+    groups = []
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*groups, value])
+
+
+def fields(descriptor: Any, prefix: str = "") -> Iterator[tuple[str, FieldDescriptor]]:
+    """All fields of a message and of those in it, by dotted path."""
+    for field in descriptor.fields:
+        if field.message_type is None:
+            yield prefix + field.name, field
+        elif not field.is_repeated:
+            yield from fields(field.message_type, f"{prefix}{field.name}.")
+
+
+def test_every_rpc_has_a_good_request() -> None:
+    assert set(GOOD) == set(STORE.methods)
+
+
+# ---- Frames that are no messages ----
+
+
+@pytest.mark.parametrize("rpc", [rpc for rpc in GOOD if GOOD[rpc]])
+async def test_broken_frames_are_refused(wire: Wire, rpc: str) -> None:
+    good = encoded(rpc)
+    for data in (good[:-1], b"\xff" * 8, b"\x0a", good + b"\x07", b"\x0b" * 200):
+        assert (await wire.outcome(rpc, data))[0] == "INVALID_ARGUMENT", data
+
+
+@pytest.mark.parametrize("rpc", GOOD)
+async def test_text_that_is_no_unicode_is_refused(wire: Wire, rpc: str) -> None:
+    """In every string field of every request."""
+    for path, field in fields(message(rpc).DESCRIPTOR):
+        if field.type == FieldDescriptor.TYPE_STRING:
+            marked = encoded(rpc, {path: ["@@"] if field.is_repeated else "@@"})
+            assert marked.count(b"@@") == 1
+            status, _field = await wire.outcome(rpc, marked.replace(b"@@", b"\xff\xfe"))
+            assert status == "INVALID_ARGUMENT", path
+
+
+# ---- Values that are no answer to the question ----
+
+ODD = {
+    FieldDescriptor.CPPTYPE_INT32: (-1, 2**31 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-1, -(2**63), 2**63 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (1, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (1, 2**63, 2**64 - 1),
+    FieldDescriptor.CPPTYPE_ENUM: (-1, 99),
+    FieldDescriptor.CPPTYPE_BOOL: (True,),
+}
+ODD_TEXTS = ("", " ", "x" * 100_000, "\0", "../..", "😀", "%s", "' OR 1=1 --")
+OURS = {"INTERNAL", "UNKNOWN", "DATA_LOSS", "UNAVAILABLE", "DEADLINE_EXCEEDED"}
+
+
+def odd_values(field: FieldDescriptor) -> Iterator[Any]:
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        values: tuple[Any, ...] = (*map(str.encode, ODD_TEXTS), b"\xff\xfe", b"[" * 500, b"[[],{},1]")
+    elif field.type == FieldDescriptor.TYPE_STRING:
+        values = ODD_TEXTS
+    else:
+        values = ODD[field.cpp_type]
+    for value in values:
+        yield [value] * 2 if field.is_repeated else value
+
+
+@pytest.mark.parametrize("rpc", GOOD)
+async def test_no_value_of_any_field_is_a_fault_of_ours(wire: Wire, rpc: str) -> None:
+    """One odd value at a time in a good request: it is served, or refused as the caller's mistake."""
+    for path, field in fields(message(rpc).DESCRIPTOR):
+        if path in {"wait_ms", "follow"}:  # the maximum is legal, and waits
+            continue
+        for value in odd_values(field):
+            status, named = await wire.outcome(rpc, encoded(rpc, {path: value}))
+            assert status not in OURS, (path, value)
+            assert status != "INVALID_ARGUMENT" or named, (path, value)
+
+
+CULPRITS: list[tuple[str, str, bytes]] = [
+    *((rpc, "limit", with_varint(rpc, "limit", value))
+      for rpc in ("List", "ListItems", "Children", "Siblings", "Leaves", "ListConversationItems", "Sweep")
+      for value in (-1, -(2**31), 2**32 - 1)),
+    ("Tree", "max_nodes", with_varint("Tree", "max_nodes", -1)),
+    ("Chain", "max_depth", with_varint("Chain", "max_depth", -1)),
+    ("Chain", "max_bytes", with_varint("Chain", "max_bytes", -1)),
+    ("BeginTurn", "max_depth", with_varint("BeginTurn", "max_depth", -1)),
+    ("BeginTurn", "max_bytes", with_varint("BeginTurn", "max_bytes", -1)),
+    ("AppendEvents", "count", with_varint("AppendEvents", "count", -1)),
+    ("AppendEvents", "expected_position", with_varint("AppendEvents", "expected_position", -1)),
+    ("ReadEvents", "after", with_varint("ReadEvents", "after", -1)),
+    ("EnqueueJob", "max_attempts", with_varint("EnqueueJob", "max_attempts", -1)),
+    ("UpdateConversation", "expected_version", with_varint("UpdateConversation", "expected_version", -1)),
+    ("Put", "ttl_ms", encoded("Put", {"ttl_ms": -1})),
+    ("CommitTurn", "ttl_ms", encoded("CommitTurn", {"ttl_ms": -(2**63)})),
+    ("CreateConversation", "ttl_ms", encoded("CreateConversation", {"ttl_ms": -1})),
+    ("AcquireSession", "ttl_ms", encoded("AcquireSession", {"ttl_ms": -1})),
+    ("AcquireSession", "wait_ms", encoded("AcquireSession", {"wait_ms": -1})),
+    ("RenewSession", "ttl_ms", encoded("RenewSession", {"ttl_ms": -1})),
+    ("ClaimJob", "wait_ms", encoded("ClaimJob", {"wait_ms": -1})),
+    ("ClaimJob", "lease_ttl_ms", encoded("ClaimJob", {"lease_ttl_ms": -1})),
+    ("HeartbeatJob", "lease_ttl_ms", encoded("HeartbeatJob", {"lease_ttl_ms": -1})),
+    ("EnqueueJob", "run_after_ms", encoded("EnqueueJob", {"run_after_ms": -1})),
+    ("Put", "precondition.version", encoded("Put", {"precondition.version": 2**63})),
+    ("Put", "precondition.fence.token", encoded("Put", {"precondition.fence.session_id": "s"})),
+    # unknown values of enums
+    ("Put", "record.status", encoded("Put", {"record.status": 99})),
+    ("Put", "record.status", encoded("Put", {"record.status": 0})),
+    ("CommitTurn", "record.status", encoded("CommitTurn", {"record.status": -1})),
+    ("Put", "precondition.statuses", encoded("Put", {"precondition.statuses": [3, 99]})),
+    ("Delete", "precondition.unless_statuses", encoded("Delete", {"precondition.unless_statuses": [0]})),
+    ("UpdateStatus", "status", encoded("UpdateStatus", {"status": 99})),
+    ("List", "order", encoded("List", {"order": 99})),
+    ("ListItems", "order", encoded("ListItems", {"order": -1})),
+    ("ListConversationItems", "order", encoded("ListConversationItems", {"order": 3})),
+    ("SettleJob", "outcome", encoded("SettleJob", {"outcome": 99})),
+    ("SettleJob", "outcome", encoded("SettleJob", {"outcome": 0})),
+    # text in JSON that is no Unicode
+    ("Put", "record.body", encoded("Put", {"record.body": b'{"a":"\xff"}'})),
+    ("Put", "record.input_items", encoded("Put", {"record.input_items": b'[{"id":"\xc3"}]'})),
+    ("UpdateConversation", "metadata", encoded("UpdateConversation", {"metadata": b'{"a":"\xff"}'})),
+    ("AddConversationItems", "items", encoded("AddConversationItems", {"items": b'[{"a":"\xff"}]'})),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rpc", "field", "data"), CULPRITS, ids=[f"{n}-{rpc}.{field}" for n, (rpc, field, _) in enumerate(CULPRITS)]
+)
+async def test_the_culprit_is_named(wire: Wire, rpc: str, field: str, data: bytes) -> None:
+    assert await wire.outcome(rpc, data) == ("INVALID_ARGUMENT", field)
+
+
+# ---- Bodies ----
+
+
+def body_of(size_bytes: int) -> bytes:
+    return b'{"t":"' + b"x" * (size_bytes - 8) + b'"}'
+
+
+async def test_a_body_of_11_mb_is_served(wire: Wire) -> None:
+    """Over the limit of HTTP bodies, under that of records: a response with its items may be larger than a request."""
+    body = body_of(11 * MIB)
+    await wire.send("Put", encoded("Put", {"record.body": body}))
+    answer = STORE.methods["Get"].response.strict.FromString(await wire.send("Get", encoded("Get", {"id": NEW.id})))
+    assert answer.record.body == body
+
+
+@pytest.mark.parametrize(
+    ("rpc", "field", "changes"),
+    [
+        ("Put", "record", {"record.body": body_of(limits.RECORD_BYTES_MAX)}),
+        ("CommitTurn", "record", {"record.body": body_of(limits.RECORD_BYTES_MAX)}),
+        ("AddConversationItems", "items", {"items": dumps([{"text": "x" * limits.RECORD_BYTES_MAX}])}),
+        ("AppendEvents", "frames", {"frames": b"x" * (limits.APPEND_BYTES_MAX + 1)}),
+        ("EnqueueJob", "payload", {"payload": b"x" * (limits.JOB_PAYLOAD_BYTES_MAX + 1)}),
+    ],
+)
+async def test_what_is_too_large_is_named(wire: Wire, rpc: str, field: str, changes: dict[str, Any]) -> None:
+    if rpc == "AddConversationItems":
+        await wire.send("CreateConversation", encoded("CreateConversation"))
+    assert await wire.outcome(rpc, encoded(rpc, changes)) == ("RESOURCE_EXHAUSTED", field)
+
+
+async def test_a_message_that_no_field_may_fill_is_refused_by_the_transport(wire: Wire) -> None:
+    data = encoded("Put", {"record.body": b"x" * limits.RPC_MESSAGE_BYTES_MAX})
+    assert await wire.outcome("Put", data) == (StatusCode.RESOURCE_EXHAUSTED.name, None)
+
+
+# ---- Cycles and foreign cursors ----
+
+
+@pytest.mark.parametrize(
+    ("rpc", "record"), [(rpc, record) for rpc in ("Put", "CommitTurn") for record in (STORED, CHILD)]
+)
+async def test_no_response_continues_itself_or_what_came_after_it(wire: Wire, rpc: str, record: Any) -> None:
+    """As a new one, as one that is replaced, as one that was deleted and stays because of what continues it."""
+    cycle = {"record.id": STORED.id, "record.parent_id": record.id}
+    replaced = {**cycle, "precondition.version": 1}
+    assert await wire.outcome(rpc, encoded(rpc, replaced)) == ("INVALID_ARGUMENT", "record.parent_id")
+    await wire.send("Delete", encoded("Delete", {"id": STORED.id}))
+    status, field = await wire.outcome(rpc, encoded(rpc, cycle))
+    assert (status, field) in {("INVALID_ARGUMENT", "record.parent_id"), ("ALREADY_EXISTS", None)}
+    chain = await wire.send("Chain", encoded("Chain", {"id": CHILD.id}))
+    assert len(STORE.methods["Chain"].response.strict.FromString(chain).records) == 2
+
+
+async def test_a_cursor_of_another_question_is_refused(wire: Wire) -> None:
+    other = draft(STORED)
+    changes = {"record.id": other.id, "record.parent_id": STORED.id}
+    await wire.send("Put", encoded("Put", changes))
+    page = STORE.methods["Children"].response.strict.FromString(
+        await wire.send("Children", encoded("Children", {"limit": 1}))
+    )
+    assert page.next_cursor
+    cursor = {"cursor": page.next_cursor}
+    await wire.send("Children", encoded("Children", cursor))
+    for rpc, foreign in [
+        ("Children", {"id": CHILD.id}), ("Leaves", {}), ("Siblings", {}), ("Tree", {}), ("List", {}),
+        ("Children", {"cursor": page.next_cursor[:-2]}), ("Children", {"cursor": page.next_cursor.swapcase()}),
+    ]:  # fmt: skip
+        assert await wire.outcome(rpc, encoded(rpc, {**cursor, **foreign})) == ("INVALID_ARGUMENT", "cursor"), rpc

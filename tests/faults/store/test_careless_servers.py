@@ -1,0 +1,54 @@
+"""Power loss, as far as it can be told beforehand: a server that does not flush to its disk before it answers is
+refused at durability `disk`, and a session never commits with less than that, whatever the server's default is.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.postgres.server import Connection
+from tests.support.postgres_server import postgres_server
+from tests.support.redis_servers import backend_at, redis_server
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--appendonly", "yes", "--appendfsync", "everysec"), "appendfsync is everysec, and must be always"),
+        (("--appendonly", "yes", "--appendfsync", "no"), "appendfsync is no, and must be always"),
+        (("--appendonly", "no"), "appendonly must be yes"),
+    ],
+)
+async def test_redis_that_does_not_flush_is_refused(options: tuple[str, ...], words: str) -> None:
+    with redis_server((*options, "--save", "")) as server:
+        with pytest.raises(StoreUnavailable, match=words):
+            await backend_at(server.url, durability=Durability.DISK).open()
+        careless = backend_at(server.url, durability=Durability.MEMORY)
+        await careless.open()
+        await careless.close()
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])
+async def test_postgres_that_does_not_flush_is_refused(setting: str) -> None:
+    with postgres_server(**{setting: "off"}) as server:
+        with pytest.raises(StoreUnavailable, match="fsync and full_page_writes on"):
+            await PostgresBackend(server.url, durability=Durability.DISK).open()
+        careless = PostgresBackend(server.url, durability=Durability.PROCESS)
+        await careless.open()
+        await careless.close()
+
+
+async def test_the_servers_default_does_not_weaken_a_commit() -> None:
+    async def level(connection: Connection) -> str:
+        row = await (await connection.execute("SELECT current_setting('synchronous_commit')")).fetchone()
+        assert row is not None
+        return str(row[0])
+
+    with postgres_server(synchronous_commit="off") as server:
+        backend = PostgresBackend(server.url, durability=Durability.DISK)
+        await backend.open()
+        assert await backend._connections.run(level) == "on"
+        await backend.close()

@@ -1,0 +1,92 @@
+"""The engine is killed and started again while clients write: with all answers that got lost, their history is
+linearizable. What was acknowledged before the kill is seen after it, and what nobody knows of happened once or never.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import pytest
+
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.service import StoreService
+from antiphon_store.testing.histories import Client, Key, Recorder, new_clients, new_keys
+from antiphon_store.testing.linearizability import UNKNOWN
+from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_server
+
+CLIENTS, KILLS = 12, 2
+STEPS_BETWEEN = 400  # of all clients together
+RESPONSES, SESSIONS = 6, 4
+
+Server = PostgresServer | RedisServer
+
+
+def backend_of(server: Server, durability: Durability) -> StoreEngine:
+    if isinstance(server, RedisServer):
+        return backend_at(server.url, durability=durability)
+    return PostgresBackend(server.url, durability=durability)
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Whoever got no answer waits until the engine is up: calls on a dead one would only say that it is dead."""
+
+    server: Server
+    clients: list[Client]
+    keys: list[Key]
+    up: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def live(self, client: Client) -> None:
+        while not self.over.is_set():
+            if await client.act(client.dice.choice(self.keys)) == UNKNOWN:
+                await self.up.wait()
+
+    async def kill_by_turns(self) -> None:
+        """Kills while calls are under way, and ends when there was time enough after the last start."""
+        for number in range(KILLS + 1):
+            self.up.set()
+            answered = self.answered()
+            while self.answered() < answered + STEPS_BETWEEN:
+                await asyncio.sleep(0.005)
+            if number < KILLS:
+                self.up.clear()
+                await asyncio.to_thread(self.server.kill)
+                await asyncio.to_thread(self.server.start)
+        self.over.set()
+
+    def answered(self) -> int:
+        return sum(each.answer != UNKNOWN for each in self.clients[0].recorder.operations)
+
+
+async def history_through_kills(server: Server, durability: Durability) -> Recorder:
+    backends = [backend_of(server, durability) for _ in range(2)]
+    for backend in backends:
+        await backend.open()
+    clients = new_clients([StoreService(backend) for backend in backends], "t", 1, CLIENTS)
+    show = Show(server, clients, new_keys(RESPONSES, SESSIONS))
+    await asyncio.wait_for(asyncio.gather(show.kill_by_turns(), *map(show.live, clients)), 60)
+    for backend in backends:
+        await backend.close()
+    return clients[0].recorder
+
+
+@pytest.mark.parametrize("make", [postgres_server, redis_server])
+async def test_a_history_through_kills_is_linearizable(make: Callable[[], AbstractContextManager[Server]]) -> None:
+    with make() as server:
+        recorder = await history_through_kills(server, Durability.DISK)
+    assert any(each.answer == UNKNOWN for each in recorder.operations)
+    recorder.require_linearizable()
+
+
+async def test_a_server_that_forgets_what_it_acknowledged_is_noticed() -> None:
+    with redis_server(NO_FILES) as server:
+        recorder = await history_through_kills(server, Durability.MEMORY)
+    with pytest.raises(AssertionError, match="no order explains"):
+        recorder.require_linearizable()

@@ -1,0 +1,98 @@
+"""The holder of leases is a process that is stopped (SIGSTOP) until they ended, and woken: each write is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import NotFound
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.service import StoreService
+from antiphon_store.testing.subject import turn_in
+from tests.support.postgres_server import shared_postgres
+from tests.support.redis_servers import shared_cluster, shared_redis
+
+SESSIONS = 100
+TTL_MS = 1_500  # of each lease: time enough to take them all on a busy machine
+TAKEN = "taken"
+
+# Takes a lease in each session, says so, and writes under each when it is told to. Prints what became of each write.
+HOLDER = f"""
+import asyncio, sys
+from antiphon_core.errors import AntiphonError
+from antiphon_core.ports.store import TurnCommit
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.service import StoreService
+from antiphon_store.testing.subject import draft, turn_in
+
+async def write(store, tenant, lease):
+    record = draft(session_id=lease.fence.session_id)
+    try:
+        await store.commit_turn(tenant, TurnCommit(record, lease.fence))
+    except AntiphonError as error:
+        return f"{{type(error).__name__}} {{record.id}}"
+    return f"written {{record.id}}"
+
+async def main(url, tenant):
+    backend = open_backend(url, durability="memory" if url.startswith("redis") else "process")
+    await backend.open()
+    store = StoreService(backend)
+    turns = [turn_in(f"s{{n}}", holder="stopped", lease_ttl_ms={TTL_MS}) for n in range({SESSIONS})]
+    starts = await asyncio.gather(*(store.begin_turn(tenant, turn) for turn in turns))
+    print("{TAKEN}", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    print(*await asyncio.gather(*(write(store, tenant, start.lease) for start in starts)), sep="\\n", flush=True)
+    await backend.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+URLS: dict[str, Callable[[Path], str]] = {
+    "sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}",
+    "postgres": lambda _folder: shared_postgres().url,
+    "redis": lambda _folder: shared_redis().url,
+    "redis cluster": lambda _folder: f"{shared_cluster().url}?partition=tenant",
+}
+
+
+@pytest.fixture(params=URLS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return URLS[request.param](tmp_path)
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[StoreService]:
+    backend = open_backend(url, durability="memory" if url.startswith("redis") else "process")
+    await backend.open()
+    yield StoreService(backend)
+    await backend.close()
+
+
+async def test_it_is_refused_in_every_session(store: StoreService, url: str, tenant: str) -> None:
+    """Somebody else took every second session meanwhile; nobody took the others."""
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    pipe = asyncio.subprocess.PIPE
+    holder = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", HOLDER, url, tenant, stdin=pipe, stdout=pipe, env=environ
+    )
+    assert holder.stdout is not None
+    assert (await holder.stdout.readline()).decode().strip() == TAKEN
+    holder.send_signal(signal.SIGSTOP)
+    await asyncio.sleep(TTL_MS / 1000)
+    others = (store.begin_turn(tenant, turn_in(f"s{number}", holder="other")) for number in range(0, SESSIONS, 2))
+    assert {start.lease.fence.token for start in await asyncio.gather(*others) if start.lease} == {2}
+    holder.send_signal(signal.SIGCONT)
+    printed, _ = await holder.communicate(b"\n")
+    outcomes = [line.split() for line in printed.decode().splitlines()]
+    assert [outcome for outcome, _ in outcomes] == ["StaleFence"] * SESSIONS
+    for number, (_, response_id) in enumerate(outcomes):
+        with pytest.raises(NotFound):
+            await store.get(tenant, response_id)
+        session = await store.describe_session(tenant, f"s{number}")
+        assert (session.head_id, session.last_fence) == (None, 1 if number % 2 else 2)

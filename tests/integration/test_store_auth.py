@@ -1,0 +1,239 @@
+"""Who may call the gRPC services: tokens and tenants, on every RPC, and in processes as they are run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from antiphon_core.errors import AntiphonError, PermissionDenied, ResponseNotFound, Unauthenticated
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.rpc import watched
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.methods import SERVICES, STORE, Method
+from antiphon_core.rpc.server import RpcServer
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.client import StoreClient
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_store.testing.subject import draft
+from tests.support.certificates import authority, signed_by
+from tests.support.system import Command
+
+EDGE, BILLING, WRONG = "edge-token-0123456789", "billing-token-0123456789", "wrong-token-0123456789"
+FILE = f"edge {EDGE} *\nbilling {BILLING} acme,globex\n"
+METHODS = [method for service in SERVICES for method in service.methods.values()]
+FRAME = b'event: x\ndata: {"type": "x", "sequence_number": 0}\n\n'
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> Path:
+    path = tmp_path / "credentials"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture
+async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    """A store in this process that asks for tokens, and sees a changed file at once."""
+    monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
+    settings = StoreSettings(token_file=tokens)
+    backend = open_backend("memory://", durability="disk")
+    await backend.open()
+    service = StoreService(backend, settings)
+    server = RpcServer(settings.security())
+    server.add(STORE, handlers(service), ready=service.ready)
+    for other in SERVICES[1:]:
+        server.add(other, {}, ready=service.ready)
+    yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    await server.drain(0)
+    await backend.close()
+
+
+def client(endpoint: str, token: str | None = None) -> StoreClient:
+    return StoreClient(endpoint, credentials=ClientCredentials(token=token) if token else ANONYMOUS)
+
+
+async def test_a_token_speaks_for_its_tenants_and_no_other(endpoint: str) -> None:
+    record = draft()
+    async with client(endpoint, EDGE) as edge, client(endpoint, BILLING) as billing:
+        await billing.put("acme", record)
+        assert (await edge.get("acme", record.id)).id == record.id
+        with pytest.raises(ResponseNotFound):
+            await billing.get("globex", record.id)
+        for tenant in ("default", "umbrella"):
+            with pytest.raises(PermissionDenied, match=f"'billing' may not speak for the tenant '{tenant}'"):
+                await billing.get(tenant, record.id)
+            with pytest.raises(ResponseNotFound):
+                await edge.get(tenant, record.id)
+
+
+async def test_no_token_and_a_wrong_one_are_refused_and_logged_without_it(
+    endpoint: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with client(endpoint) as anonymous, client(endpoint, WRONG) as stranger:
+        with pytest.raises(Unauthenticated, match="carries no token"):
+            await anonymous.put("acme", draft())
+        with pytest.raises(Unauthenticated, match="not one that is known here") as caught:
+            await stranger.put("acme", draft())
+    assert WRONG not in str(caught.value)
+    refusals = [record.message for record in caplog.records if record.name == "antiphon_core.rpc.server"]
+    assert len(refusals) == 2
+    assert all("ResponseStoreService/Put from ipv4:127.0.0.1" in refusal for refusal in refusals)
+    assert WRONG not in caplog.text
+
+
+async def refusal_of(endpoint: str, method: Method, data: bytes, *metadata: tuple[str, str]) -> grpc.StatusCode:
+    async with grpc.aio.insecure_channel(endpoint) as channel:
+        call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            rpc = call(data, metadata=metadata, timeout=10)
+            await (rpc.read() if method.streams else rpc)
+        return caught.value.code()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+async def test_every_rpc_asks_before_it_reads(endpoint: str, method: Method) -> None:
+    """Also those that are not implemented, and requests that are no messages."""
+    bearer = ("authorization", f"Bearer {BILLING}")
+    for data in (b"", b"\xff\xff"):
+        assert await refusal_of(endpoint, method, data) is grpc.StatusCode.UNAUTHENTICATED
+        # Without a tenant it is the default one, which is not among this credential's.
+        assert await refusal_of(endpoint, method, data, bearer) is grpc.StatusCode.PERMISSION_DENIED
+    admitted = await refusal_of(endpoint, method, b"\xff\xff", bearer, ("antiphon-tenant", "acme"))
+    implemented = (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED)
+    assert admitted in implemented
+
+
+async def test_a_stream_asks_too(endpoint: str) -> None:
+    record = draft()
+    append = EventAppend(record.id, 0, 1, FRAME, terminal=True)
+    async with client(endpoint, BILLING) as billing, client(endpoint, WRONG) as stranger:
+        await billing.append_events("acme", append)
+        async with aclosing(billing.read_events("acme", record.id)) as batches:
+            assert b"".join([batch.frames async for batch in batches]) == FRAME
+        for store, tenant, error in (
+            (billing, "umbrella", PermissionDenied),
+            (stranger, "acme", Unauthenticated),
+        ):
+            with pytest.raises(error):
+                async with aclosing(store.read_events(tenant, record.id)) as batches:
+                    await anext(batches)
+
+
+async def outcome(store: StoreClient) -> type[AntiphonError]:
+    with pytest.raises(AntiphonError) as caught:
+        await store.get("acme", draft().id)
+    return caught.type
+
+
+def rotate(path: Path, content: str) -> None:
+    path.write_text(content)
+
+
+async def test_tokens_are_rotated_without_a_restart(
+    endpoint: str, tokens: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    new = "new-token-0123456789"
+    async with client(endpoint, EDGE) as old_edge, client(endpoint, new) as new_edge:
+        assert (await outcome(old_edge), await outcome(new_edge)) == (ResponseNotFound, Unauthenticated)
+        rotate(tokens, f"{FILE}edge {new} *\n")
+        assert (await outcome(old_edge), await outcome(new_edge)) == (ResponseNotFound, ResponseNotFound)
+        rotate(tokens, f"edge {new} *\n")
+        assert (await outcome(old_edge), await outcome(new_edge)) == (Unauthenticated, ResponseNotFound)
+        rotate(tokens, f"edge {EDGE}\n")
+        assert (await outcome(old_edge), await outcome(new_edge)) == (Unauthenticated, ResponseNotFound)
+    assert "2 words instead of three" in caplog.text
+    assert EDGE not in caplog.text
+
+
+async def test_a_client_follows_its_token_file(endpoint: str, tokens: Path, tmp_path: Path) -> None:
+    new = "new-token-0123456789"
+    own = tmp_path / "token"
+    own.write_text(EDGE + "\n")
+    async with StoreClient(endpoint, credentials=ClientCredentials(token_file=own)) as store:
+        assert await outcome(store) is ResponseNotFound
+        rotate(tokens, f"edge {new} *\n")
+        assert await outcome(store) is Unauthenticated
+        rotate(own, new + "\n")
+        assert await outcome(store) is ResponseNotFound
+
+
+async def test_probes_need_no_token(endpoint: str) -> None:
+    async with grpc.aio.insecure_channel(endpoint) as channel:
+        health: Any = health_pb2_grpc.HealthStub(channel)
+        for service in ("", STORE.full_name):
+            answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
+            assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    async with client(endpoint) as anonymous:
+        await anonymous.ready()
+
+
+# ---- Processes ----
+
+
+@contextmanager
+def served_store(*options: str) -> Iterator[tuple[Command, str]]:
+    """`antiphon serve --target=store`, and where it listens."""
+    command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://", *options)
+    try:
+        yield command, command.wait_for(r"^store +(\S+:\d+)")[1]
+    finally:
+        command.stop()
+
+
+async def test_a_store_of_its_own_process_asks_for_tokens(tokens: Path) -> None:
+    with served_store(f"--store-token-file={tokens}") as (command, address):
+        command.wait_for(r"^store .*\(gRPC, tokens\)")
+        async with client(address, BILLING) as billing, client(address) as anonymous:
+            assert await outcome(billing) is ResponseNotFound
+            assert await outcome(anonymous) is Unauthenticated
+
+
+async def test_a_store_of_its_own_process_asks_for_certificates(tmp_path: Path) -> None:
+    ca = authority(tmp_path, "ca")
+    server, own = signed_by(ca, tmp_path, "server"), signed_by(ca, tmp_path, "client")
+    options = [
+        f"--store-tls-cert-file={server.cert}",
+        f"--store-tls-key-file={server.key}",
+        f"--store-tls-client-ca-file={ca.cert}",
+    ]
+    credentials = ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=own.cert, tls_key_file=own.key)
+    with served_store(*options) as (command, address):
+        command.wait_for(r"^store .*\(gRPC, client certificates, TLS\)")
+        async with StoreClient(address, credentials=credentials) as store:
+            assert await outcome(store) is ResponseNotFound
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--target=store", "--store-host=0.0.0.0"], "set ANTIPHON_STORE_INSECURE where the network authenticates"),
+        (["--target=translator", "--translator-host=0.0.0.0"], "Set ANTIPHON_TRANSLATOR_TOKEN_FILE"),
+        (["--target=store", "--store-token-file=/gone"], "Cannot read the credentials file /gone"),
+        (
+            ["--target=edge", "--edge-store=h:1", "--edge-translator=h:2", "--edge-store-token-file=/gone"],
+            "Cannot read the token file /gone",
+        ),
+    ],
+)
+def test_a_door_that_nobody_watches_is_not_opened(options: list[str], says: str) -> None:
+    command = [sys.executable, "-m", "antiphon", "serve", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("antiphon: ")]
+    assert says in line
+
+
+def test_insecure_opens_it_with_a_warning() -> None:
+    with served_store("--store-host=0.0.0.0", "--store-insecure=true") as (command, _address):
+        command.wait_for(r"^warning: The store listens on 0.0.0.0, and its callers are not authenticated")
+        command.wait_for(r"^store .*\(gRPC, no authentication\)")

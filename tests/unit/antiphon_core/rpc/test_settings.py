@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from antiphon_core.config import SettingsError, load
+from antiphon_core.rpc.settings import RpcServerSettings
+from tests.support.certificates import authority, signed_by
+
+FILE = Path("x")
+
+
+@dataclass(frozen=True, slots=True)
+class Pump(RpcServerSettings):
+    section: ClassVar[str] = "pump"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_on_loopback_nobody_needs_to_be_known(host: str) -> None:
+    assert list(Pump(host=host).door_warnings()) == []
+
+
+@pytest.mark.parametrize("more", [{}, {"tls_cert_file": FILE, "tls_key_file": FILE}], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "store", ""])
+def test_an_open_door_is_refused_and_what_would_do_is_named(host: str, more: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Pump(host=host, **more)
+    for word in (
+        "The pump would listen on",
+        "ANTIPHON_PUMP_TOKEN_FILE",
+        "ANTIPHON_PUMP_TLS_CLIENT_CA_FILE",
+        "127.0.0.1",
+        "ANTIPHON_PUMP_INSECURE",
+    ):
+        assert word in str(caught.value)
+
+
+def test_the_refusal_comes_with_the_loading() -> None:
+    environ = {"ANTIPHON_PUMP_HOST": "0.0.0.0"}
+    with pytest.raises(SettingsError, match="ANTIPHON_PUMP_TOKEN_FILE"):
+        load({"pump": Pump}, environ=environ)
+    assert load({"pump": Pump}, environ=environ | {"ANTIPHON_PUMP_INSECURE": "true"})["pump"].insecure
+
+
+MTLS = {"tls_cert_file": FILE, "tls_key_file": FILE, "tls_client_ca_file": FILE}
+
+
+@pytest.mark.parametrize(
+    ("more", "access", "warned_of"),
+    [
+        ({"insecure": True}, "no authentication", "not authenticated"),
+        ({"token_file": FILE}, "tokens", "without encryption"),
+        ({"token_file": FILE, "tls_cert_file": FILE, "tls_key_file": FILE}, "tokens, TLS", None),
+        (MTLS, "client certificates, TLS", None),
+        ({**MTLS, "token_file": FILE}, "tokens and client certificates, TLS", None),
+    ],
+)
+def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: str, warned_of: str | None) -> None:
+    settings = Pump(host="0.0.0.0", **more)
+    assert settings.access() == access
+    warnings = list(settings.door_warnings())
+    if warned_of is None:
+        assert warnings == []
+    else:
+        ((message, explanation),) = warnings
+        assert warned_of in message
+        assert explanation
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"tls_cert_file": FILE}, "ANTIPHON_PUMP_TLS_CERT_FILE and ANTIPHON_PUMP_TLS_KEY_FILE need each other"),
+        ({"tls_key_file": FILE}, "need each other"),
+        ({"tls_client_ca_file": FILE}, "ANTIPHON_PUMP_TLS_CLIENT_CA_FILE needs ANTIPHON_PUMP_TLS_CERT_FILE"),
+    ],
+)
+def test_halves_are_refused(more: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        Pump(**more)
+
+
+def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
+    tokens = tmp_path / "credentials"
+    tokens.write_text("edge token-0123456789abcdef *\n")
+    ca = authority(tmp_path, "ca")
+    own = signed_by(ca, tmp_path, "server")
+    nothing = Pump().security()
+    assert (nothing.guard, nothing.tls) == (None, None)
+    everything = Pump(
+        token_file=tokens, tls_cert_file=own.cert, tls_key_file=own.key, tls_client_ca_file=ca.cert
+    ).security()
+    assert everything.guard is not None
+    assert everything.tls is not None
+    with pytest.raises(SettingsError, match="Cannot read the credentials file"):
+        Pump(token_file=tmp_path / "gone").security()

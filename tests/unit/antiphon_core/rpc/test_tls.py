@@ -1,0 +1,174 @@
+"""Handshakes of a real server and real clients. Certificates are made by openssl once for all tests here."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import StoreUnavailable, Unauthenticated
+from antiphon_core.rpc import watched
+from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import Call, RpcServer
+from antiphon_core.rpc.settings import RpcServerSettings
+from antiphon_core.rpc.tls import KeyPair, read_authorities
+from antiphon_protos.antiphon.store import v1
+from tests.support.certificates import Certificate, authority, lock, signed_by
+
+TOKEN = "token-0123456789abcdef"
+
+
+@dataclass(frozen=True)
+class Papers:
+    """Two authorities that know nothing of each other, and what each of them signed."""
+
+    ca: Certificate
+    server: Certificate
+    client: Certificate
+    other_ca: Certificate
+    other_client: Certificate
+    other_server: Certificate
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    folder = tmp_path_factory.mktemp("papers")
+    ca, other = authority(folder, "ca"), authority(folder, "other-ca")
+    return Papers(
+        ca=ca,
+        server=signed_by(ca, folder, "server"),
+        client=signed_by(ca, folder, "client"),
+        other_ca=other,
+        other_client=signed_by(other, folder, "other-client"),
+        other_server=signed_by(other, folder, "other-server"),
+    )
+
+
+def settings_of(own: Certificate, **more: Any) -> RpcServerSettings:
+    return RpcServerSettings(tls_cert_file=own.cert, tls_key_file=own.key, **more)
+
+
+def shown(ca: Certificate, own: Certificate | None = None, **more: Any) -> ClientCredentials:
+    if own is not None:
+        more |= {"tls_cert_file": own.cert, "tls_key_file": own.key}
+    return ClientCredentials(tls_ca_file=ca.cert, **more)
+
+
+@asynccontextmanager
+async def serving(settings: RpcServerSettings) -> AsyncIterator[str]:
+    """The endpoint of a server whose answer to Get is the tenant."""
+
+    async def get(_request: Any, call: Call) -> v1.GetResponse:
+        return v1.GetResponse(record=v1.Record(id=call.tenant))
+
+    async def ready() -> None:
+        pass
+
+    server = RpcServer(settings.security())
+    server.add(STORE, {"Get": get}, ready=ready)
+    yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    await server.drain(0)
+
+
+async def asked(endpoint: str, credentials: ClientCredentials, tenant: str = "acme") -> str:
+    """The tenant of a call, over a connection of its own."""
+    async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials) as client:
+        answer = await client.call("Get", v1.GetRequest(), tenant=tenant)
+        return str(answer.record.id)
+
+
+async def test_a_client_that_knows_the_authority_is_served(papers: Papers) -> None:
+    async with serving(settings_of(papers.server)) as endpoint:
+        assert await asked(endpoint, shown(papers.ca)) == "acme"
+
+
+async def test_a_server_of_another_authority_is_not_talked_to(papers: Papers) -> None:
+    async with serving(settings_of(papers.other_server)) as endpoint:
+        with pytest.raises(StoreUnavailable):
+            await asked(endpoint, shown(papers.ca))
+
+
+async def test_plaintext_is_not_answered(papers: Papers) -> None:
+    async with serving(settings_of(papers.server)) as endpoint:
+        with pytest.raises(StoreUnavailable):
+            await asked(endpoint, ANONYMOUS)
+
+
+async def test_a_certificate_of_the_right_authority_speaks_for_every_tenant(papers: Papers) -> None:
+    async with serving(settings_of(papers.server, tls_client_ca_file=papers.ca.cert)) as endpoint:
+        for tenant in ("acme", "globex"):
+            assert await asked(endpoint, shown(papers.ca, papers.client), tenant) == tenant
+
+
+@pytest.mark.parametrize("client", [None, "other_client"], ids=["no certificate", "another authority's"])
+async def test_no_certificate_of_the_right_authority_is_refused(papers: Papers, client: str | None) -> None:
+    async with serving(settings_of(papers.server, tls_client_ca_file=papers.ca.cert)) as endpoint:
+        with pytest.raises(StoreUnavailable):
+            await asked(endpoint, shown(papers.ca, getattr(papers, client) if client else None))
+
+
+async def test_with_both_a_certificate_does_not_make_up_for_a_token(papers: Papers, tmp_path: Path) -> None:
+    tokens = tmp_path / "credentials"
+    tokens.write_text(f"edge {TOKEN} *\n")
+    asks_for_both = settings_of(papers.server, tls_client_ca_file=papers.ca.cert, token_file=tokens)
+    async with serving(asks_for_both) as endpoint:
+        assert await asked(endpoint, shown(papers.ca, papers.client, token=TOKEN)) == "acme"
+        with pytest.raises(Unauthenticated):
+            await asked(endpoint, shown(papers.ca, papers.client))
+        with pytest.raises(StoreUnavailable):
+            await asked(endpoint, shown(papers.ca, token=TOKEN))
+
+
+async def test_new_connections_see_rotated_certificates(
+    papers: Papers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
+    own = Certificate(cert=tmp_path / "tls.crt", key=tmp_path / "tls.key")
+    client_ca = tmp_path / "ca.crt"
+
+    def put(certificate: Certificate, ca: Certificate) -> None:
+        shutil.copy(certificate.cert, own.cert)
+        shutil.copy(certificate.key, own.key)
+        shutil.copy(ca.cert, client_ca)
+
+    put(papers.server, papers.ca)
+    async with serving(settings_of(own, tls_client_ca_file=client_ca)) as endpoint:
+        assert await asked(endpoint, shown(papers.ca, papers.client)) == "acme"
+        put(papers.other_server, papers.other_ca)
+        assert await asked(endpoint, shown(papers.other_ca, papers.other_client)) == "acme"
+        with pytest.raises(StoreUnavailable):
+            await asked(endpoint, shown(papers.ca, papers.client))
+        shutil.copy(papers.server.key, own.key)  # half of a rotation: a key that does not belong to the certificate
+        assert await asked(endpoint, shown(papers.other_ca, papers.other_client)) == "acme"
+        assert "what was read before stays" in caplog.text
+
+
+def test_a_key_of_another_certificate_is_refused(papers: Papers) -> None:
+    with pytest.raises(SettingsError, match="server.pem and .*client.key are not a certificate and its key"):
+        KeyPair(papers.server.cert, papers.client.key).read()
+
+
+def test_files_that_hold_something_else_are_refused(papers: Papers, tmp_path: Path) -> None:
+    nonsense = tmp_path / "nonsense"
+    nonsense.write_text("nothing of the kind")
+    with pytest.raises(SettingsError, match="not a certificate and its key"):
+        KeyPair(nonsense, papers.server.key).read()
+    with pytest.raises(SettingsError, match="nonsense holds no certificates of authorities"):
+        read_authorities(nonsense)
+    with pytest.raises(SettingsError, match="Cannot read the private key .*gone"):
+        KeyPair(papers.server.cert, tmp_path / "gone").read()
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(papers: Papers, tmp_path: Path) -> None:
+    locked = tmp_path / "locked.key"
+    lock(papers.server.key, locked, "secret")
+    with pytest.raises(SettingsError, match="without a password"):
+        KeyPair(papers.server.cert, locked).read()

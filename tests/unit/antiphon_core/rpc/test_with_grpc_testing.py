@@ -1,0 +1,186 @@
+"""Errors and deadlines end to end, without a socket and on a clock of the test's own: grpcio-testing plays the wire.
+
+It knows threads and no event loops. So a servicer runs each of our asynchronous handlers to its end in the thread that
+grpcio-testing gives it, and the client's side is what the client does with an error: `from_rpc_error`. Its channel
+knows no deadlines either; its server does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import grpc
+import grpc_testing
+import pytest
+
+from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, Unimplemented
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import Call, Handler, _rpc_handler, _unimplemented
+from antiphon_core.rpc.status import from_rpc_error
+from antiphon_protos.antiphon.store import v1
+
+PATIENCE_S = 10
+GET, READ_EVENTS = (STORE.descriptor.methods_by_name[name] for name in ("Get", "ReadEvents"))
+
+
+class AioContext:
+    """What our handlers use of grpc.aio's context, on top of grpcio-testing's."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def invocation_metadata(self) -> Any:
+        return self.context.invocation_metadata()
+
+    def time_remaining(self) -> float | None:
+        remaining: float | None = self.context.time_remaining()
+        return remaining
+
+    def peer(self) -> str:
+        return "grpcio-testing"
+
+    async def abort_with_status(self, status: grpc.Status) -> None:
+        self.context.set_code(status.code)
+        self.context.set_details(status.details)
+        self.context.set_trailing_metadata(status.trailing_metadata)
+        raise grpc.aio.AbortError
+
+
+class Servicer:
+    """A service as grpcio-testing wants it: an object with a method for each RPC, here our own handlers."""
+
+    def __init__(self, handlers: dict[str, Handler]) -> None:
+        for name, method in STORE.methods.items():
+            handler: Any = _rpc_handler(method, handlers.get(name, _unimplemented(STORE, method)), None)
+            setattr(
+                self, name, self.stream(handler.unary_stream) if method.streams else self.unary(handler.unary_unary)
+            )
+
+    def unary(self, serve: Any) -> Any:
+        def call(data: bytes, context: Any) -> bytes:
+            try:
+                answer: bytes = asyncio.run(serve(data, AioContext(context)))
+            except grpc.aio.AbortError:
+                return b""
+            return answer
+
+        return call
+
+    def stream(self, serve: Any) -> Any:
+        def call(data: bytes, context: Any) -> Iterator[bytes]:
+            answers = serve(data, AioContext(context))
+            with asyncio.Runner() as runner:
+                try:
+                    while True:
+                        yield runner.run(anext(answers))
+                except (StopAsyncIteration, grpc.aio.AbortError):
+                    return
+
+        return call
+
+
+class Wire:
+    """A server and a channel double that live by one clock."""
+
+    def __init__(self, **handlers: Handler) -> None:
+        self.time: Any = grpc_testing.strict_fake_time(1_700_000_000)
+        self.server: Any = grpc_testing.server_from_dictionary({STORE.descriptor: Servicer(handlers)}, self.time)
+        self.channel: Any = grpc_testing.channel([STORE.descriptor], self.time)
+
+    def serve(self, request: Any, *, timeout_s: float | None = None) -> Any:
+        """A Get, as the server sees it."""
+        return self.server.invoke_unary_unary(GET, (), bytes(request), timeout_s)
+
+    def fail(self, trailing_metadata: Any, code: grpc.StatusCode, details: str) -> Exception:
+        """What the client raises when its Get ends in this way."""
+        with ThreadPoolExecutor(1) as client:
+            call = client.submit(self.channel.unary_unary(STORE.methods["Get"].path), b"")
+            _metadata, _request, rpc = self.channel.take_unary_unary(GET)
+            rpc.terminate(None, trailing_metadata, code, details)
+            error: Any = call.exception(PATIENCE_S)
+        return from_rpc_error(error, StoreUnavailable)
+
+
+def raising(error: Exception) -> Handler:
+    async def handler(_request: Any, _call: Call) -> Any:
+        raise error
+
+    return handler
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
+def test_every_error_of_a_handler_is_raised_again_by_the_client(row: Row) -> None:
+    wire = Wire(Get=raising(row.error("what happened", field="record.body", id="resp_1")))
+    _answer, trailing_metadata, code, details = wire.serve(v1.GetRequest(id="resp_1")).termination()
+    assert (code, details) == (row.grpc_status, "what happened")
+    back = wire.fail(trailing_metadata, code, details)
+    assert type(back) is row.error
+    assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
+
+
+def test_a_bug_is_an_internal_error_without_its_cause(caplog: pytest.LogCaptureFixture) -> None:
+    wire = Wire(Get=raising(ZeroDivisionError("secret detail")))
+    _answer, trailing_metadata, code, details = wire.serve(v1.GetRequest()).termination()
+    assert type(wire.fail(trailing_metadata, code, details)) is InternalError
+    assert "secret" not in details
+    assert "secret detail" in caplog.text
+
+
+def test_an_rpc_without_a_handler_is_unimplemented() -> None:
+    wire = Wire()
+    _answer, trailing_metadata, code, details = wire.serve(v1.GetRequest()).termination()
+    assert type(wire.fail(trailing_metadata, code, details)) is Unimplemented
+
+
+def test_an_error_comes_after_what_a_stream_gave() -> None:
+    async def events(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        for number in range(2):
+            yield v1.ReadEventsResponse(first_sequence=number)
+        raise StoreUnavailable("the disk is gone")
+
+    wire = Wire(ReadEvents=events)
+    rpc = wire.server.invoke_unary_stream(READ_EVENTS, (), b"", None)
+    seen = [v1.ReadEventsResponse.parse(rpc.take_response()).first_sequence for _ in range(2)]
+    trailing_metadata, code, details = rpc.termination()
+    assert seen == [0, 1]
+    assert type(wire.fail(trailing_metadata, code, details)) is StoreUnavailable
+
+
+def test_a_handler_knows_how_much_time_is_left() -> None:
+    calls: list[Call] = []
+
+    async def get(_request: Any, call: Call) -> Any:
+        calls.append(call)
+        return v1.GetResponse()
+
+    wire = Wire(Get=get)
+    for timeout_s in (5, 0.25, None):
+        wire.serve(v1.GetRequest(), timeout_s=timeout_s).termination()
+        wire.time.sleep_for(3)
+    assert [call.time_remaining_s for call in calls] == [5, 0.25, None]
+
+
+@pytest.mark.parametrize(("passing_s", "expected"), [(4.999, None), (5, Timeout)])
+def test_a_deadline_ends_a_call_on_time(passing_s: float, expected: type[Exception] | None) -> None:
+    begun, release = Event(), Event()
+
+    async def get(_request: Any, _call: Call) -> Any:
+        begun.set()
+        release.wait(PATIENCE_S)
+        return v1.GetResponse()
+
+    wire = Wire(Get=get)
+    deadline_s = STORE.methods["Get"].deadline_s
+    rpc = wire.serve(v1.GetRequest(), timeout_s=deadline_s)
+    assert begun.wait(PATIENCE_S)
+    wire.time.sleep_for(passing_s)
+    release.set()
+    _answer, trailing_metadata, code, details = rpc.termination()
+    if expected is None:
+        assert code is grpc.StatusCode.OK
+    else:
+        assert type(wire.fail(trailing_metadata, code, details)) is expected
