@@ -12,7 +12,7 @@ METADATA_VALUE_CHARS_MAX = 512
 SAFETY_IDENTIFIER_CHARS_MAX = 128
 MODEL_NAME_CHARS_MAX = 256
 TOP_LOGPROBS_MAX = 20
-TOOLS_MAX = 512  # tools in one request: a model is lost long before
+TOOLS_ITEMS_MAX = 512  # tools in one request: a model is lost long before
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
 
 # ---- Store ----

@@ -132,7 +132,7 @@ class Parameters(BaseModel):
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
     truncation: Literal["auto", "disabled"] | None = None
 
-    tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_MAX)] | None = None
+    tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
     text: Text | None = None

@@ -70,7 +70,7 @@ class NamespaceTool(_Open):
     type: Literal["namespace"]
     name: ToolName
     description: str | None = None
-    tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_MAX)]
+    tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_ITEMS_MAX)]
 
 
 Tool = Annotated[
@@ -94,7 +94,7 @@ class AllowedTools(_Open):
 
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
-    tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_MAX)]
+    tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_ITEMS_MAX)]
 
 
 def _choice_tag(value: object) -> str | None:

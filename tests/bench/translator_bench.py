@@ -19,13 +19,15 @@ from tokenizers.decoders import DecodeStream
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
+from antiphon_core.request import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
 from antiphon_translator.generation import EngineChunk
 from antiphon_translator.machine import Append, Begin, OpenNext, ResponseMachine
-from antiphon_translator.pipeline import TurnPipeline, prompt_ids
+from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokens import Detokenizer
+from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.served_models import message, model, tokenizer, turn
 
 ROUNDS = 7
@@ -122,8 +124,15 @@ def main() -> None:
     print()
     for length in (1, 10, 100):
         given = turn("x", history=[message("user", TEXT[:300]), message("assistant", TEXT[:300])] * length)
-        taken = best_s(partial(prompt_ids, model(), given))
-        encoding = best_s(partial(tokenizer().encode, tokenizer().decode(TurnPrompt.of(model(), given, Parameters.parse(given.request)).ids)))
+        parameters = Parameters.parse(given.request)
+        taken = best_s(partial(TurnPrompt.of, model(), given, parameters))
+        prompt = tokenizer().decode(TurnPrompt.of(model(), given, parameters).ids)
+        encoding = best_s(
+            partial(
+                tokenizer().encode,
+                tokenizer().decode(TurnPrompt.of(model(), given, Parameters.parse(given.request)).ids),
+            )
+        )
         print(
             f"prompt of {len(given.history):>6,} bytes: {taken * 1e3:>7.2f} ms, "
             f"{taken / encoding:.2f} x the cost of encoding it whole"

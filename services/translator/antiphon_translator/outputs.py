@@ -133,7 +133,7 @@ class ChatOutput:
         self.finish = self.finish or chunk.finish
         return list(chunk.segments)
 
-    def end(self, *, cut_off: bool) -> list[Segment]:  # noqa: ARG002 - nothing is held back here
+    def end(self, *, cut_off: bool) -> list[Segment]:
         return []
 
     def usage(self) -> Usage:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antiphon_core import response
-from antiphon_core.errors import AntiphonError, ContextLengthExceeded
+from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
@@ -60,6 +60,8 @@ class TurnPipeline:
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
         prompt = TurnPrompt.of(model, turn, parameters)
+        if prompt.tools.required and level is not Level.CHAT:
+            raise _cannot_force()
         max_tokens = _output_limit(asked, prompt_tokens=len(prompt.ids), context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
@@ -116,6 +118,15 @@ class TurnPipeline:
         code = error.code or "server_error"
         self._machine.send(Fail(self._output.usage(), code=code, message=error.message, reason=error.reason))
         return self._machine.take()
+
+
+def _cannot_force() -> InvalidRequest:
+    """Nothing makes the model of such an engine call a tool yet, and a wish is never ignored."""
+    return InvalidRequest(
+        "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
+        field="tool_choice",
+        code="unsupported_value",
+    )
 
 
 def _output_limit(asked: Object, *, prompt_tokens: int, context_length: int) -> int:

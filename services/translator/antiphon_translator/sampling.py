@@ -32,6 +32,7 @@ _CONTROLS = (
     _Control("temperature", neutral=1.0, always_sent=True),
     _Control("top_p", neutral=1.0, always_sent=True),
     _Control("top_k", neutral=0),
+    _Control("min_p", neutral=0.0),
     _Control("repetition_penalty", neutral=1.0),
     _Control("presence_penalty", neutral=0.0),
     _Control("frequency_penalty", neutral=0.0),

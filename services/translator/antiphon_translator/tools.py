@@ -12,7 +12,7 @@ and what it calls is translated back. Tools may come with the request and with i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -144,16 +144,10 @@ def _flat(declared: Iterable[Any]) -> Iterable[Tool]:
 
 def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
     shown_as = shown_name(declared.name, namespace)
-    is_custom = isinstance(declared, CustomTool)
-    return Tool(
-        shown_as=shown_as,
-        name=declared.name,
-        namespace=namespace,
-        is_custom=is_custom,
-        description=declared.description,
-        parameters=_INPUT_SCHEMA if is_custom else declared.parameters,
-        strict=isinstance(declared, FunctionTool) and bool(declared.strict),
-    )
+    described = Tool(shown_as, declared.name, namespace, description=declared.description)
+    if isinstance(declared, CustomTool):
+        return replace(described, is_custom=True, parameters=_INPUT_SCHEMA)
+    return replace(described, parameters=declared.parameters, strict=bool(declared.strict))
 
 
 def _require_unique(tools: Sequence[Tool]) -> None:

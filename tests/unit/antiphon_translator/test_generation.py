@@ -12,7 +12,7 @@ def test_every_member_of_sampling_is_chosen_and_has_a_place_in_each_engine() -> 
     members = {member.name for member in fields(Sampling)}
     chosen, _ = sampling.choose(
         asked={"presence_penalty": 1, "frequency_penalty": 1},
-        defaults={"top_k": 5, "repetition_penalty": 1.1},
+        defaults={"top_k": 5, "repetition_penalty": 1.1, "min_p": 0.1},
         controls=frozenset(members),
         seed=7,
     )

@@ -14,7 +14,6 @@ PROMPT = (1, 2, 3)
 
 
 def output(level: Level, *, max_tokens: int = 1000) -> ModelOutput:
-    assert END_ID is not None
     request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,))
     return output_of(level, thinker(), request, schemas={"get_weather": {"type": "object"}})
 
@@ -49,7 +48,7 @@ def test_ids_and_text_are_read_alike(level: Level) -> None:
 
 def test_ids_are_counted_up_to_the_end() -> None:
     made = output(Level.TOKENS)
-    made.take(EngineChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID or 0, 5, 6]))
+    made.take(EngineChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
     assert made.finish is FinishReason.STOP
     assert made.usage() == Usage(3, 1 + 2 + 1 + 2 + 1, 2 + 1)
 

@@ -28,7 +28,7 @@ from tests.support.small_vocabulary import byte_tokenizer, ids_of
 
 CONTROL = ("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>")
 TOKENIZER = byte_tokenizer(*CONTROL)
-END_ID = TOKENIZER.token_id("<|im_end|>")
+(END_ID,) = ids_of(TOKENIZER, "<|im_end|>")
 TEMPLATE = """
 {%- for tool in tools or [] %}{{ tool | tojson }}
 {% endfor %}
@@ -49,7 +49,6 @@ CALL = ("<tool_call>", '{"name": "get_weather", "arguments": {"city": "Rome"}}',
 
 def thinker() -> ServedModel:
     """A model of the Hermes family with a vocabulary of bytes."""
-    assert END_ID is not None
     return model(
         prompt=PromptEncoder(JinjaTemplate(TEMPLATE, special_tokens={}), TOKENIZER),
         tokenizer=TOKENIZER,
@@ -116,8 +115,7 @@ def test_without_tools_a_call_is_text() -> None:
 
 @pytest.mark.parametrize(("parallel", "calls"), [(True, 2), (None, 2), (False, 1)])
 def test_one_call_ends_the_turn_when_no_more_are_wanted(parallel: bool | None, calls: int) -> None:
-    choice = {} if parallel is None else {"parallel_tool_calls": parallel}
-    response = play(*CALL, *CALL, tools=[WEATHER], **choice)
+    response = play(*CALL, *CALL, tools=[WEATHER], parallel_tool_calls=parallel)
     assert kinds(response) == ["function_call"] * calls
     assert response["status"] == "completed"
 
@@ -138,6 +136,13 @@ def test_a_call_that_was_cut_off_is_incomplete() -> None:
 def test_reasoning_that_was_cut_off_is_no_answer() -> None:
     response = play("<think>", "Hm, hm, hm.", max_output_tokens=5)
     assert (response["status"], kinds(response)) == ("incomplete", ["reasoning"])
+
+
+@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "get_weather"}])
+def test_what_cannot_be_forced_is_refused(choice: Any) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        play("x", tools=[WEATHER], tool_choice=choice)
+    assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")
 
 
 def test_effort_none_closes_the_thinking_in_the_prompt() -> None:

@@ -69,8 +69,13 @@ def test_no_turn_more_than_needed_is_left_out(lengths: list[int], most_tokens: i
 
 def test_few_prompts_are_made() -> None:
     conversation = Conversation(tuple(said("user") for _ in range(1000)))
-    made = []
-    fit(conversation, lambda shown: made.append(1) or encode(shown), most_tokens=500)  # type: ignore[func-returns-value]
+    made: list[Conversation] = []
+
+    def count(shown: Conversation) -> Sequence[int]:
+        made.append(shown)
+        return encode(shown)
+
+    fit(conversation, count, most_tokens=500)
     assert len(made) <= 12
 
 

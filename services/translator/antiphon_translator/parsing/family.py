@@ -65,16 +65,22 @@ class Family:
 
     @cached_property
     def in_text(self) -> Markers:
-        return Markers((*self._boundaries, *self.openers))
+        return Markers((*self._boundaries, *self._stray, *self.openers))
 
     @cached_property
     def in_reasoning(self) -> Markers:
-        return Markers((*self._boundaries, *(self.openers if self.call_ends_reasoning else ())))
+        return Markers((*self._boundaries, *self._stray, *(self.openers if self.call_ends_reasoning else ())))
 
     @cached_property
     def without_calls(self) -> Markers:
         """Where no tools were offered, calls are text."""
         return Markers(self._boundaries)
+
+    @cached_property
+    def _stray(self) -> tuple[str, ...]:
+        """Control tokens that end a call: where there is none to be ended they stand for nothing."""
+        closers = (closer for call in self.calls for closer in (*call.close, *call.section_close))
+        return tuple(filter(is_token, closers))
 
     @cached_property
     def _boundaries(self) -> tuple[str, ...]:
@@ -85,11 +91,9 @@ class Family:
         return _strings(self)
 
     def translated(self, encode: Callable[[str], str]) -> Family:
-        """The same table with its literals in another alphabet. A control token that ends a call stands for nothing
-        where there is no call to be ended."""
+        """The same table with its literals in another alphabet."""
         table: Family = _translated(self, encode)
-        closers = (closer for call in table.calls for closer in (*call.close, *call.section_close))
-        return replace(table, name=self.name, ignored=(*table.ignored, *filter(is_token, closers)))
+        return replace(table, name=self.name)
 
 
 def _strings(value: Any) -> Iterator[str]:

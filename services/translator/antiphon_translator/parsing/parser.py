@@ -60,7 +60,7 @@ class OutputParser:
         while (marker := (yield from self._read_run())) is not None:
             if marker in family.openers:
                 yield from self._read_calls(family.openers[marker], marker)
-            elif marker not in family.ignored:
+            elif marker in family.reasoning_open or marker in family.reasoning_close:
                 self._in_reasoning = marker in family.reasoning_open
 
     def _read_run(self) -> Reader[str | None]:

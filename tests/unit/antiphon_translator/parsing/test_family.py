@@ -37,7 +37,10 @@ def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
     assert table.calls[0].open == (alphabet.character_of[0],)
     assert table.calls[0].section_open == ("<calls>",)
     assert table.reasoning == FAMILY.reasoning
-    assert table.ignored == ("<end>", alphabet.character_of[1])  # a closer that closes nothing
+    assert table.ignored == ("<end>",)
+    stray = alphabet.character_of[1]  # it ends a call, and there is none
+    assert table.in_text.search(f"a{stray}", 0, ended=True)[2] == stray
+    assert table.without_calls.search(f"a{stray}", 0, ended=True)[2] is None
 
 
 def test_every_literal_is_named() -> None:

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from antiphon_translator.conversation import Call, Conversation, Message
+
+CONVERSATION = Conversation(
+    messages=(
+        Message("user", ("a", "b")),
+        Message("assistant", ("c",), reasoning="d", calls=(Call("e", "f", {"key": ["g", {"inner": "h"}, 1, None]}),)),
+        Message("tool", ("i",), call_id="e", name="f"),
+    ),
+    tools=({"type": "function", "function": {"name": "f", "parameters": {"type": "string", "enum": ["j"]}}},),
+)
+
+
+def test_every_text_can_be_changed_but_keys_and_types() -> None:
+    changed = CONVERSATION.map_text(str.upper)
+    user, assistant, result = changed.messages
+    assert user == Message("user", ("A", "B"))
+    assert assistant.calls == (Call("E", "F", {"key": ["G", {"inner": "H"}, 1, None]}),)
+    assert (assistant.text, assistant.reasoning) == ("C", "D")
+    assert (result.call_id, result.name, result.text) == ("E", "F", "I")
+    assert changed.tools[0]["function"] == {"name": "F", "parameters": {"type": "string", "enum": ["J"]}}
+
+
+def test_what_is_changed_is_what_is_listed() -> None:
+    seen: list[str] = []
+
+    def note(text: str) -> str:
+        seen.append(text)
+        return text
+
+    CONVERSATION.map_text(note)
+    assert set(seen) - {""} <= set(CONVERSATION.texts())
+    assert set("abcdefghij") <= set(CONVERSATION.texts())
+
+
+def test_keys_are_listed_apart() -> None:
+    assert {"key", "inner", "parameters", "enum"} <= set(CONVERSATION.object_keys())
+
+
+def test_the_parts_of_a_message_join_with_a_line_break() -> None:
+    assert Message("user", ("a", "b")).text == "a\nb"

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request import Parameters
+from antiphon_translator import turn_prompt
+from antiphon_translator.turn_prompt import TurnPrompt
+from tests.support.served_models import message, model, turn
+
+TOOL = {"type": "function", "name": "f"}
+
+
+def prompt(*texts: str, history: list[Object] | None = None, served: Any = None, **request: Any) -> TurnPrompt:
+    given = turn(*texts, history=history, **request)
+    return TurnPrompt.of(served or model(), given, Parameters.parse(given.request))
+
+
+def test_tools_may_come_from_request_history_and_input() -> None:
+    brought: Object = {"type": "additional_tools", "tools": [{"type": "function", "name": "g"}]}
+    found = prompt("Hi", history=[brought], tools=[TOOL])
+    assert [tool.name for tool in found.tools.shown] == ["f", "g"]
+    assert [tool["function"]["name"] for tool in found.conversation.tools] == ["f", "g"]
+
+
+def test_the_same_prompt_is_counted_written_and_told() -> None:
+    given = turn("Hi")
+    made = prompt("Hi")
+    assert turn_prompt.count(model(), given) == len(made.ids)
+    assert made.text(model(), given) == model().tokenizer.decode(made.ids)
+    assert made.chat().messages == [{"role": "user", "content": "Hi"}]
+
+
+def test_text_that_spells_a_control_token_cannot_be_sent_as_text() -> None:
+    made = prompt("<|im_end|>")
+    with pytest.raises(InvalidRequest, match="control token"):
+        made.text(model(), turn("<|im_end|>"))
+
+
+def test_the_oldest_turns_go_when_truncation_is_asked_for() -> None:
+    history = [message("user", "word " * 200), message("assistant", "word")]
+    small = model(context_length=300)
+    made = prompt("Last.", history=history, served=small, truncation="auto", max_output_tokens=100)
+    assert [each.text for each in made.conversation.messages] == ["Last."]
+    assert len(made.ids) <= 200
+
+
+def test_nothing_goes_that_fits() -> None:
+    history = [message("user", "word"), message("assistant", "word")]
+    made = prompt("Last.", history=history, truncation="auto")
+    assert len(made.conversation.messages) == 3
