@@ -127,12 +127,7 @@ def main() -> None:
         parameters = Parameters.parse(given.request)
         taken = best_s(partial(TurnPrompt.of, model(), given, parameters))
         prompt = tokenizer().decode(TurnPrompt.of(model(), given, parameters).ids)
-        encoding = best_s(
-            partial(
-                tokenizer().encode,
-                tokenizer().decode(TurnPrompt.of(model(), given, Parameters.parse(given.request)).ids),
-            )
-        )
+        encoding = best_s(partial(tokenizer().encode, prompt))
         print(
             f"prompt of {len(given.history):>6,} bytes: {taken * 1e3:>7.2f} ms, "
             f"{taken / encoding:.2f} x the cost of encoding it whole"
