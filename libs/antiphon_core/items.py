@@ -13,7 +13,14 @@ from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import ItemPage, Order
 
-ID_PREFIX = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
+ID_PREFIX = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "custom_tool_call_output": "ctco",
+    "reasoning": "rs",
+}
 
 
 def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:

@@ -13,6 +13,7 @@ SAFETY_IDENTIFIER_CHARS_MAX = 128
 MODEL_NAME_CHARS_MAX = 256
 TOP_LOGPROBS_MAX = 20
 TOOLS_ITEMS_MAX = 512  # tools in one request: a model is lost long before
+CALL_ID_CHARS_MAX = 64  # OpenAI's, as the next one
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
 
 # ---- Store ----

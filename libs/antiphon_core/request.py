@@ -1,6 +1,7 @@
 """The body of POST /v1/responses: what it may say.
 
-`Parameters` declares everything but the input, `CreateRequest` adds the input; both refuse what they do not know. How
+`Parameters` declares everything but the input, `CreateRequest` adds the input (request_items.py); both refuse what they
+do not know. Tools are in request_tools.py. How
 a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's business; what is
 well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
 """
@@ -11,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request_errors import JSON_KIND_TAGS, TAG, from_validation
+from antiphon_core.request_errors import TAG, from_validation
+from antiphon_core.request_items import Item, Open, json_kind
 from antiphon_core.request_tools import Tool, ToolChoice
 
 Metadata = Annotated[
@@ -29,81 +30,22 @@ Metadata = Annotated[
 ]
 
 
-def _json_kind(value: object) -> str | None:
-    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
-
-
-def _type_tag(value: object) -> str | None:
-    """Which model an item or a content part is checked by: the one named after its `type`."""
-    if not isinstance(value, dict):
-        return None
-    given = value.get("type") or "message"
-    return TAG + {"output_text": "text", "input_text": "text"}.get(given, str(given))
-
-
-class _Open(BaseModel):
-    """Members that are not declared are kept and ignored."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class TextPart(_Open):
-    type: Literal["input_text", "output_text", "text"]
-    text: str
-
-
-class RefusalPart(_Open):
-    type: Literal["refusal"]
-    refusal: str
-
-
-Part = Annotated[
-    Annotated[TextPart, Tag(TAG + "text")] | Annotated[RefusalPart, Tag(TAG + "refusal")],
-    Discriminator(_type_tag),
-]
-
-
-class Message(_Open):
-    """An input message, in full or in the short form without `type`."""
-
-    type: Literal["message"] | None = None
-    role: Literal["user", "assistant", "system", "developer"]
-    content: Annotated[
-        Annotated[str, Tag(TAG + "string")] | Annotated[list[Part], Tag(TAG + "array")],
-        Discriminator(_json_kind),
-    ]
-    id: str | None = None
-    status: Literal["in_progress", "completed", "incomplete"] | None = None
-    phase: Literal["commentary", "final_answer"] | None = None
-
-
-def _is_message(value: object) -> object:
-    """Reports an item of another type as such, and not as a bad message."""
-    tag = _type_tag(value)
-    if tag is not None and tag != TAG + "message":
-        raise PydanticCustomError("union_tag_invalid", "not a message", {"tag": tag})
-    return value
-
-
-Item = Annotated[Message, BeforeValidator(_is_message)]
-
-
-class TextFormat(_Open):
+class TextFormat(Open):
     type: Literal["text", "json_object", "json_schema"]
 
 
-class Text(_Open):
+class Text(Open):
     format: TextFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
-class Reasoning(_Open):
+class Reasoning(Open):
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
 StringOrObject = Annotated[
-    Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(_json_kind)
+    Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(json_kind)
 ]
 
 
@@ -176,7 +118,7 @@ class CreateRequest(Parameters):
             Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
             Tag(TAG + "array"),
         ],
-        Discriminator(_json_kind),
+        Discriminator(json_kind),
     ]
 
     @property

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
+from antiphon_core.request_items import Open
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -31,13 +32,7 @@ def _tool_tag(value: object) -> str | None:
     return TAG + "hidden" if tag in {TAG + hidden for hidden in HIDDEN_TOOLS} else tag
 
 
-class _Open(BaseModel):
-    """Members that are not declared are kept and ignored."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class FunctionTool(_Open):
+class FunctionTool(Open):
     type: Literal["function"]
     name: ToolName
     description: str | None = None
@@ -45,7 +40,7 @@ class FunctionTool(_Open):
     strict: bool | None = None
 
 
-class CustomTool(_Open):
+class CustomTool(Open):
     """A tool whose input is one free text."""
 
     type: Literal["custom"]
@@ -54,7 +49,7 @@ class CustomTool(_Open):
     format: Object | None = None
 
 
-class HiddenTool(_Open):
+class HiddenTool(Open):
     """Accepted, because clients send it whatever the server can do; no model ever hears of it."""
 
     type: Literal["web_search", "web_search_preview", "tool_search"]
@@ -66,7 +61,7 @@ OwnTool = Annotated[
 ]
 
 
-class NamespaceTool(_Open):
+class NamespaceTool(Open):
     type: Literal["namespace"]
     name: ToolName
     description: str | None = None
@@ -82,14 +77,14 @@ Tool = Annotated[
 ]
 
 
-class NamedChoice(_Open):
+class NamedChoice(Open):
     """This tool, and no other."""
 
     type: Literal["function", "custom"]
     name: ToolName
 
 
-class AllowedTools(_Open):
+class AllowedTools(Open):
     """These tools; one of them must be called when the mode is `required`."""
 
     type: Literal["allowed_tools"]

@@ -41,7 +41,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "truncation": asked.get("truncation", "disabled"),
         "parallel_tool_calls": asked.get("parallel_tool_calls", True),
         "tool_choice": asked.get("tool_choice", "auto"),
-        "tools": asked.get("tools", []),
+        "tools": [_declared(tool) for tool in asked.get("tools", [])],
         "text": {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked.get("text", {})),
         "reasoning": {"effort": None, "summary": None} | asked.get("reasoning", {}),
         "metadata": asked.get("metadata", {}),
@@ -51,6 +51,13 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "prompt_cache_retention": asked.get("prompt_cache_retention"),
         "user": asked.get("user"),
     }
+
+
+def _declared(tool: Object) -> Object:
+    """A tool with all members that clients look for."""
+    if tool["type"] != "function":
+        return tool
+    return {"description": None, "parameters": None, "strict": None} | tool
 
 
 def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reasoning_tokens: int = 0) -> Object:

@@ -1,0 +1,158 @@
+"""Items as a request may bring them: what was said, what was called, what came of it.
+
+Each type of item is checked by the model named after it. Types that exist and are not listed are refused as not
+supported, others as misspelt (request_errors.py). Members that are not declared are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from antiphon_core import limits
+from antiphon_core.jsons import Object
+from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
+
+PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
+"""What a client's history may hold of other servers' tools: kept, and not shown to a model."""
+
+CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
+_Status = Literal["in_progress", "completed", "incomplete"]
+
+
+def json_kind(value: object) -> str | None:
+    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
+
+
+def _part_tag(value: object) -> str | None:
+    if not isinstance(value, dict):
+        return None
+    given = str(value.get("type") or "message")
+    return TAG + {"output_text": "text", "input_text": "text"}.get(given, given)
+
+
+def _item_tag(value: object) -> str | None:
+    """Which model an item is checked by. A message needs no type."""
+    if not isinstance(value, dict):
+        return None
+    given = str(value.get("type") or "message")
+    return TAG + ("passed_over" if given in PASSED_OVER else given)
+
+
+class Open(BaseModel):
+    """Members that are not declared are kept and ignored."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+# ---- Content ----
+
+
+class TextPart(Open):
+    type: Literal["input_text", "output_text", "text"]
+    text: str
+
+
+class RefusalPart(Open):
+    type: Literal["refusal"]
+    refusal: str
+
+
+class ThoughtPart(Open):
+    type: Literal["reasoning_text", "summary_text"]
+    text: str
+
+
+Part = Annotated[
+    Annotated[TextPart, Tag(TAG + "text")] | Annotated[RefusalPart, Tag(TAG + "refusal")],
+    Discriminator(_part_tag),
+]
+Content = Annotated[
+    Annotated[str, Tag(TAG + "string")] | Annotated[list[Part], Tag(TAG + "array")],
+    Discriminator(json_kind),
+]
+
+
+# ---- Items ----
+
+
+class Message(Open):
+    """An input message, in full or in the short form without `type`."""
+
+    type: Literal["message"] | None = None
+    role: Literal["user", "assistant", "system", "developer"]
+    content: Content
+    id: str | None = None
+    status: _Status | None = None
+    phase: Literal["commentary", "final_answer"] | None = None
+
+
+class FunctionCall(Open):
+    type: Literal["function_call"]
+    call_id: CallId
+    name: str
+    arguments: str
+    namespace: str | None = None
+    id: str | None = None
+    status: _Status | None = None
+
+
+class FunctionCallOutput(Open):
+    type: Literal["function_call_output"]
+    call_id: CallId
+    output: Content
+    id: str | None = None
+    status: _Status | None = None
+
+
+class CustomToolCall(Open):
+    type: Literal["custom_tool_call"]
+    call_id: CallId
+    name: str
+    input: str
+    namespace: str | None = None
+    id: str | None = None
+
+
+class CustomToolCallOutput(Open):
+    type: Literal["custom_tool_call_output"]
+    call_id: CallId
+    output: Content
+    id: str | None = None
+
+
+class ReasoningItem(Open):
+    """What a model thought. `encrypted_content` is not read here: a blob of another server means nothing."""
+
+    type: Literal["reasoning"]
+    id: str | None = None
+    summary: list[ThoughtPart] | None = None
+    content: list[ThoughtPart] | None = None
+    status: _Status | None = None
+
+
+class AdditionalTools(Open):
+    """Tools that join those of the request; each is checked where all tools of a turn are known."""
+
+    type: Literal["additional_tools"]
+    tools: Annotated[list[Object], Field(max_length=limits.TOOLS_ITEMS_MAX)]
+    id: str | None = None
+
+
+class PassedOver(Open):
+    type: Literal["web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools"]
+    id: str | None = None
+
+
+Item = Annotated[
+    Annotated[Message, Tag(TAG + "message")]
+    | Annotated[FunctionCall, Tag(TAG + "function_call")]
+    | Annotated[FunctionCallOutput, Tag(TAG + "function_call_output")]
+    | Annotated[CustomToolCall, Tag(TAG + "custom_tool_call")]
+    | Annotated[CustomToolCallOutput, Tag(TAG + "custom_tool_call_output")]
+    | Annotated[ReasoningItem, Tag(TAG + "reasoning")]
+    | Annotated[AdditionalTools, Tag(TAG + "additional_tools")]
+    | Annotated[PassedOver, Tag(TAG + "passed_over")],
+    Discriminator(_item_tag),
+]

@@ -1,0 +1,92 @@
+"""A conversation with tools through edge, store and translator: called, answered, gone on with. A script speaks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, loads
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_translator.engines.scripted import Emit, ScriptedEngine
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.http import Http
+from tests.support.schema import validate_response
+from tests.support.small_vocabulary import ids_of
+from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, WEATHER, thinker
+
+
+class Talk:
+    """A server whose model says what it is told to."""
+
+    def __init__(self, http: Http, engine: ScriptedEngine) -> None:
+        self.http = http
+        self.engine = engine
+
+    async def turn(self, *said: str, **request: Any) -> Object:
+        self.engine.script = [Emit([token_id]) for token_id in (*ids_of(TOKENIZER, *said), END_ID)]
+        answer = await self.http.create(**({"model": "m"} | request))
+        assert answer.status == 200, answer.body
+        response: Object = loads(answer.body)
+        validate_response(response)
+        return response
+
+    @property
+    def prompt(self) -> str:
+        """What the model read last."""
+        return TOKENIZER.decode(self.engine.requests[-1].prompt_ids)
+
+
+@pytest.fixture
+async def talk() -> AsyncIterator[Talk]:
+    backend, clock, ids = MemoryBackend(), SystemClock(), RandomIds()
+    await backend.open()
+    translator, engine = TranslatorService(TranslatorSettings(), clock=clock, ids=ids), ScriptedEngine([])
+    translator.add(thinker(), engine)
+    server = EdgeServer(EdgeSettings(port=0), StoreService(backend), translator, clock=clock, ids=ids)
+    await server.start()
+    async with aiohttp.ClientSession() as session:
+        yield Talk(Http(session, server.url), engine)
+    await server.stop()
+    await translator.close()
+    await backend.close()
+
+
+async def test_a_call_is_answered_and_gone_on_with(talk: Talk) -> None:
+    first = await talk.turn("<think>", "Hm.", "</think>", "I look.", *CALL, input="Rome?", tools=[WEATHER])
+    assert [item["type"] for item in first["output"]] == ["reasoning", "message", "function_call"]
+    call = first["output"][-1]
+    result = {"type": "function_call_output", "call_id": call["call_id"], "output": "Sunny."}
+    second = await talk.turn("It is sunny.", input=[result], tools=[WEATHER], previous_response_id=first["id"])
+    assert [item["type"] for item in second["output"]] == ["message"]
+    assert '<tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>' in talk.prompt
+    assert "<|im_start|>tool\nSunny.<|im_end|>" in talk.prompt
+
+
+async def test_a_result_nobody_asked_for_is_refused(talk: Talk) -> None:
+    result = {"type": "function_call_output", "call_id": "call_9", "output": "Sunny."}
+    answer = await talk.http.create(model="m", input=[result], tools=[WEATHER])
+    assert answer.status == 400
+    assert loads(answer.body)["error"]["message"].startswith("No tool call found")
+
+
+async def test_a_call_without_its_result_is_refused(talk: Talk) -> None:
+    first = await talk.turn(*CALL, input="Rome?", tools=[WEATHER])
+    answer = await talk.http.create(model="m", input="And?", tools=[WEATHER], previous_response_id=first["id"])
+    assert answer.status == 400
+    assert loads(answer.body)["error"]["message"].startswith("No tool output found")
+
+
+async def test_tools_are_told_back_in_full(talk: Talk) -> None:
+    response = await talk.turn("Hi.", input="Hi", tools=[{"type": "function", "name": "f"}])
+    assert response["tools"] == [
+        {"type": "function", "name": "f", "description": None, "parameters": None, "strict": None}
+    ]

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import SequentialIds
+from antiphon_core.items import normalise_input
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request import CreateRequest
+
+ITEMS: list[Object] = [
+    {"role": "user", "content": "Rome?"},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]},
+    {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "Hm."}], "encrypted_content": "x"},
+    {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}", "namespace": "n", "status": "completed"},
+    {"type": "function_call_output", "call_id": "c", "output": "Sunny."},
+    {"type": "custom_tool_call", "call_id": "d", "name": "exec", "input": "ls"},
+    {"type": "custom_tool_call_output", "call_id": "d", "output": [{"type": "input_text", "text": "a"}]},
+    {"type": "additional_tools", "role": "developer", "tools": [{"type": "function", "name": "g"}]},
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}},
+    {"type": "tool_search_output", "call_id": "t", "tools": []},
+]
+
+
+def parse(*items: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": list(items)}))
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.get("type", "message"))
+def test_items_are_kept_as_they_were_written(item: Object) -> None:
+    assert parse(item).input_given == [item]
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=lambda item: item.get("type", "message"))
+def test_in_full_they_have_an_id_and_a_type(item: Object) -> None:
+    (full,) = normalise_input(parse(item).input_given, SequentialIds())
+    assert full["id"]
+    assert full["type"] == item.get("type", "message")
+
+
+@pytest.mark.parametrize(
+    ("item", "field", "code"),
+    [
+        ({"type": "function_call", "call_id": "c", "name": "f"}, "arguments", "missing_required_parameter"),
+        (
+            {"type": "function_call", "call_id": "", "name": "f", "arguments": "{}"},
+            "call_id",
+            "string_below_min_length",
+        ),
+        ({"type": "function_call", "call_id": "c", "name": "f", "arguments": {}}, "arguments", "invalid_type"),
+        ({"type": "function_call_output", "output": "x"}, "call_id", "missing_required_parameter"),
+        ({"type": "function_call_output", "call_id": "c", "output": 7}, "output", "invalid_type"),
+        ({"type": "custom_tool_call", "call_id": "c", "name": "f"}, "input", "missing_required_parameter"),
+        (
+            {"type": "reasoning", "content": [{"type": "reasoning_text"}]},
+            "content[0].text",
+            "missing_required_parameter",
+        ),
+    ],
+)
+def test_a_mistake_in_an_item_is_named(item: Object, field: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(item)
+    assert (caught.value.field, caught.value.code) == (f"input[0].{field}", code)
