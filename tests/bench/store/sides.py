@@ -81,8 +81,8 @@ class Atoms:
         return partial(self._backend.ancestry, TENANT, long_line()[depth - 1].id, **bounds)
 
     def fork(self, length: int) -> Call:
-        source = ForkSource(up_to_response_id=long_line()[length - 1].id)
-        return partial(self._backend.fork, TENANT, source, new_session_id())
+        head_id = long_line()[length - 1].id
+        return partial(self._backend.fork, TENANT, ForkSource(up_to_response_id=head_id), new_session_id(head_id))
 
     def turn(self) -> Call:
         self._sessions.plan_turn()
@@ -116,8 +116,9 @@ class Port:
         return partial(self._store.chain, TENANT, long_line()[depth - 1].id)
 
     def fork(self, length: int) -> Call:
-        source = ForkSource(up_to_response_id=long_line()[length - 1].id)
-        return partial(self._store.fork, TENANT, source, new_session_id=new_session_id())
+        head_id = long_line()[length - 1].id
+        source = ForkSource(up_to_response_id=head_id)
+        return partial(self._store.fork, TENANT, source, new_session_id=new_session_id(head_id))
 
     def turn(self) -> Call:
         self._sessions.plan_turn()

@@ -63,7 +63,8 @@ class Raw:
         return partial(self._engine.read, first, first + depth - 1)
 
     def fork(self, length: int) -> Call:
-        return partial(self._engine.fork, new_session_id(), long_line()[length - 1].id)
+        head_id = long_line()[length - 1].id
+        return partial(self._engine.fork, new_session_id(head_id), head_id)
 
     def turn(self) -> Call:
         self._sessions.plan_turn()
