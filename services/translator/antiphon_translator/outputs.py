@@ -9,22 +9,25 @@ Each knows when no more is wanted (`finish`), and reasoning tokens as exactly as
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from antiphon_core.jsons import Object
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.turn_prompt import TurnPrompt
 
 
 class ModelOutput(Protocol):
     """One generation. `finish` is why it ended, as soon as that is known: then nothing more is wanted."""
 
     finish: FinishReason | None
+
+    def begin(self, text: str) -> list[Segment]:
+        """What the prompt made the model begin with: read like its own, and not counted as such."""
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         """What this chunk completed."""
@@ -36,16 +39,16 @@ class ModelOutput(Protocol):
         """What has been counted so far."""
 
 
-def output_of(
-    level: Level, model: ServedModel, request: GenerationRequest, *, schemas: Mapping[str, Object] | None
-) -> ModelOutput:
-    """The output of a generation that an engine of this level is asked for. `schemas` as with `OutputParser`."""
+def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
+    """The output of a generation that an engine of this level is asked for."""
+    schemas = prompt.tools.schemas
     match level:
         case Level.TOKENS:
-            parser = TokenParser(model.syntax, prompt_ids=request.prompt_ids, schemas=schemas)
+            parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas)
             return TokenOutput(parser, request)
         case Level.TEXT:
-            literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=request.prompt_text)
+            tail = request.prompt_text.removesuffix(prompt.begun)
+            literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail)
             return TextOutput(literal, request, model.tokenizer)
         case Level.CHAT:
             return ChatOutput(request, model.tokenizer)
@@ -62,6 +65,9 @@ class TokenOutput:
         self._stop_ids: Collection[int] = frozenset(request.stop_ids)
         self._tokens = 0
         self._reasoning_tokens = 0
+
+    def begin(self, text: str) -> list[Segment]:
+        return self._parser.feed(self._parser.encode(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         segments: list[Segment] = []
@@ -107,6 +113,9 @@ class TextOutput:
         self._parser = parser
         self._count = _Count(request, tokenizer)
 
+    def begin(self, text: str) -> list[Segment]:
+        return self._parser.feed(text)
+
     def take(self, chunk: EngineChunk) -> list[Segment]:
         self._count.note(chunk, chunk.text, is_reasoning=self._parser.in_reasoning)
         self.finish = self.finish or chunk.finish
@@ -125,6 +134,9 @@ class ChatOutput:
     def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self.finish: FinishReason | None = None
         self._count = _Count(request, tokenizer)
+
+    def begin(self, text: str) -> list[Segment]:
+        return []
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         for segment in chunk.segments:

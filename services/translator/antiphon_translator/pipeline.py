@@ -60,16 +60,17 @@ class TurnPipeline:
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
         prompt = TurnPrompt.of(model, turn, parameters)
-        if prompt.tools.required and level is not Level.CHAT:
+        if prompt.tools.required and not prompt.begun and level is not Level.CHAT:
             raise _cannot_force()
-        max_tokens = _output_limit(asked, prompt_tokens=len(prompt.ids), context_length=model.context_length)
+        prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.begun)]
+        max_tokens = _output_limit(asked, prompt_tokens=len(prompt_ids), context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
         self._request = GenerationRequest(
             request_id=turn.response_id,
             max_tokens=max_tokens,
-            prompt_ids=prompt.ids,
+            prompt_ids=prompt_ids,
             prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
             chat=prompt.chat() if level is Level.CHAT else None,
             stop_ids=model.stop_ids,
@@ -79,7 +80,8 @@ class TurnPipeline:
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
-        self._output = output_of(level, model, self._request, schemas=prompt.tools.schemas)
+        self._output = output_of(level, model, prompt, self._request)
+        self._begun = prompt.begun
 
     @property
     def done(self) -> bool:
@@ -89,6 +91,8 @@ class TurnPipeline:
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do."""
         self._machine.send(Begin())
+        if self._begun:
+            self._assembly.take(self._output.begin(self._begun))
         return self._machine.take(), self._request
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
@@ -121,7 +125,7 @@ class TurnPipeline:
 
 
 def _cannot_force() -> InvalidRequest:
-    """Nothing makes the model of such an engine call a tool yet, and a wish is never ignored."""
+    """Nobody knows how a call of this family begins, and a wish is never ignored."""
     return InvalidRequest(
         "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
         field="tool_choice",

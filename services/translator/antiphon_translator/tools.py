@@ -84,6 +84,11 @@ class ToolSet:
         return bare[0] if len(bare) == 1 else Tool(name, name)
 
     @property
+    def forced_name(self) -> str | None:
+        """The one tool that has to be called, as the model knows it; None when any will do."""
+        return self.callable[0].shown_as if len(self.callable) == 1 else None
+
+    @property
     def schemas(self) -> Mapping[str, Object] | None:
         """Parameters by name, for the parser; None when nothing may be called."""
         return {tool.shown_as: tool.schema for tool in self.callable} if self.callable else None

@@ -12,6 +12,7 @@ from antiphon_core.request import Parameters
 from antiphon_translator import chat_form, conversation_items, tools, truncation
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import Chat
+from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
 from antiphon_translator.tools import ToolSet
@@ -26,6 +27,8 @@ class TurnPrompt:
     conversation: Conversation
     tools: ToolSet
     switches: Mapping[str, Any]
+    begun: str = ""
+    """What the answer begins with, so that the model calls a tool as it has to; not part of `ids`."""
 
     @classmethod
     def of(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> TurnPrompt:
@@ -54,15 +57,22 @@ class TurnPrompt:
         reserve = truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
         if parameters.truncation == "auto" and len(ids) > model.context_length - reserve:
             conversation, ids = truncation.fit(conversation, encode, most_tokens=model.context_length - reserve)
-        return cls(ids, conversation, offered, chosen)
+        begun = _begun_call(model, ids, offered) if offered.required else ""
+        return cls(ids, conversation, offered, chosen, begun)
 
     def text(self, model: ServedModel, turn: Turn) -> str:
         """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.write`."""
-        return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches)
+        return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches) + self.begun
 
     def chat(self) -> Chat:
         """The prompt for an engine that takes a conversation."""
         return chat_form.of_conversation(self.conversation, self.tools, self.switches)
+
+
+def _begun_call(model: ServedModel, ids: Sequence[int], tools: ToolSet) -> str:
+    """The beginning of the call that the model has to make; empty where nobody knows how its family begins one."""
+    tail = model.tokenizer.decode(ids[-PROMPT_TAIL_IDS:])
+    return model.syntax.literal.beginning_of_call(tools.forced_name, tail)
 
 
 def count(model: ServedModel, turn: Turn) -> int:

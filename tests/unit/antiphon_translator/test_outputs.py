@@ -4,9 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.outputs import ModelOutput, output_of
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+from antiphon_translator.tools import Tool, ToolSet
+from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.small_vocabulary import ids_of
 from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, thinker
 
@@ -15,7 +18,9 @@ PROMPT = (1, 2, 3)
 
 def output(level: Level, *, max_tokens: int = 1000) -> ModelOutput:
     request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,))
-    return output_of(level, thinker(), request, schemas={"get_weather": {"type": "object"}})
+    weather = Tool("get_weather", "get_weather")
+    prompt = TurnPrompt(PROMPT, Conversation(()), ToolSet((weather,), (weather,)), {})
+    return output_of(level, thinker(), prompt, request)
 
 
 def tokens(text: str) -> int:

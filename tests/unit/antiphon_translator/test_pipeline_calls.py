@@ -138,10 +138,33 @@ def test_reasoning_that_was_cut_off_is_no_answer() -> None:
     assert (response["status"], kinds(response)) == ("incomplete", ["reasoning"])
 
 
-@pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "get_weather"}])
-def test_what_cannot_be_forced_is_refused(choice: Any) -> None:
+NAMED = {"type": "function", "name": "get_weather"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "tools", "begun", "said"),
+    [
+        (NAMED, [WEATHER, EXEC], '{"name": "get_weather", "arguments": ', '{"city": "Rome"}}'),
+        ("required", [WEATHER, EXEC], '{"name": "', 'get_weather", "arguments": {"city": "Rome"}}'),
+    ],
+)
+def test_a_call_that_has_to_be_made_is_begun_in_the_prompt(
+    choice: Any, tools: list[Object], begun: str, said: str
+) -> None:
+    request = {"tool_choice": choice, "tools": tools}
+    made = TurnPipeline(thinker(), turn("Hi", **request), controls=ALL_CONTROLS, ids=SequentialIds())
+    assert TOKENIZER.decode(made.start()[1].prompt_ids).endswith("assistant\n<tool_call>\n" + begun)
+    response = play(said, CALL[2], **request)
+    (call,) = response["output"]
+    assert (call["name"], loads(call["arguments"]), call["status"]) == ("get_weather", {"city": "Rome"}, "completed")
+    assert response["usage"]["output_tokens"] == len(ids_of(TOKENIZER, said, CALL[2], "<|im_end|>"))
+
+
+def test_a_family_whose_calls_nobody_can_begin_refuses_to_be_forced() -> None:
     with pytest.raises(InvalidRequest) as caught:
-        play("x", tools=[WEATHER], tool_choice=choice)
+        TurnPipeline(
+            model(), turn("Hi", tools=[WEATHER], tool_choice="required"), controls=ALL_CONTROLS, ids=SequentialIds()
+        )
     assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")
 
 

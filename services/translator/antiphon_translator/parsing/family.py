@@ -36,6 +36,10 @@ class Family:
     calls: tuple[CallSyntax, ...] = ()
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
+    forced: str = ""
+    """What a call of the tool NAME begins with, up to its arguments: behind a prompt, a model has to go on with it."""
+    forced_any: str = ""
+    """The same for a call of any tool."""
     bare: Bare | None = None
     grammar: Grammar | None = None
 
@@ -49,6 +53,14 @@ class Family:
         opened = max((prompt_tail.rfind(each.rstrip()) for each in self.reasoning_open), default=-1)
         closed = max((prompt_tail.rfind(each.strip()) for each in self.reasoning_close), default=-1)
         return opened > closed
+
+    def beginning_of_call(self, name: str | None, prompt_tail: str) -> str:
+        """What makes a model call this tool, or any, when its prompt ends with it; empty when nothing does. Reasoning
+        that the prompt opened is closed."""
+        beginning = self.forced.replace("NAME", name) if name is not None else self.forced_any
+        if not beginning or not self.begins_in_reasoning(prompt_tail):
+            return beginning
+        return f"\n{self.reasoning[0][1]}\n\n{beginning}"
 
     @cached_property
     def reasoning_open(self) -> frozenset[str]:

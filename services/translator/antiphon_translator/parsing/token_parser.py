@@ -43,6 +43,7 @@ class TokenParser:
         self, syntax: TokenSyntax, *, prompt_ids: Sequence[int] = (), schemas: Mapping[str, Object] | None = None
     ) -> None:
         self._alphabet = syntax.alphabet
+        self._encode = syntax.tokenizer.encode
         self._control = syntax.alphabet.character_of.keys()
         self._detokenizer = Detokenizer(syntax.tokenizer, prompt_ids=prompt_ids, spelling=syntax.alphabet.character_of)
         self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=syntax.prompt_tail(prompt_ids))
@@ -61,6 +62,10 @@ class TokenParser:
                 start = index + 1
         if start < len(token_ids):
             yield token_ids[start:]
+
+    def encode(self, text: str) -> Sequence[int]:
+        """The ids of text that was written by us; names of control tokens are those tokens."""
+        return self._encode(text)
 
     def feed(self, token_ids: Iterable[int]) -> list[Segment]:
         """What these ids completed."""

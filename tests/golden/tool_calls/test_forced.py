@@ -1,0 +1,73 @@
+"""A call that a prompt began is read like one that the model began by itself, in every family that knows how."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
+from antiphon_translator.parsing.kinds.json_call import JsonCall
+from antiphon_translator.parsing.kinds.named_call import NamedCall
+from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
+
+SCHEMAS = {"f": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+FORCED = [name for name in families.names() if families.load(name).forced]
+
+
+def arguments(family: Family) -> str:
+    """What a model writes behind the beginning of a call, to its end."""
+    match family.calls[0] if family.calls else None:
+        case JsonCall(close=close):
+            return '{"a": 1}}' + "".join(close[:1])
+        case NamedCall(close=close):
+            return '{"a": 1}' + "".join(close[:1])
+        case GemmaCall(close=close):
+            return "a:1}" + close[0]
+        case TaggedCall() as tagged:
+            key = f"{tagged.key_open[0]}a{tagged.key_close[0]}"
+            value = f"{''.join(tagged.value_open[:1])}1{tagged.value_close[0].replace('{key}', 'a')}"
+            return f"{key}{value}{''.join(tagged.arguments_close[:1])}{tagged.close[0]}"
+        case _:
+            return '{"a": 1}<|call|>'
+
+
+def read(family: Family, *said: str, prompt_tail: str = "") -> list[Segment]:
+    parser = OutputParser(family, schemas=SCHEMAS, prompt_tail=prompt_tail)
+    segments = [segment for text in said for segment in parser.feed(text)]
+    return [*segments, *parser.finish()]
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_the_call_is_read(name: str) -> None:
+    family = families.load(name)
+    segments = read(family, family.beginning_of_call("f", ""), arguments(family))
+    written = "".join(segment.text for segment in segments if isinstance(segment, Arguments))
+    assert [segment.name for segment in segments if isinstance(segment, CallBegin)] == ["f"]
+    assert json.loads(written) == {"a": 1}
+    assert CallEnd(True) in segments
+
+
+@pytest.mark.parametrize("name", FORCED)
+def test_a_call_of_any_tool_begins_like_one_of_this(name: str) -> None:
+    family = families.load(name)
+    assert family.forced.startswith(family.forced_any) or name == "kimi_k2"
+    assert family.forced_any
+
+
+@pytest.mark.parametrize("name", [name for name in FORCED if families.load(name).reasoning])
+def test_reasoning_that_the_prompt_began_is_closed_first(name: str) -> None:
+    family = families.load(name)
+    opener, closer = family.reasoning[0]
+    begun = family.beginning_of_call("f", opener)
+    assert begun.startswith(f"\n{closer}")
+    segments = read(family, begun, arguments(family), prompt_tail=opener)
+    assert [segment.name for segment in segments if isinstance(segment, CallBegin)] == ["f"]
+
+
+def test_the_commonest_families_can_be_forced() -> None:
+    assert {"hermes", "qwen_coder", "glm", "gpt_oss", "kimi_k2", "mistral", "deepseek_v31", "gemma4"} <= set(FORCED)
