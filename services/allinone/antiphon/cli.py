@@ -1,4 +1,4 @@
-"""The command line: `antiphon up | serve | store | config | version`."""
+"""The command line: `antiphon up | serve | store | parse | config | version`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from antiphon import banner, settings, store_commands, up
+from antiphon import banner, parse_command, settings, store_commands, up
 from antiphon.local.errors import LocalModelError
 from antiphon.settings import SECTIONS, Settings
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
@@ -61,6 +61,10 @@ def _parser() -> argparse.ArgumentParser:
     migrate = store.add_parser("migrate", help="bring the database's schema to this release's version")
     _add_settings(migrate)
     migrate.set_defaults(run=_migrate_store)
+
+    parse = commands.add_parser("parse", help="show what is made of a model's raw output")
+    parse_command.add_arguments(parse)
+    parse.set_defaults(run=lambda options, _flags: parse_command.run(options))
 
     show = commands.add_parser("config", help="print all settings as they are now")
     show.add_argument("--markdown", action="store_true", help="print the reference page instead")

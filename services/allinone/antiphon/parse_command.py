@@ -1,0 +1,128 @@
+"""`antiphon parse`: what the translator makes of a model's raw output, without a server.
+
+Chunks come as a JSON array on standard input: texts, or lists of token ids when a tokenizer is named. They go through
+the same parser, assembly and machine as in service; the output items, or the event lines, are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from antiphon_core import response
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.request import Parameters
+from antiphon_translator import tools
+from antiphon_translator.assembly import Assembly
+from antiphon_translator.generation import Usage
+from antiphon_translator.machine import Begin, Complete, Incomplete, ResponseMachine
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Segment
+from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
+from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tools import ToolSet
+
+NOTHING_COUNTED = Usage(0, 0)
+
+
+class _Parser(Protocol):
+    def feed(self, chunk: Any, /) -> list[Segment]: ...
+
+    def finish(self, *, cut_off: bool) -> list[Segment]: ...
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--family", required=True, help="how the model writes reasoning and calls")
+    command.add_argument("--prompt-tail", default="", help="the end of the prompt: what the template began")
+    command.add_argument("--tools", type=Path, help="a JSON file with the tools of the request")
+    command.add_argument("--tool-choice", help="the tool_choice of the request, as JSON")
+    command.add_argument("--finish", choices=["stop", "length"], default="stop", help="why the model ended")
+    command.add_argument("--tokenizer", type=Path, metavar="DIR", help="a folder with tokenizer.json, for token ids")
+    command.add_argument("--events", action="store_true", help="print the events instead of the items")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Reads standard input, prints what came of it. SettingsError: what is wrong with what was given."""
+    offered = _tools(options.tools, options.tool_choice)
+    chunks = _json(sys.stdin.buffer.read(), "standard input")
+    if not isinstance(chunks, list):
+        raise SettingsError("Standard input must be a JSON array of chunks.")
+    for line in parsed(options, offered, chunks):
+        print(line)
+    return 0
+
+
+def parsed(options: argparse.Namespace, offered: ToolSet, chunks: Sequence[Any]) -> Iterator[str]:
+    """The lines to print."""
+    ids = SequentialIds()
+    machine = ResponseMachine(response.skeleton({"model": "model"}, response_id="resp_1", created_at=0), ids)
+    machine.send(Begin())
+    assembly = Assembly(machine, offered, ids)
+    parser = _parser(options, offered)
+    for number, chunk in enumerate(chunks):
+        assembly.take(parser.feed(_checked(chunk, number, of_ids=options.tokenizer is not None)))
+    cut_off = options.finish == "length"
+    assembly.take(parser.finish(cut_off=cut_off))
+    assembly.close("incomplete" if cut_off else "completed")
+    end = Incomplete(NOTHING_COUNTED, "max_output_tokens") if cut_off else Complete(NOTHING_COUNTED, 0)
+    machine.send(end)
+    if options.events:
+        yield from (batch.frames.decode().rstrip("\n") + "\n" for batch in machine.take())
+    else:
+        yield dumps(machine.snapshot()["output"]).decode()
+
+
+def _parser(options: argparse.Namespace, offered: ToolSet) -> _Parser:
+    family = _family(options.family)
+    if options.tokenizer is None:
+        return OutputParser(family, schemas=offered.schemas, prompt_tail=options.prompt_tail)
+    try:
+        tokenizer = ModelTokenizer.load(options.tokenizer / "tokenizer.json")
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+    prompt_ids = tokenizer.encode(options.prompt_tail)
+    return TokenParser(TokenSyntax(family, tokenizer), prompt_ids=prompt_ids, schemas=offered.schemas)
+
+
+def _family(name: str) -> Family:
+    try:
+        return families.load(name)
+    except KeyError as error:
+        raise SettingsError(f"There is no family '{name}'; there is {', '.join(families.names())}.") from error
+
+
+def _checked(chunk: Any, number: int, *, of_ids: bool) -> Any:
+    is_ids = isinstance(chunk, list) and all(isinstance(each, int) for each in chunk)
+    if of_ids and not is_ids:
+        raise SettingsError(f"Chunk {number} must be a list of token ids, as a tokenizer is named.")
+    if not of_ids and not isinstance(chunk, str):
+        raise SettingsError(f"Chunk {number} must be a text; for token ids name a tokenizer.")
+    return chunk
+
+
+def _tools(path: Path | None, choice: str | None) -> ToolSet:
+    request: Object = {"model": "model"}
+    if path is not None:
+        request["tools"] = _json(path.read_bytes(), str(path))
+    if choice is not None:
+        request["tool_choice"] = _json(choice.encode(), "--tool-choice")
+    try:
+        parameters = Parameters.parse(dumps(request))
+        return tools.offered(parameters.tools or (), parameters.tool_choice)
+    except InvalidRequest as error:
+        raise SettingsError(error.message) from error
+
+
+def _json(text: bytes, where: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise SettingsError(f"{where} is not JSON: {error}.") from error
