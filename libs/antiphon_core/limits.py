@@ -15,6 +15,12 @@ TOP_LOGPROBS_MAX = 20
 TOOLS_ITEMS_MAX = 512  # tools in one request: a model is lost long before
 CALL_ID_CHARS_MAX = 64  # OpenAI's, as the next one
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
+STOP_TEXTS_ITEMS_MAX = (
+    16  # OpenAI's chat completions take 4, llama.cpp and vLLM any number; each is looked for in each text
+)
+STOP_TEXT_CHARS_MAX = 256  # the end of a text that may begin a stop text is held back
+GUIDE_CHARS_MAX = 64 * 2**10  # a regular expression or a grammar: engines compile it before the first token
+GUIDE_CHOICES_ITEMS_MAX = 1_000
 
 # ---- Store ----
 RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response

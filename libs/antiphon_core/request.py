@@ -18,6 +18,7 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
+from antiphon_core.request_extensions import Extensions, Seed, StopTexts
 from antiphon_core.request_items import Item, Open, json_kind
 from antiphon_core.request_tools import Tool, ToolChoice
 
@@ -43,6 +44,8 @@ class Reasoning(Open):
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
+
+_NO_EXTENSIONS = Extensions()
 
 StringOrObject = Annotated[
     Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(json_kind)
@@ -71,6 +74,16 @@ class Parameters(BaseModel):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOGPROBS_MAX)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    seed: Seed | None = None  # as chat completions have it, like `stop`
+    stop: (
+        Annotated[
+            Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX), Tag(TAG + "string")]
+            | Annotated[StopTexts, Tag(TAG + "array")],
+            Discriminator(json_kind),
+        ]
+        | None
+    ) = None
+    nvext: Extensions | None = None
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
     truncation: Literal["auto", "disabled"] | None = None
 
@@ -96,6 +109,15 @@ class Parameters(BaseModel):
     def asked(self) -> Object:
         """The parameters that were given, as JSON values, without the input."""
         return self.model_dump(exclude_none=True, exclude={"input"})
+
+    @property
+    def stop_texts(self) -> tuple[str, ...]:
+        """Each of them ends the answer."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+    @property
+    def extensions(self) -> Extensions:
+        return self.nvext or _NO_EXTENSIONS
 
     @classmethod
     def parse(cls, body: bytes) -> Self:
@@ -170,3 +192,5 @@ def refuse_unserved(request: Parameters) -> None:
         raise InvalidRequest(
             "'previous_response_id' and 'conversation' exclude each other.", code="mutually_exclusive_parameters"
         )
+    formatted = request.text is not None and request.text.format is not None and request.text.format.type != "text"
+    request.extensions.require_one_guide(["text.format"] if formatted else [])

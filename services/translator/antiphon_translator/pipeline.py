@@ -3,6 +3,7 @@
     pipeline = TurnPipeline(model, turn, controls=..., ids=...)     # InvalidRequest only here
     batches, request = pipeline.start()
     batches = pipeline.receive(chunks)                              # as often as chunks come, until pipeline.done
+    request = pipeline.follow_up()                                  # not None: the same again with this one
     batches = pipeline.finish(completed_at=...)                     # or pipeline.fail(error), once
 
 What counts, and why a generation ended:
@@ -30,11 +31,11 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import sampling
+from antiphon_translator import guides, sampling
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.guided_output import guided
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
-from antiphon_translator.outputs import output_of
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 
@@ -54,15 +55,17 @@ class TurnPipeline:
         parameters = Parameters.parse(turn.request)
         asked = parameters.asked()
         chosen, effective = sampling.choose(
-            asked=asked,
+            asked=asked | parameters.extensions.sampling(),
             defaults=model.sampling_defaults,
             controls=controls,
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
-        prompt = TurnPrompt.of(model, turn, parameters)
-        if prompt.tools.required and not prompt.begun and level is not Level.CHAT:
+        _require_controls(parameters, controls, level)
+        guide = guides.of_request(parameters, controls)
+        prompt = TurnPrompt.of(model, turn, parameters, guides="guide" in controls)
+        if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
             raise _cannot_force()
-        prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.begun)]
+        prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
         max_tokens = _output_limit(asked, prompt_tokens=len(prompt_ids), context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
@@ -73,15 +76,18 @@ class TurnPipeline:
             prompt_ids=prompt_ids,
             prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
             chat=prompt.chat() if level is Level.CHAT else None,
-            stop_ids=model.stop_ids,
+            stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
+            stop=parameters.stop_texts,
+            ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
+            lora=model.lora,
             cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
-        self._output = output_of(level, model, prompt, self._request)
-        self._begun = prompt.begun
+        self._output, self._request = guided(level, model, prompt, self._request, guide)
+        self._forced = prompt.forced
 
     @property
     def done(self) -> bool:
@@ -91,9 +97,13 @@ class TurnPipeline:
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do."""
         self._machine.send(Begin())
-        if self._begun:
-            self._assembly.take(self._output.begin(self._begun))
+        if self._forced.begun:
+            self._assembly.take(self._output.write(self._forced.begun))
         return self._machine.take(), self._request
+
+    def follow_up(self) -> GenerationRequest | None:
+        """What the engine is to do next, after a generation that is over; None when the turn is."""
+        return None if self._assembly.has_enough else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """The events that these chunks make: one delta for each chunk that completes some text."""
@@ -106,6 +116,8 @@ class TurnPipeline:
     def finish(self, *, completed_at: int) -> list[Batch]:
         """The last events, once the engine has nothing more to say. `completed_at` is in Unix seconds."""
         cut_off = self._output.finish is FinishReason.LENGTH and not self._assembly.has_enough
+        if self._forced.rest and not cut_off:
+            self._assembly.take(self._output.write(self._forced.rest))
         self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
@@ -122,6 +134,15 @@ class TurnPipeline:
         code = error.code or "server_error"
         self._machine.send(Fail(self._output.usage(), code=code, message=error.message, reason=error.reason))
         return self._machine.take()
+
+
+def _require_controls(parameters: Parameters, controls: frozenset[str], level: Level) -> None:
+    """InvalidRequest: the engine lacks something that was asked for. Of ids, stop texts are looked for here."""
+    able = controls | {"stop"} if level is Level.TOKENS else controls
+    asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
+    for control, (field, value) in asked.items():
+        if value and control not in able:
+            raise sampling.unsupported(field)
 
 
 def _cannot_force() -> InvalidRequest:

@@ -31,12 +31,17 @@ class ServedModel:
     context_length: int
     syntax: TokenSyntax
     """How the model writes reasoning and calls."""
+    reasons: bool = False
+    """Whether it may think aloud."""
+    lora: str | None = None
+    """The adapter to run it with."""
 
 
 def load(profile: ModelProfile) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
     facts = model_directory.read(profile.directory)
     template = _template(profile, facts)
+    family = _family(profile, facts, template)
     return ServedModel(
         name=profile.name,
         prompt=PromptEncoder(template, facts.tokenizer),
@@ -44,7 +49,9 @@ def load(profile: ModelProfile) -> ServedModel:
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
         context_length=_context_length(profile, facts),
-        syntax=TokenSyntax(_family(profile, facts, template), facts.tokenizer),
+        syntax=TokenSyntax(family, facts.tokenizer),
+        reasons=_reasons(family, facts, template),
+        lora=profile.lora,
     )
 
 
@@ -78,6 +85,14 @@ def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: 
     detected = families.detect(template.source, set(facts.tokenizer.added.values()))
     log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
     return families.load(detected)
+
+
+def _reasons(family: Family, facts: model_directory.ModelFacts, template: JinjaTemplate) -> bool:
+    """Of a family only some models may think: those whose template or vocabulary knows the family's markers."""
+    known = set(facts.tokenizer.added.values())
+    return family.grammar is not None or any(
+        opener.strip() in known or opener.strip() in template.source for opener in family.reasoning_open
+    )
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:

@@ -128,12 +128,15 @@ class TranslatorService:
     ) -> AsyncGenerator[Batch, None]:
         """The turn behind its first events. Ends with a terminal event, whatever happens."""
         try:
-            async with aclosing(route.engine.generate(request)) as stream:
-                async for chunks in stream:
-                    for batch in pipeline.receive(chunks):
-                        yield batch
-                    if pipeline.done:
-                        break
+            wanted: GenerationRequest | None = request
+            while wanted is not None:
+                async with aclosing(route.engine.generate(wanted)) as stream:
+                    async for chunks in stream:
+                        for batch in pipeline.receive(chunks):
+                            yield batch
+                        if pipeline.done:
+                            break
+                wanted = pipeline.follow_up()
             ending = pipeline.finish(completed_at=self._clock.now_ms() // 1000)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)

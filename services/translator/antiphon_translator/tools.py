@@ -51,7 +51,7 @@ class Tool:
     is_custom: bool = False
     description: str | None = None
     parameters: Object | None = None
-    strict: bool = False
+    strict: bool | None = None
 
     @property
     def schema(self) -> Object:
@@ -152,7 +152,7 @@ def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
     described = Tool(shown_as, declared.name, namespace, description=declared.description)
     if isinstance(declared, CustomTool):
         return replace(described, is_custom=True, parameters=_INPUT_SCHEMA)
-    return replace(described, parameters=declared.parameters, strict=bool(declared.strict))
+    return replace(described, parameters=declared.parameters, strict=declared.strict)
 
 
 def _require_unique(tools: Sequence[Tool]) -> None:

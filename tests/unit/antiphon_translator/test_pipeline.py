@@ -17,12 +17,13 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.served_models import END_ID, message, model, tokenizer, turn
 
+ABLE = ALL_CONTROLS | {"ignore_eos", "guide"}
 COMPLETED_AT = 1_700_000_009
 
 
@@ -303,3 +304,49 @@ def test_nothing_that_a_model_says_is_lost(ids: list[int]) -> None:
     complete = [token for token in ids if token not in tokenizer().added]
     if len(complete) == len(ids) and "\ufffd" not in tokenizer().decode(ids):
         assert whole == tokenizer().decode(ids)
+
+
+def asking(
+    *, controls: frozenset[str] = ALL_CONTROLS, level: Level = Level.TOKENS, **request: Any
+) -> GenerationRequest:
+    """What the engine is asked for."""
+    made = TurnPipeline(model(lora="7"), turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
+    return made.start()[1]
+
+
+def test_extensions_reach_the_engine() -> None:
+    asked = asking(
+        seed=5, stop=["a", "b"], nvext={"top_k": 3, "min_p": 0.5, "ignore_eos": True}, controls=ABLE, temperature=0.5
+    )
+    assert (asked.sampling.seed, asked.sampling.top_k, asked.sampling.min_p) == (5, 3, 0.5)
+    assert (asked.stop, asked.stop_ids, asked.ignore_eos) == (("a", "b"), (), True)
+
+
+def test_greedy_is_greedy_whatever_else_was_asked() -> None:
+    batches, asked = play([[END_ID]], temperature=0.9, nvext={"greedy": True})
+    assert asked.sampling.temperature == 0.0
+    assert ended(batches)["temperature"] == 0.0
+
+
+def test_the_adapter_of_the_profile_reaches_the_engine() -> None:
+    assert asking().lora == "7"
+
+
+@pytest.mark.parametrize(
+    ("request_", "level", "field"),
+    [
+        ({"stop": "a"}, Level.TEXT, "stop"),
+        ({"nvext": {"ignore_eos": True}}, Level.TOKENS, "nvext.ignore_eos"),
+        ({"nvext": {"guided_regex": "a"}}, Level.TOKENS, "nvext.guided_regex"),
+    ],
+)
+def test_what_the_engine_lacks_is_refused(request_: Object, level: Level, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        asking(level=level, **request_)
+    assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
+
+
+def test_stop_texts_are_found_in_ids_whatever_the_engine_can() -> None:
+    batches, _ = play([encoded("Hello STOP there")], stop="STOP")
+    assert text_of(ended(batches)) == "Hello "
+    assert ended(batches)["status"] == "completed"

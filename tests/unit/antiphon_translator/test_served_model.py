@@ -50,3 +50,16 @@ def test_what_is_missing_is_told_with_what_would_help(profile: ModelProfile, tmp
         served_model.load(
             replace(profile, chat_template=Path(__file__).parents[2] / "support/smollm2/chat_template.jinja")
         )
+
+
+@pytest.mark.parametrize(("template", "reasons"), [("{{ '<tool_call>' }}", False), ("{{ '<think>' }}", True)])
+def test_a_model_reasons_if_it_has_the_markers_of_its_family(
+    profile: ModelProfile, tmp_path: Path, template: str, reasons: bool
+) -> None:
+    (tmp_path / "t.jinja").write_text(template)
+    loaded = served_model.load(replace(profile, family="hermes", chat_template=tmp_path / "t.jinja"))
+    assert loaded.reasons is reasons
+
+
+def test_harmony_always_reasons(profile: ModelProfile) -> None:
+    assert served_model.load(replace(profile, family="gpt_oss", lora="7")).reasons

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -24,7 +24,8 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_translator import service as service_module
-from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
+from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
+from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
@@ -233,3 +234,26 @@ async def test_closing_closes_the_engines() -> None:
     with pytest.raises(EngineUnavailable):
         await engine.ready()
     assert await service.models() == []
+
+
+class Replaying(ScriptedEngine):
+    """Plays one script after the other."""
+
+    def __init__(self, *scripts: Sequence[Step]) -> None:
+        super().__init__((), controls=ALL_CONTROLS | {"guide"})
+        self.scripts = list(scripts)
+
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self.script = self.scripts.pop(0)
+        return super().generate(request)
+
+
+async def test_an_answer_that_must_match_a_guide_may_take_two_generations() -> None:
+    tools = [{"type": "function", "name": "f"}]
+    engine = Replaying([Emit(tokenizer().encode("Sure")), Hang()], saying("42"))
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service.add(model(), engine)
+    batches = await run(service, turn("Hi", tools=tools, nvext={"guided_regex": "[0-9]+"}))
+    assert engine.stopped.is_set()  # the first one, when it began to answer
+    assert [request.guide is not None for request in engine.requests] == [False, True]
+    assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "42"

@@ -58,7 +58,7 @@ def test_each_server_has_names_of_its_own() -> None:
     with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
         body(asked, "m", PLAIN)
     assert PLAIN.controls == {*STANDARD, "guide", "stop", "images", "lora"}
-    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty"}
+    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty", "ignore_eos"}
 
 
 @pytest.mark.parametrize(

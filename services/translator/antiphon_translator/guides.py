@@ -1,0 +1,48 @@
+"""What an answer must look like, from what a request says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request import Parameters
+from antiphon_core.request_extensions import Extensions
+from antiphon_translator.generation import Guide, GuideKind
+
+_SPECIAL = frozenset(r"\.+*?()|[]{}^$")
+
+
+def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None:
+    """The guide that a request asks for. InvalidRequest: the engine, whose `controls` these are, takes none."""
+    guide = of_extensions(parameters.extensions)
+    if guide is not None and "guide" not in controls:
+        field = f"nvext.{parameters.extensions.guides[0]}"
+        raise InvalidRequest(
+            f"'{field}' cannot be granted: this model's engine cannot be told what an answer must look like.",
+            field=field,
+            code="unsupported_parameter",
+        )
+    return guide
+
+
+def of_extensions(given: Extensions) -> Guide | None:
+    """The guide of `nvext`."""
+    if given.guided_json is not None:
+        return Guide(GuideKind.JSON_SCHEMA, dumps(given.guided_json).decode())
+    if given.guided_regex is not None:
+        return Guide(GuideKind.REGEX, given.guided_regex)
+    if given.guided_grammar is not None:
+        return Guide(GuideKind.EBNF, given.guided_grammar)
+    if given.guided_choice is not None:
+        return Guide(GuideKind.REGEX, _one_of(given.guided_choice))
+    return None
+
+
+def _one_of(texts: Sequence[str]) -> str:
+    return f"({'|'.join(map(_literally, texts))})"
+
+
+def _literally(text: str) -> str:
+    """A text as a regular expression: only what is special is escaped, as engines differ in what else may be."""
+    return "".join("\\" + character if character in _SPECIAL else character for character in text)

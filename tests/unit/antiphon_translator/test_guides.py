@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request import Parameters
+from antiphon_translator import guides
+from antiphon_translator.generation import Guide, GuideKind
+
+ABLE = frozenset({"guide"})
+
+
+def of(controls: frozenset[str] = ABLE, **request: object) -> Guide | None:
+    return guides.of_request(Parameters.parse(dumps({"model": "m"} | request)), controls)
+
+
+def test_nothing_asked_is_no_guide_whatever_the_engine_can() -> None:
+    assert of() is None
+    assert of(frozenset(), nvext={"top_k": 1}) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "guide"),
+    [
+        ({"guided_json": {"type": "object"}}, Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')),
+        ({"guided_regex": "[0-9]+"}, Guide(GuideKind.REGEX, "[0-9]+")),
+        ({"guided_grammar": 'root ::= "a"'}, Guide(GuideKind.EBNF, 'root ::= "a"')),
+        ({"guided_choice": ["yes", "no"]}, Guide(GuideKind.REGEX, "(yes|no)")),
+    ],
+)
+def test_extensions_say_it_in_four_ways(given: Object, guide: Guide) -> None:
+    assert of(nvext=given) == guide
+
+
+def test_a_choice_is_taken_literally() -> None:
+    choices = ["1 + 1 (two)", "a|b", "[x]", "$5.00", "\\", "Ü-{}*?^"]
+    guide = of(nvext={"guided_choice": choices})
+    assert guide is not None
+    assert [text for text in [*choices, "a", "1 ++ 1 two"] if re.fullmatch(guide.text, text)] == choices
+
+
+def test_an_engine_that_takes_none_is_not_asked_in_silence() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        of(frozenset(), nvext={"guided_regex": "a"})
+    assert (caught.value.field, caught.value.code) == ("nvext.guided_regex", "unsupported_parameter")
