@@ -197,8 +197,8 @@ def test_items_follow_one_another_with_their_own_ids_and_indexes() -> None:
 
 def test_the_response_says_what_was_counted() -> None:
     made = machine()
-    for given in (Begin(), COMPLETE):
-        made.send(given)
+    for each in (Begin(), COMPLETE):
+        made.send(each)
     usage = made.snapshot()["usage"]
     assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (7, 5, 12)
     assert usage["input_tokens_details"]["cached_tokens"] == 2
