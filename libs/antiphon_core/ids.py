@@ -7,6 +7,7 @@ the conversation they were made in, share it. A clustered store routes by the ta
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from itertools import count
@@ -33,6 +34,19 @@ class RandomIds:
 
     def hex(self, digits: int) -> str:
         return secrets.token_hex((digits + 1) // 2)[:digits]
+
+
+class DerivedIds:
+    """Identifiers that follow from a seed: whoever does the same work again, elsewhere, gives it the same names."""
+
+    def __init__(self, seed: str) -> None:
+        self._seed = seed
+        self._next = count(1)
+
+    def hex(self, digits: int) -> str:
+        """At most 64 digits."""
+        digest = hashlib.sha256(f"{self._seed}/{next(self._next)}".encode()).hexdigest()
+        return digest[:digits]
 
 
 class SequentialIds:

@@ -89,7 +89,7 @@ async def bare() -> float:
 async def gateway(together: int) -> float:
     backend = MemoryBackend()
     await backend.open()
-    translator = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+    translator = TranslatorService(TranslatorSettings(), clock=SystemClock())
     translator.add(model(), FastEngine(together))
     store = StoreService(backend)
     edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=SystemClock(), ids=RandomIds())

@@ -83,7 +83,7 @@ def pipeline(batch: int) -> None:
 def service(batch: int) -> None:
     async def run() -> None:
         emits = [Emit(*([token] for token in IDS[start : start + batch])) for start in range(0, len(IDS), batch)]
-        translator = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+        translator = TranslatorService(TranslatorSettings(), clock=SystemClock())
         translator.add(model(), ScriptedEngine(emits))
         async with aclosing(translator.generate(turn("Hi"))) as batches:
             async for _ in batches:

@@ -49,7 +49,7 @@ class Talk:
 async def talk() -> AsyncIterator[Talk]:
     backend, clock, ids = MemoryBackend(), SystemClock(), RandomIds()
     await backend.open()
-    translator, engine = TranslatorService(TranslatorSettings(), clock=clock, ids=ids), ScriptedEngine([])
+    translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine([])
     translator.add(thinker(), engine)
     server = EdgeServer(EdgeSettings(port=0), StoreService(backend), translator, clock=clock, ids=ids)
     await server.start()

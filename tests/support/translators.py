@@ -10,7 +10,7 @@ from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError, ModelNotFound, TranslatorUnavailable
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
 
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
 PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
@@ -27,7 +27,9 @@ class ScriptedTranslator:
     turns: list[Turn] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
+    async def generate(
+        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+    ) -> AsyncGenerator[Batch, None]:
         asked = loads(turn.request)
         if asked["model"] != "m":
             raise ModelNotFound.of(asked["model"])

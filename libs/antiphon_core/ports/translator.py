@@ -22,6 +22,15 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """Where to go on with a turn that another translator began: `token_ids` are all that were generated so far, and
+    the first event to be sent has the number `next_sequence`."""
+
+    next_sequence: int
+    token_ids: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Final:
     """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`.
 
@@ -37,12 +46,14 @@ class Final:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Events that were ready together, framed for the wire. Only the last batch has a `final`: its one frame is the
-    terminal event, to be sent after the record was committed."""
+    terminal event, to be sent after the record was committed. `token_ids` are those that were generated since the batch
+    before, where they were asked for and the turn can be resumed by them."""
 
     first_sequence: int
     count: int
     frames: bytes
     final: Final | None = None
+    token_ids: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +69,14 @@ class Model:
 
 
 class Translator(Protocol):
-    def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
+    def generate(
+        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+    ) -> AsyncGenerator[Batch, None]:
         """Runs one turn. Closing the generator stops the model within one token.
+
+        With `checkpoints` the batches carry token ids. With `resume` a turn goes on that another translator began: the
+        same turn, and what its batches carried; the events go on as if nothing had happened. InvalidRequest: ids are
+        resumed from that this turn cannot have given.
 
         Raises before the first batch for what is wrong with the turn; afterwards only TranslatorUnavailable, when
         the translator itself was lost: failures of the engine arrive as a final batch.

@@ -66,7 +66,7 @@ class TranslatorPart:
 
     def __init__(self, settings: Settings, clock: Clock, ids: Ids) -> None:
         self._settings = settings.translator
-        self.service = TranslatorService(self._settings, clock=clock, ids=ids)
+        self.service = TranslatorService(self._settings, clock=clock)
         self.address = ""
 
     async def start(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from antiphon_core.errors import TranslatorUnavailable
-from antiphon_core.ports.translator import Batch, Model, Turn
+from antiphon_core.ports.translator import Batch, Model, Resume, Turn
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import TRANSLATOR
@@ -23,8 +23,12 @@ class TranslatorClient:
     async def close(self) -> None:
         await self._rpc.close()
 
-    async def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
-        request = v1.GenerateRequest(turn=wire.turn_message(turn))
+    async def generate(
+        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+    ) -> AsyncGenerator[Batch, None]:
+        request = v1.GenerateRequest(
+            turn=wire.turn_message(turn), resume=wire.resume_message(resume), checkpoints=checkpoints
+        )
         ended = False
         async with aclosing(self._rpc.stream("Generate", request)) as messages:
             async for message in messages:

@@ -146,6 +146,11 @@ class ResponseMachine:
         last = Batch(first_sequence=self._next_sequence - 1, count=1, frames=terminal, final=self.final)
         return [*_batches(first, before), last]
 
+    def skip_to(self, next_sequence: int) -> None:
+        """Somebody else sent the events so far: they are forgotten, and the next one has this number."""
+        self._frames.clear()
+        self._next_sequence = next_sequence
+
     def snapshot(self) -> Object:
         """The response as of now. Equals the fold of all events so far."""
         if self._item is None:

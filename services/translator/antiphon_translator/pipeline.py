@@ -24,12 +24,13 @@ read.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from antiphon_core import response
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
 from antiphon_translator import guides, sampling
 from antiphon_translator.assembly import Assembly
@@ -46,9 +47,18 @@ class TurnPipeline:
     """One turn. Used once, by one caller at a time."""
 
     def __init__(
-        self, model: ServedModel, turn: Turn, *, controls: frozenset[str], ids: Ids, level: Level = Level.TOKENS
+        self,
+        model: ServedModel,
+        turn: Turn,
+        *,
+        controls: frozenset[str],
+        ids: Ids,
+        level: Level = Level.TOKENS,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
     ) -> None:
-        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine.
+        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine. `ids`
+        gives the same ones to whoever resumes the turn.
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
@@ -88,6 +98,13 @@ class TurnPipeline:
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
         self._output, self._request = guided(level, model, prompt, self._request, guide)
         self._forced = prompt.forced
+        self._resume = resume
+        self._unsaid: list[int] = []
+        # A grammar would start anew in the middle of its text.
+        resumable = level is Level.TOKENS and self._request.guide is None and guide is None
+        if resume is not None and resume.token_ids and not resumable:
+            raise _cannot_resume()
+        self._tells_ids = checkpoints and resumable
 
     @property
     def done(self) -> bool:
@@ -99,7 +116,19 @@ class TurnPipeline:
         self._machine.send(Begin())
         if self._forced.begun:
             self._assembly.take(self._output.write(self._forced.begun))
+        if self._resume is not None:
+            self._go_on_from(self._resume)
         return self._machine.take(), self._request
+
+    def _go_on_from(self, resume: Resume) -> None:
+        """Reads again what was read elsewhere. Where its ids were cut cannot matter, so everything stands as there."""
+        self._assembly.take(self._output.take(EngineChunk(resume.token_ids)))
+        self._machine.skip_to(resume.next_sequence)
+        self._request = replace(
+            self._request,
+            prompt_ids=[*self._request.prompt_ids, *resume.token_ids],
+            max_tokens=max(self._request.max_tokens - len(resume.token_ids), 1),
+        )
 
     def follow_up(self) -> GenerationRequest | None:
         """What the engine is to do next, after a generation that is over; None when the turn is."""
@@ -111,7 +140,16 @@ class TurnPipeline:
             if self.done:
                 break
             self._assembly.take(self._output.take(chunk))
-        return self._machine.take()
+            if self._tells_ids:
+                self._unsaid += chunk.token_ids
+        return self._with_ids(self._machine.take())
+
+    def _with_ids(self, batches: list[Batch]) -> list[Batch]:
+        """The last of some batches brings the ids that led to all of them."""
+        if batches and self._unsaid:
+            batches[-1] = replace(batches[-1], token_ids=tuple(self._unsaid))
+            self._unsaid.clear()
+        return batches
 
     def finish(self, *, completed_at: int) -> list[Batch]:
         """The last events, once the engine has nothing more to say. `completed_at` is in Unix seconds."""
@@ -143,6 +181,10 @@ def _require_controls(parameters: Parameters, controls: frozenset[str], level: L
     for control, (field, value) in asked.items():
         if value and control not in able:
             raise sampling.unsupported(field)
+
+
+def _cannot_resume() -> InvalidRequest:
+    return InvalidRequest("This turn cannot be resumed from token ids.", field="resume.token_ids", code="invalid_value")
 
 
 def _cannot_force() -> InvalidRequest:

@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from antiphon_core.errors import Unimplemented
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.server import Call, Handler
 from antiphon_protos.antiphon.translator import v1
@@ -17,10 +16,10 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
     """What serves each RPC of TranslatorService."""
 
     async def generate(request: Any, _call: Call) -> AsyncGenerator[Any, None]:
-        for field in ("resume", "checkpoints"):
-            if getattr(request, field):
-                raise Unimplemented.of(f"antiphon.translator.v1.GenerateRequest.{field}")
-        async with aclosing(translator.generate(wire.turn_value(request.turn))) as batches:
+        stream = translator.generate(
+            wire.turn_value(request.turn), resume=wire.resume_value(request.resume), checkpoints=request.checkpoints
+        )
+        async with aclosing(stream) as batches:
             async for batch in batches:
                 yield wire.batch_message(batch)
 

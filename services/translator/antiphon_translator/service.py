@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError, InternalError, ModelNotFound, TranslatorUnavailable
-from antiphon_core.ids import Ids
+from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
-from antiphon_core.ports.translator import Batch, Model, Turn
+from antiphon_core.ports.translator import Batch, Model, Resume, Turn
 from antiphon_translator import profiles, served_model, turn_prompt
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
@@ -48,10 +48,13 @@ class _Route:
 class TranslatorService:
     """Runs turns. Make, use and close it inside one event loop."""
 
-    def __init__(self, settings: TranslatorSettings, *, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, settings: TranslatorSettings, *, clock: Clock, ids_of: Callable[[str], Ids] = DerivedIds
+    ) -> None:
+        """`ids_of` gives the ids of what is made for a response, by its id: the same ones on every replica."""
         self._settings = settings
         self._clock = clock
-        self._ids = ids
+        self._ids_of = ids_of
         self._routes: dict[str, _Route] = {}
 
     async def open(self) -> None:
@@ -78,11 +81,22 @@ class TranslatorService:
         for route in routes.values():
             await route.engine.close()
 
-    async def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
+    async def generate(
+        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+    ) -> AsyncGenerator[Batch, None]:
         route = self._route_of(turn)
         controls = await route.engine.controls()
         pipeline = await _off_loop_if_long(
-            turn, lambda: TurnPipeline(route.model, turn, controls=controls, ids=self._ids, level=route.engine.level)
+            turn,
+            lambda: TurnPipeline(
+                route.model,
+                turn,
+                controls=controls,
+                ids=self._ids_of(turn.response_id),
+                level=route.engine.level,
+                resume=resume,
+                checkpoints=checkpoints,
+            ),
         )
         batches, request = pipeline.start()
         for batch in batches:
@@ -128,7 +142,7 @@ class TranslatorService:
     ) -> AsyncGenerator[Batch, None]:
         """The turn behind its first events. Ends with a terminal event, whatever happens."""
         try:
-            wanted: GenerationRequest | None = request
+            wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:
                 async with aclosing(route.engine.generate(wanted)) as stream:
                     async for chunks in stream:

@@ -6,7 +6,7 @@ from typing import Any
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
 from antiphon_protos.antiphon.translator import v1
 
 _STATUS = {
@@ -40,12 +40,21 @@ def turn_value(message: Any) -> Turn:
     )
 
 
+def resume_message(resume: Resume | None) -> Any:
+    return resume and v1.Resume(next_sequence=resume.next_sequence, token_ids=list(resume.token_ids))
+
+
+def resume_value(message: Any) -> Resume | None:
+    return message and Resume(message.next_sequence, tuple(message.token_ids))
+
+
 def batch_message(batch: Batch) -> Any:
     return v1.GenerateResponse(
         first_sequence=batch.first_sequence,
         count=batch.count,
         frames=batch.frames,
         final=_final_message(batch.final) if batch.final is not None else None,
+        token_ids=list(batch.token_ids),
     )
 
 
@@ -55,6 +64,7 @@ def batch_value(message: Any) -> Batch:
         count=message.count,
         frames=message.frames,
         final=_final_value(message.final) if message.final is not None else None,
+        token_ids=tuple(message.token_ids),
     )
 
 

@@ -23,7 +23,6 @@ from antiphon.local.server_venv import read_layout
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.fold import fold
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
@@ -221,7 +220,7 @@ async def test_log_probabilities_of_the_ids(server: RunningTriton) -> None:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def translator(server: RunningTriton) -> AsyncIterator[TranslatorService]:
     """The whole translator in front of the packaged model."""
-    service = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+    service = TranslatorService(TranslatorSettings(), clock=SystemClock())
     service.add(
         model(context_length=CONTEXT_LENGTH), registry.create(profile_for(server, MODEL_NAME), TritonChannels())
     )
@@ -290,7 +289,7 @@ async def test_a_server_that_is_killed_in_mid_stream_leaves_no_trace(tmp_path: P
         profile = replace(profile_for(first, MODEL_NAME), endpoints=tuple(addresses))
         engine = registry.create(profile, TritonChannels())
         assert isinstance(engine, EndpointsEngine)
-        service = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+        service = TranslatorService(TranslatorSettings(), clock=SystemClock())
         service.add(model(context_length=CONTEXT_LENGTH), engine)
         undisturbed = [(await run(service, given))[1] for _ in addresses]  # one on each, in turn
         assert written(undisturbed[0]) == written(undisturbed[1])

@@ -13,7 +13,7 @@ from antiphon_core.errors import EngineTimeout, InvalidRequest, ModelNotFound, T
 from antiphon_core.fold import fold
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Translator, Turn
+from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_core.rpc.server import READY_POLL_S
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
 from tests.support.served_models import END_ID, tokenizer, turn
@@ -45,6 +45,23 @@ class TranslatorSuite:
         assert [batch.final for batch in batches[:-1]] == [None] * (len(batches) - 1)
         assert fold(log) == loads(final.body) | {"output": loads(final.output_items)}
         assert (final.status, final.error_reason) == (Status.COMPLETED, None)
+
+    async def test_a_turn_goes_on_where_another_one_was_lost(self, served: Served) -> None:
+        served.engine.script = SAYING_HELLO
+        before: list[Batch] = []
+        async with aclosing(served.translator.generate(turn("Hi"), checkpoints=True)) as batches:
+            async for batch in batches:
+                before.append(batch)
+                if batch.token_ids:
+                    break
+        ids = [token_id for batch in before for token_id in batch.token_ids]
+        resume = Resume(before[-1].first_sequence + before[-1].count, ids)
+        served.engine.script = SAYING_HELLO[len(ids) :]
+        after = [batch async for batch in served.translator.generate(turn("Hi"), resume=resume)]
+        log = [event for batch in [*before, *after] for event in events.decode(batch.frames)]
+        assert [event["sequence_number"] for event in log] == list(range(len(log)))
+        assert fold(log)["output"][0]["content"][0]["text"] == "Hello there"
+        assert served.engine.requests[-1].prompt_ids[-len(ids) :] == ids
 
     async def test_history_reaches_the_model(self, served: Served) -> None:
         alone = await served.translator.count_tokens(turn("And of Italy?"))

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_translator.engines.scripted import ScriptedEngine
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
@@ -16,7 +15,7 @@ from tests.support.served_models import model
 class TestLocal(TranslatorSuite):
     @pytest.fixture
     async def served(self) -> AsyncIterator[Served]:
-        service = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+        service = TranslatorService(TranslatorSettings(), clock=SystemClock())
         engine = ScriptedEngine([])
         service.add(model(), engine)
         yield Served(service, engine)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
 from antiphon_translator.client import TranslatorClient
@@ -20,7 +19,7 @@ from tests.support.served_models import model
 class TestRemote(TranslatorSuite):
     @pytest.fixture
     async def served(self) -> AsyncIterator[Served]:
-        service = TranslatorService(TranslatorSettings(), clock=SystemClock(), ids=RandomIds())
+        service = TranslatorService(TranslatorSettings(), clock=SystemClock())
         engine = ScriptedEngine([])
         service.add(model(), engine)
         server = RpcServer()

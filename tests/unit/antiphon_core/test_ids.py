@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from antiphon_core.ids import (
+    DerivedIds,
     RandomIds,
     SequentialIds,
     is_conversation_id,
@@ -68,3 +71,11 @@ def test_sequential_ids_count_up() -> None:
     ids = SequentialIds()
     assert new_item_id(ids, "msg") == "msg_" + "1".rjust(48, "0")
     assert new_request_id(ids) == "req_" + "2".rjust(32, "0")
+
+
+def test_derived_ids_follow_from_their_seed_alone() -> None:
+    one, same, other = DerivedIds("resp_a"), DerivedIds("resp_a"), DerivedIds("resp_b")
+    first = [one.hex(48) for _ in range(100)]
+    assert first == [same.hex(48) for _ in range(100)]
+    assert len({*first, other.hex(48)}) == 101
+    assert all(re.fullmatch("[0-9a-f]{48}", each) for each in first)

@@ -36,7 +36,7 @@ CLOCK = ManualClock(now_ms=1_700_000_123_456)
 
 def serving(*script: Step, settings: TranslatorSettings | None = None) -> tuple[TranslatorService, ScriptedEngine]:
     engine = ScriptedEngine(script)
-    service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     service.add(model(), engine)
     return service, engine
 
@@ -201,7 +201,7 @@ async def test_ready_means_that_one_model_can_be_served() -> None:
 
 
 async def test_without_models_nothing_is_ready() -> None:
-    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     await service.open()
     assert await service.models() == []
     with pytest.raises(TranslatorUnavailable, match="No model"):
@@ -213,7 +213,7 @@ async def test_open_serves_the_models_of_the_profiles_directory(tmp_path: Path) 
     text = 'name = "smollm2"\ndirectory = "weights"\nendpoint = "127.0.0.1:1"\n'
     (tmp_path / "m.toml").write_text(text)
     settings = TranslatorSettings(profiles=tmp_path)
-    service = TranslatorService(settings, clock=CLOCK, ids=SequentialIds())
+    service = TranslatorService(settings, clock=CLOCK, ids_of=lambda _: SequentialIds())
     await service.open()
     (served,) = await service.models()
     assert (served.id, served.ready) == ("smollm2", False)
@@ -225,7 +225,7 @@ async def test_open_serves_the_models_of_the_profiles_directory(tmp_path: Path) 
 
     (tmp_path / "m.toml").write_text(text + 'engine = "steam"\n')
     with pytest.raises(SettingsError, match="no engine 'steam'"):
-        await TranslatorService(settings, clock=CLOCK, ids=SequentialIds()).open()
+        await TranslatorService(settings, clock=CLOCK, ids_of=lambda _: SequentialIds()).open()
 
 
 async def test_closing_closes_the_engines() -> None:
@@ -251,7 +251,7 @@ class Replaying(ScriptedEngine):
 async def test_an_answer_that_must_match_a_guide_may_take_two_generations() -> None:
     tools = [{"type": "function", "name": "f"}]
     engine = Replaying([Emit(tokenizer().encode("Sure")), Hang()], saying("42"))
-    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids_of=lambda _: SequentialIds())
     service.add(model(), engine)
     batches = await run(service, turn("Hi", tools=tools, nvext={"guided_regex": "[0-9]+"}))
     assert engine.stopped.is_set()  # the first one, when it began to answer

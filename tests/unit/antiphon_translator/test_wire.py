@@ -4,7 +4,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 
@@ -35,10 +35,16 @@ def test_a_final_batch_survives(status: Status, reason: str | None) -> None:
 
 
 def test_a_batch_in_the_middle_survives() -> None:
-    batch = Batch(first_sequence=0, count=1, frames=b"event")
+    batch = Batch(first_sequence=0, count=1, frames=b"event", token_ids=(7, 0, 151_643))
     assert wire.batch_value(v1.GenerateResponse.parse(bytes(wire.batch_message(batch)))) == batch
 
 
 def test_a_model_survives() -> None:
     model = Model(id="m", root="r", context_length=8, ready=False, created_at=5, reason="why")
     assert wire.model_value(v1.Model.parse(bytes(wire.model_message(model)))) == model
+
+
+@pytest.mark.parametrize("resume", [None, Resume(2), Resume(9, (7, 0, 151_643))])
+def test_where_to_resume_survives(resume: Resume | None) -> None:
+    request = v1.GenerateRequest(resume=wire.resume_message(resume))
+    assert wire.resume_value(v1.GenerateRequest.parse(bytes(request)).resume) == resume
