@@ -14,7 +14,7 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.lifecycle import Part
-from antiphon_core.ports.store import ResponseStore
+from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.methods import STORE, TRANSLATOR
@@ -95,7 +95,7 @@ class Process:
     translator: TranslatorPart | None = None
     edge: EdgeServer | None = None
 
-    def store_port(self) -> ResponseStore:
+    def store_port(self) -> FullStore:
         if self.settings.edge.store:
             return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
         if self.store is None:

@@ -8,9 +8,10 @@ from importlib.metadata import version
 from aiohttp import web
 
 from antiphon_core.errors import ModelNotFound, Unavailable
-from antiphon_core.jsons import Object, dumps
+from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
+from antiphon_edge import answers
 
 
 class ServiceRoutes:
@@ -32,17 +33,17 @@ class ServiceRoutes:
 
     async def models(self, _request: web.Request) -> web.Response:
         models = await self._translator.models()
-        return _json({"object": "list", "data": [_model(model) for model in models]})
+        return answers.json({"object": "list", "data": [_model(model) for model in models]})
 
     async def model(self, request: web.Request) -> web.Response:
         wanted = request.match_info["id"]
         for model in await self._translator.models():
             if model.id == wanted:
-                return _json(_model(model))
+                return answers.json(_model(model))
         raise ModelNotFound.of(wanted)
 
     async def live(self, _request: web.Request) -> web.Response:
-        return _json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
+        return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
     async def ready(self, _request: web.Request) -> web.Response:
         """Ready when the store and at least one model are; the message says what is missing otherwise."""
@@ -55,11 +56,11 @@ class ServiceRoutes:
             faults.insert(0, Unavailable("Antiphon is shutting down."))
         if faults:
             message = " ".join(str(fault) for fault in faults)
-            return _json({"object": "health.response", "message": message, "status": "not_ready"}, status=503)
-        return _json({"object": "health.response", "message": "Antiphon is ready", "status": "ready"})
+            return answers.json({"object": "health.response", "message": message, "status": "not_ready"}, status=503)
+        return answers.json({"object": "health.response", "message": "Antiphon is ready", "status": "ready"})
 
     async def version(self, _request: web.Request) -> web.Response:
-        return _json({"release": version("antiphon"), "api": "v1"})
+        return answers.json({"release": version("antiphon"), "api": "v1"})
 
 
 def _model(model: Model) -> Object:
@@ -72,7 +73,3 @@ def _model(model: Model) -> Object:
         "max_model_len": model.context_length,
         "ready": model.ready,
     }
-
-
-def _json(body: Object, status: int = 200) -> web.Response:
-    return web.Response(status=status, body=dumps(body), content_type="application/json")

@@ -7,7 +7,7 @@ from aiohttp import web
 from antiphon_core.clock import Clock
 from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_core.ports.store import ResponseStore
+from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_edge import request_ids
 from antiphon_edge.http_errors import errors_as_envelopes
@@ -23,7 +23,7 @@ class EdgeServer:
     name = "edge"
 
     def __init__(
-        self, settings: EdgeSettings, store: ResponseStore, translator: Translator, *, clock: Clock, ids: Ids
+        self, settings: EdgeSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
     ) -> None:
         self._settings = settings
         self._turns = Turns(store, translator, clock=clock, ids=ids)

@@ -20,6 +20,7 @@ ELSEWHERE = {
     ),
     "antiphon_core/ports/store.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/translator.py": ("tests/contract/translator", "a protocol: local and remote run its suite"),
+    "antiphon_core/ports/full_store.py": ("tests/contract/store/test_suites.py", "the sum of protocols"),
     "antiphon_core/ports/conversations.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
@@ -127,7 +128,8 @@ FOREIGN = {
     "antiphon/local/test_sequences.py": "model_repository/tensorrt_llm/1/sequences.py, loaded by Triton alone",
     "antiphon/local/test_chatml.py": "chatml.jinja",
     "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
-    "antiphon_translator/test_pipeline_calls.py", "antiphon_translator/test_pipeline_resuming.py": "pipeline.py with a model that reasons and calls tools",
+    "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
+    "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",
     "antiphon_store/testing/test_linearizability.py": "the kit's search, which finds nothing if it is wrong",
     "antiphon_store/testing/test_sequential_models.py": "the kit's models, which blame others if they are wrong",
     "antiphon_store/testing/test_histories.py": "the kit's recorder, and that broken stores are noticed",

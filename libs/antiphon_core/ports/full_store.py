@@ -1,0 +1,15 @@
+"""The whole store, for who needs more of it than responses."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from antiphon_core.ports.conversations import ConversationStore
+from antiphon_core.ports.event_logs import EventLogs
+from antiphon_core.ports.jobs import Jobs
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_core.ports.store import ResponseStore
+
+
+class FullStore(ResponseStore, LineageStore, ConversationStore, EventLogs, Jobs, Protocol):
+    """All topics of the store: what its service and its client implement."""

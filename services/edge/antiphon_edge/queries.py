@@ -1,0 +1,47 @@
+"""What a URL may say behind its question mark. InvalidRequest names the parameter."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from aiohttp import web
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
+from antiphon_core.ports.store import Order
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def limit(request: web.Request, *, default: int = PAGE_ITEMS_DEFAULT, most: int = PAGE_ITEMS_MAX) -> int:
+    """How many a page may hold."""
+    return number(request, "limit", least=1, most=most) or default
+
+
+def order(request: web.Request) -> Order:
+    given = request.query.get("order", Order.DESCENDING.value)
+    if given not in list(Order):
+        raise InvalidRequest("'order' must be one of 'asc' or 'desc'.", field="order", code="invalid_value")
+    return Order(given)
+
+
+def flag(request: web.Request, name: str) -> bool:
+    given = request.query.get(name, "false").lower()
+    if given not in _FLAGS:
+        raise InvalidRequest(f"'{name}' must be one of 'true' or 'false'.", field=name, code="invalid_value")
+    return _FLAGS[given]
+
+
+def number(request: web.Request, name: str, *, least: int, most: int) -> int | None:
+    """A whole number within bounds; None when it is not given."""
+    given = request.query.get(name)
+    if given is None:
+        return None
+    with suppress(ValueError):
+        value = int(given)
+        if least <= value <= most:
+            return value
+        code = "integer_below_min_value" if value < least else "integer_above_max_value"
+        message = f"Invalid value for '{name}': it must be between {least} and {most}."
+        raise InvalidRequest(message, field=name, code=code)
+    raise InvalidRequest(f"Invalid type for '{name}': expected an integer.", field=name, code="invalid_type")
