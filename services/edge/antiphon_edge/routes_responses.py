@@ -11,7 +11,7 @@ from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.request import CreateRequest
-from antiphon_edge import answers, queries
+from antiphon_edge import admission, answers, queries
 from antiphon_edge.sse import EventStream
 from antiphon_edge.tenancy import tenant_of
 from antiphon_edge.turn import Turns
@@ -37,12 +37,16 @@ class ResponseRoutes:
         asked = CreateRequest.parse(await request.read())
         tenant = tenant_of(request)
         if not asked.stream:
-            return answers.json(await self._turns.complete(tenant, asked))
+            body = await self._turns.complete(tenant, asked)
+            await admission.charge(request, body)
+            return answers.json(body)
         async with aclosing(self._turns.stream(tenant, asked)) as batches:
             first = await anext(batches)  # what is wrong with the request is raised here, before the 200
             async with EventStream(request, keep_alive_s=self._keep_alive_s) as stream:
                 await stream.write(first.frames)
                 async for batch in batches:
+                    if batch.final is not None:
+                        await admission.charge(request, batch.final.body)
                     await stream.write(batch.frames)
         return stream.response
 

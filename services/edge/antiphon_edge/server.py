@@ -9,8 +9,10 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
-from antiphon_edge import request_ids
+from antiphon_edge import admission, authentication, connections, request_ids
+from antiphon_edge.cors import Cors
 from antiphon_edge.http_errors import errors_as_envelopes
+from antiphon_edge.rate_limits import LocalRateLimiter
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
 from antiphon_edge.settings import EdgeSettings
@@ -34,8 +36,25 @@ class EdgeServer:
             client_max_size=BODY_BYTES_MAX,
         )
         self.app.on_response_prepare.append(request_ids.add_headers)
+        self._keep_the_door(clock)
         self.app.add_routes([*responses.table(), *self._service.table()])
         self.url = ""
+
+    def _keep_the_door(self, clock: Clock) -> None:
+        """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
+        settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
+        if settings.cors_origins:
+            cors = Cors(settings.cors_origins)
+            middlewares.append(cors.middleware())  # type: ignore[arg-type]
+            prepare.append(cors.add_headers)
+        middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
+        limits = settings.rate_limits()
+        admission.set_limiter(self.app, LocalRateLimiter(limits, clock))
+        if limits.any:
+            middlewares.append(admission.admit)
+            prepare.append(admission.add_headers)
+        connections.set_bounds(self.app, settings.write_bounds())
+        prepare.append(connections.bound_answer)
 
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
