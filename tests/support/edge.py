@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import aiohttp
 
-from antiphon_core.clock import SystemClock
+from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.server import EdgeServer
@@ -37,11 +37,13 @@ class RunningEdge:
 
 
 @asynccontextmanager
-async def running_edge(*, keep_alive_s: float = 15.0, drain_s: float = 5.0) -> AsyncIterator[RunningEdge]:
+async def running_edge(
+    *, keep_alive_s: float = 15.0, drain_s: float = 5.0, clock: Clock | None = None, **door: Any
+) -> AsyncIterator[RunningEdge]:
     backend, translator = MemoryBackend(), ScriptedTranslator()
     await backend.open()
-    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s)
-    server = EdgeServer(settings, StoreService(backend), translator, clock=SystemClock(), ids=RandomIds())
+    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)
+    server = EdgeServer(settings, StoreService(backend), translator, clock=clock or SystemClock(), ids=RandomIds())
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

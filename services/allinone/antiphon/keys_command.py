@@ -2,7 +2,8 @@
 
 The files are those of the settings edge.keys_file and edge.keys_pepper_file. A running edge sees a change within a
 second or two. Each change replaces the file as a whole, so that nobody ever reads half of one, and keeps the comments
-that people wrote into it; changes at the same time wait for each other. Only the owner can read the files.
+that people wrote into it; changes at the same time wait for each other. A file that is made here can be read by its
+owner alone; one that is changed keeps its owner and its mode, for the edge may well run as somebody else.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import argparse
 import fcntl
 import os
 import re
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,8 +56,7 @@ def create(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> Non
     """Prints the key, and nothing else, on standard output: `KEY=$(antiphon keys create --tenant acme)`."""
     _check_draft(options)
     keys_file, pepper_file = _files(edge)
-    keys_file.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(keys_file.parent):
+    with _changing(keys_file):
         text = _text_of(keys_file)
         kept = api_keys.parse_keys(text, str(keys_file))
         pepper = _pepper(pepper_file, may_make=not kept)
@@ -97,7 +98,7 @@ def revoke(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> Non
     wanted = _id_in(options.id)
     if not keys_file.exists():
         raise SettingsError(f"There is no key '{wanted}': {keys_file} does not exist.")
-    with _locked(keys_file.parent):
+    with _changing(keys_file):
         text = _text_of(keys_file)
         key = api_keys.parse_keys(text, str(keys_file)).get(wanted)
         if key is None:
@@ -157,8 +158,20 @@ def _row(key: ApiKey, now_ms: int) -> tuple[str, ...]:
 
 
 @contextmanager
+def _changing(keys_file: Path) -> Iterator[None]:
+    """One change at a time; what the system refuses is said with the name of the file."""
+    try:
+        keys_file.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(keys_file.parent):
+            yield
+    except OSError as error:
+        reason = f"{error.filename or keys_file}: {error.strerror or error}"
+        raise SettingsError(f"The keys cannot be changed: {reason}.") from error
+
+
+@contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One change at a time. The folder is what is locked: the file itself is another one afterwards."""
+    """The folder is what is locked: the file itself is another one afterwards."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -168,14 +181,11 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """The file with new content, on the disk when this returns; its owner's alone, and its owner stays who it was."""
-    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    """The file with new content, on the disk when this returns."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # for its owner alone
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            if path.exists():
-                status = path.stat()
-                with suppress(PermissionError):
-                    os.fchown(descriptor, status.st_uid, status.st_gid)
+            _look_like(path, descriptor)
             file.write(text)
             file.flush()
             os.fsync(descriptor)
@@ -183,8 +193,25 @@ def _replace_file(path: Path, text: str) -> None:
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    _sync_folder(path.parent)
+
+
+def _look_like(path: Path, descriptor: int) -> None:
+    """Gives a draft the owner and the mode of the file that it replaces: who could read that one must go on to."""
+    if not path.exists():
+        return
+    status = path.stat()
     try:
-        os.fsync(folder)
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    except PermissionError as error:
+        raise SettingsError(f"{path} has another owner or group. Run this as its owner.") from error
+    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Renaming is durable once the folder is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

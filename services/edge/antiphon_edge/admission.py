@@ -11,7 +11,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from antiphon_core.jsons import loads
-from antiphon_edge.authentication import OPEN_PATHS
+from antiphon_edge.authentication import is_open
 from antiphon_edge.http_errors import Handler
 from antiphon_edge.rate_limits import RateLimiter
 from antiphon_edge.tenancy import tenant_of
@@ -42,7 +42,7 @@ async def charge(request: web.Request, response: bytes) -> None:
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Counts a request, or refuses it with when to come back."""
-    if request.path in OPEN_PATHS or _gives_back(request):
+    if is_open(request) or _gives_back(request):
         return await handler(request)
     limiter, tenant = limiter_of(request), tenant_of(request)
     request[_COUNTED] = True

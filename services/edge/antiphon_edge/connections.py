@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import struct
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -26,6 +27,7 @@ class WriteBounds:
     send_buffer_bytes: int = 64 * 2**10
 
 
+_FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
 _BOUNDS: web.AppKey[WriteBounds] = web.AppKey("write bounds", WriteBounds)
 
 
@@ -51,11 +53,12 @@ def bound_stream(request: web.Request) -> None:
 def cut(request: web.Request) -> None:
     """Ends the connection of a client that does not read. Its handler is cancelled, as when the client hangs up."""
     log.info("%s does not read its stream, and is cut off", request.remote)
+    _set_option(request, socket.SOL_SOCKET, socket.SO_LINGER, _FORGET_WHAT_IS_UNSENT)
     if request.transport is not None:
         request.transport.abort()
 
 
-def _set_option(request: web.Request, level: int, option: int, value: int) -> None:
+def _set_option(request: web.Request, level: int, option: int, value: int | bytes) -> None:
     """Where there is a TCP connection: it may be gone."""
     found = request.transport.get_extra_info("socket") if request.transport is not None else None
     if found is not None and found.family in (socket.AF_INET, socket.AF_INET6):

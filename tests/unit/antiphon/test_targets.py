@@ -106,7 +106,7 @@ async def test_credentials_that_cannot_be_read_are_said_before_anything_starts(t
 
 
 async def test_warnings_of_all_sections_are_collected() -> None:
-    open_door = replace(settings(), edge=EdgeSettings(host="0.0.0.0"))
+    open_door = replace(settings(), edge=EdgeSettings(host="0.0.0.0", insecure=True))
     messages = " ".join(message for message, _ in open_door.warnings())
     assert "not authenticated" in messages
     assert "memory only" in messages
