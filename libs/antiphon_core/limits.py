@@ -14,6 +14,7 @@ MODEL_NAME_CHARS_MAX = 256
 TOP_LOGPROBS_MAX = 20
 TOOLS_ITEMS_MAX = 512  # tools in one request: a model is lost long before
 CALL_ID_CHARS_MAX = 64  # OpenAI's, as the next one
+ITEM_ID_CHARS_MAX = 256
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
 STOP_TEXTS_ITEMS_MAX = (
     16  # OpenAI's chat completions take 4, llama.cpp and vLLM any number; each is looked for in each text

@@ -19,7 +19,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_items import Item, ItemReference, Open, json_kind
 from antiphon_core.request_tools import Tool, ToolChoice
 
 Metadata = Annotated[
@@ -47,9 +47,9 @@ class Reasoning(Open):
 
 _NO_EXTENSIONS = Extensions()
 
-StringOrObject = Annotated[
-    Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(json_kind)
-]
+
+class ConversationRef(Open):
+    id: str
 
 
 class Parameters(BaseModel):
@@ -60,7 +60,13 @@ class Parameters(BaseModel):
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     instructions: str | None = None
     previous_response_id: str | None = None
-    conversation: StringOrObject | None = None
+    conversation: (
+        Annotated[
+            Annotated[str, Tag(TAG + "string")] | Annotated[ConversationRef, Tag(TAG + "object")],
+            Discriminator(json_kind),
+        ]
+        | None
+    ) = None
     store: bool | None = None
     stream: bool | None = None
     background: bool | None = None
@@ -111,6 +117,11 @@ class Parameters(BaseModel):
         return self.model_dump(exclude_none=True, exclude={"input"})
 
     @property
+    def conversation_id(self) -> str | None:
+        """The conversation that the response continues, in whichever form it was named."""
+        return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
+
+    @property
     def stop_texts(self) -> tuple[str, ...]:
         """Each of them ends the answer."""
         return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
@@ -147,7 +158,13 @@ class CreateRequest(Parameters):
     def input_given(self) -> str | list[Object]:
         if isinstance(self.input, str):
             return self.input
-        return [item.model_dump(exclude_unset=True) for item in self.input]
+        return [_as_given(item) for item in self.input]
+
+
+def _as_given(item: BaseModel) -> Object:
+    """An item as it was written; a reference says that it is one."""
+    given = item.model_dump(exclude_unset=True)
+    return given | {"type": item.type} if isinstance(item, ItemReference) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +182,6 @@ def _given(value: object) -> bool:
 
 
 _UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved("background", _given, "Background responses are not supported by this server yet."),
-    _Unserved("conversation", _given, "Conversations are not supported by this server yet; use previous_response_id."),
     _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
     _Unserved(
         "text",

@@ -14,6 +14,8 @@ from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
 
+REFERENCE = "item_reference"
+
 PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
 """What a client's history may hold of other servers' tools: kept, and not shown to a model."""
 
@@ -36,8 +38,13 @@ def _item_tag(value: object) -> str | None:
     """Which model an item is checked by. A message needs no type."""
     if not isinstance(value, dict):
         return None
-    given = str(value.get("type") or "message")
+    given = str(value.get("type") or _untyped(value))
     return TAG + ("passed_over" if given in PASSED_OVER else given)
+
+
+def _untyped(item: Object) -> str:
+    """What an item without a type is: a message in its short form, or a mere reference."""
+    return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
 
 
 class Open(BaseModel):
@@ -140,6 +147,13 @@ class AdditionalTools(Open):
     id: str | None = None
 
 
+class ItemReference(Open):
+    """An item that any stored response of the tenant has."""
+
+    type: Literal["item_reference"] = "item_reference"
+    id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
+
+
 class PassedOver(Open):
     type: Literal["web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools"]
     id: str | None = None
@@ -153,6 +167,7 @@ Item = Annotated[
     | Annotated[CustomToolCallOutput, Tag(TAG + "custom_tool_call_output")]
     | Annotated[ReasoningItem, Tag(TAG + "reasoning")]
     | Annotated[AdditionalTools, Tag(TAG + "additional_tools")]
+    | Annotated[ItemReference, Tag(TAG + REFERENCE)]
     | Annotated[PassedOver, Tag(TAG + "passed_over")],
     Discriminator(_item_tag),
 ]

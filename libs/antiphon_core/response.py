@@ -16,6 +16,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
     """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
     Unix seconds."""
     asked = {name: value for name, value in parameters.items() if value is not None}
+    conversation = {"conversation": asked["conversation"]} if "conversation" in asked else {}
     return {
         "id": response_id,
         "object": "response",
@@ -50,6 +51,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "prompt_cache_key": asked.get("prompt_cache_key"),
         "prompt_cache_retention": asked.get("prompt_cache_retention"),
         "user": asked.get("user"),
+        **conversation,
     }
 
 

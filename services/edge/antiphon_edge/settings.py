@@ -78,3 +78,16 @@ class EdgeSettings:
                 "Anybody who reaches the port can use the models and read every stored response of the default "
                 "tenant. Put an authenticating proxy in front, or listen on 127.0.0.1.",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    slots: int = field(default=64, metadata={"doc": "Background responses that run at the same time."})
+    drain_s: float = field(
+        default=30.0,
+        metadata={"doc": "Seconds that running responses get after SIGTERM; another worker goes on with the others."},
+    )
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise SettingsError("A worker needs at least one slot.")

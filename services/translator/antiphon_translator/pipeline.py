@@ -112,13 +112,17 @@ class TurnPipeline:
         return self._output.finish is not None or self._assembly.has_enough
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
-        """The first events, and what the engine is to do."""
+        """The first events, and what the engine is to do. What the model was made to begin with comes with its first
+        own words: as long as there are no ids, nothing but these events was sent."""
         self._machine.send(Begin())
+        if self._resume is not None:
+            self._machine.skip_to(self._resume.next_sequence)
+        batches = self._machine.take()
         if self._forced.begun:
             self._assembly.take(self._output.write(self._forced.begun))
-        if self._resume is not None:
+        if self._resume is not None and self._resume.token_ids:
             self._go_on_from(self._resume)
-        return self._machine.take(), self._request
+        return batches, self._request
 
     def _go_on_from(self, resume: Resume) -> None:
         """Reads again what was read elsewhere. Where its ids were cut cannot matter, so everything stands as there."""
