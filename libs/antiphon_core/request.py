@@ -113,8 +113,9 @@ class Parameters(BaseModel):
     image: Object | None = None
 
     def asked(self) -> Object:
-        """The parameters that were given, as JSON values, without the input."""
-        return self.model_dump(exclude_none=True, exclude={"input"})
+        """The parameters that were given, as JSON values, without the input; a conversation by its id."""
+        named = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
+        return self.model_dump(exclude_none=True, exclude={"input", "conversation"}) | named
 
     @property
     def conversation_id(self) -> str | None:

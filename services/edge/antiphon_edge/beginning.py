@@ -14,10 +14,10 @@ from antiphon_core.clock import Clock
 from antiphon_core.errors import ConversationNotFound, InvalidRequest, ItemNotFound, PreviousResponseNotFound
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, dumps, loads
-from antiphon_core.limits import LOOKUP_ITEMS_MAX
+from antiphon_core.jsons import Object, canonical, dumps, join_arrays, loads
+from antiphon_core.limits import LOOKUP_ITEMS_MAX, PAGE_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import History, TurnRequest, TurnStart
+from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
 from antiphon_core.request_items import REFERENCE
@@ -52,13 +52,7 @@ class Beginnings:
         if start.replay is not None or start.running_response_id is not None:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return Repeated(tenant, earlier, start.replay)
-        turn = Turn(
-            response_id=response_id,
-            created_at=self._clock.now_ms() // 1000,
-            request=dumps(_echoed(request)),
-            history=start.history.items,
-            input=dumps(normalise_input(given, self._ids)),
-        )
+        turn = self._turn(response_id, request, start.history.items, given)
         return Begun(
             tenant,
             turn,
@@ -68,6 +62,31 @@ class Beginnings:
             key=key,
             logged=key is not None,
         )
+
+    async def look(self, tenant: str, request: CreateRequest) -> Turn:
+        """The turn that a request would be, as things stand: no lease is taken, and nothing remembered."""
+        given = await self._looked_up(tenant, request.input_given)
+        history = await self._history(tenant, request)
+        return self._turn(new_response_id(self._ids), request, history, given)
+
+    async def _history(self, tenant: str, request: CreateRequest) -> bytes:
+        if request.conversation_id is not None:
+            return await self._conversation_items(tenant, request.conversation_id)
+        start = await self._start(tenant, self._asked(request, None, None))
+        return start.history.items
+
+    async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
+        """All items of a conversation, without its lease."""
+        await self._require_conversation(tenant, conversation_id)
+        pages: list[bytes] = []
+        after, has_more = None, True
+        while has_more:
+            page = await self._store.list_conversation_items(
+                tenant, conversation_id, after=after, limit=PAGE_ITEMS_MAX, order=Order.ASCENDING
+            )
+            pages.append(page.items)
+            after, has_more = page.last_id, page.has_more
+        return join_arrays(pages)
 
     async def give_up(self, begun: Begun) -> None:
         """Lets go of what a turn took that did not come to its first event."""
@@ -89,6 +108,15 @@ class Beginnings:
         start = await self._store.begin_turn(begun.tenant, asked)
         turn = replace(begun.turn, history=start.history.items)
         return replace(begun, turn=turn, lease=start.lease, parent_id=start.history.head_id)
+
+    def _turn(self, response_id: str, request: CreateRequest, history: bytes, given: str | Sequence[Object]) -> Turn:
+        return Turn(
+            response_id=response_id,
+            created_at=self._clock.now_ms() // 1000,
+            request=dumps(request.asked()),
+            history=history,
+            input=dumps(normalise_input(given, self._ids)),
+        )
 
     def _asked(self, request: CreateRequest, session_id: str | None, key: str | None) -> TurnRequest:
         previous = request.previous_response_id
@@ -132,13 +160,6 @@ class Beginnings:
             raise _unknown_item(missing)
         items = {each.id: loads(each.item) for each in found.items}
         return [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
-
-
-def _echoed(request: CreateRequest) -> Object:
-    """The parameters as the response tells them."""
-    conversation_id = request.conversation_id
-    echoed = {"conversation": {"id": conversation_id}} if conversation_id is not None else {}
-    return request.asked() | echoed
 
 
 def _fingerprint(request: CreateRequest) -> bytes:

@@ -24,31 +24,34 @@ class Followings:
     def __init__(self, store: FullStore) -> None:
         self._store = store
 
-    async def stream(self, tenant: str, response_id: str, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
+    async def stream(
+        self, tenant: str, response_id: str, *, after: int | None = None, patience_s: float = FIRST_EVENT_S
+    ) -> AsyncGenerator[Batch, None]:
         """The events with a number higher than `after`, to the end of the response; the last batch has its record.
 
-        LogNotFound: there is no log, and none appeared."""
-        async with aclosing(self._batches(tenant, response_id, after)) as batches:
+        LogNotFound: there is no log, and none appeared for `patience_s`."""
+        async with aclosing(self._batches(tenant, response_id, after, patience_s)) as batches:
             async for batch in batches:
                 final = None
                 if batch.terminal:
                     final = final_of(await self._store.get(tenant, response_id))
                 yield Batch(batch.first_sequence, batch.count, batch.frames, final)
 
-    async def _batches(self, tenant: str, response_id: str, after: int | None) -> AsyncGenerator[EventBatch, None]:
-        waited_s = 0.0
+    async def _batches(
+        self, tenant: str, response_id: str, after: int | None, patience_s: float
+    ) -> AsyncGenerator[EventBatch, None]:
         while True:
             try:
                 async with aclosing(self._store.read_events(tenant, response_id, after=after, follow=True)) as batches:
                     async for batch in batches:
-                        waited_s = FIRST_EVENT_S  # from now on a log that is not found is over
+                        patience_s = 0  # from now on a log that is not found is over
                         yield batch
                 return
             except LogNotFound:
-                if waited_s >= FIRST_EVENT_S:
+                if patience_s <= 0:
                     raise
                 await asyncio.sleep(LOOK_AGAIN_S)
-                waited_s += LOOK_AGAIN_S
+                patience_s -= LOOK_AGAIN_S
 
     async def told_again(self, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
         """A finished response as one batch, from its record."""

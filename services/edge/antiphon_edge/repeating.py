@@ -9,7 +9,7 @@ from antiphon_core.errors import LogNotFound
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.begun import Repeated
-from antiphon_edge.following import Followings
+from antiphon_edge.following import FIRST_EVENT_S, Followings
 
 
 class Repetitions:
@@ -23,7 +23,8 @@ class Repetitions:
         """The events of the first request: as they were logged, or told again when the log is gone."""
         told = False
         try:
-            stream = self._followings.stream(repeated.tenant, repeated.response_id)
+            patience_s = FIRST_EVENT_S if repeated.record is None else 0
+            stream = self._followings.stream(repeated.tenant, repeated.response_id, patience_s=patience_s)
             async with aclosing(stream) as batches:
                 async for batch in batches:
                     told = True

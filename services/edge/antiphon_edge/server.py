@@ -10,6 +10,7 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_edge import request_ids
+from antiphon_edge.background import Background
 from antiphon_edge.http_errors import errors_as_envelopes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
@@ -28,7 +29,8 @@ class EdgeServer:
         self._settings = settings
         self._turns = Turns(store, translator, clock=clock, ids=ids)
         self._service = ServiceRoutes(store, translator)
-        responses = ResponseRoutes(self._turns, store, keep_alive_s=settings.keep_alive_s)
+        background = Background(store, translator, self._turns.beginnings, clock=clock)
+        responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)
         self.app = web.Application(
             middlewares=[request_ids.middleware(ids), errors_as_envelopes],  # type: ignore[list-item]
             client_max_size=BODY_BYTES_MAX,

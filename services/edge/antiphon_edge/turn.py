@@ -45,7 +45,7 @@ class Turns:
     def __init__(self, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids) -> None:
         self._store = store
         self._translator = translator
-        self._beginnings = Beginnings(store, clock=clock, ids=ids)
+        self.beginnings = Beginnings(store, clock=clock, ids=ids)
         self._repetitions = Repetitions(store)
         self._endings = Endings(store)
         self._tidying: set[asyncio.Task[None]] = set()
@@ -57,7 +57,7 @@ class Turns:
 
         Close the generator to give the turn up: the model stops within one token.
         """
-        begun = await self._beginnings.begin(tenant, request, session_id=session_id, key=key)
+        begun = await self.beginnings.begin(tenant, request, session_id=session_id, key=key)
         stream = self._repetitions.stream(begun) if isinstance(begun, Repeated) else self._run(begun)
         async with aclosing(stream) as batches:
             async for batch in batches:
@@ -72,6 +72,11 @@ class Turns:
                 if batch.final is not None:
                     return _body_or_raise(batch.final)
         raise AssertionError("a stream of batches ended without a final one")
+
+    async def count_tokens(self, tenant: str, request: CreateRequest) -> int:
+        """The tokens of a request's prompt. It takes nothing and leaves nothing behind."""
+        turn = await self.beginnings.look(tenant, request)
+        return await self._translator.count_tokens(turn)
 
     async def settle(self) -> None:
         """Waits for the records of turns whose caller went away."""
@@ -107,7 +112,7 @@ class Turns:
     async def _give_up(self, begun: Begun, generation: Generation, event_log: EventLogWriter | None) -> None:
         """Ends a turn that nobody waits for any more: with a record, if it said anything."""
         if generation.fold.next_sequence == 0:
-            await self._beginnings.give_up(begun)
+            await self.beginnings.give_up(begun)
             return
         await _flush(event_log)
         await self._endings.cancel(begun, generation.fold)
