@@ -22,6 +22,8 @@ from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
 from antiphon_core.request_items import REFERENCE
 from antiphon_edge.begun import Begun, Repeated
+from antiphon_edge.sealed_reasoning import opened
+from antiphon_edge.sealing import Sealer
 
 NOTHING_BEFORE = TurnStart(History())
 
@@ -29,7 +31,8 @@ NOTHING_BEFORE = TurnStart(History())
 class Beginnings:
     """Accepts requests. One instance serves all of a process."""
 
-    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids) -> None:
+    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer) -> None:
+        self.sealer = sealer
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -146,9 +149,10 @@ class Beginnings:
         await self._store.get_conversation(tenant, conversation_id)
 
     async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
-        """The input with the items in it that it only refers to."""
+        """The input with the items in it that it only refers to, and with what is sealed in it."""
         if isinstance(given, str):
             return given
+        given = opened(given, self.sealer, tenant)
         wanted = [item["id"] for item in given if item.get("type") == REFERENCE]
         if not wanted:
             return given

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.fold import Fold
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
+from antiphon_edge.sealed_reasoning import Change, unchanged
 
 log = logging.getLogger(__name__)
 
@@ -25,13 +26,21 @@ class Generation:
     """One turn. `fold` is what its events add up to, `token_ids` what the model said in them."""
 
     def __init__(
-        self, translator: Translator, turn: Turn, *, fold: Fold | None = None, token_ids: Sequence[int] = ()
+        self,
+        translator: Translator,
+        turn: Turn,
+        *,
+        fold: Fold | None = None,
+        token_ids: Sequence[int] = (),
+        change: Change = unchanged,
     ) -> None:
-        """`fold` and `token_ids` are of what was sent already, if anything was."""
+        """`fold` and `token_ids` are of what was sent already, if anything was. `change` has the last word on each
+        batch."""
         self.fold = fold or Fold()
         self.token_ids = list(token_ids)
         self._translator = translator
         self._turn = turn
+        self._change = change
         self._is_blind = False
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
@@ -60,7 +69,8 @@ class Generation:
             resume = Resume(self.fold.next_sequence, tuple(self.token_ids))
         stream = self._translator.generate(self._turn, resume=resume, checkpoints=True)
         async with aclosing(stream) as batches:
-            async for batch in batches:
+            async for each in batches:
+                batch = self._change(each)
                 if batch.final is None:
                     self._note(batch)
                 yield batch

@@ -11,9 +11,11 @@ from dataclasses import replace
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Batch
+from antiphon_edge.begun import Begun
 from antiphon_edge.sealing import BadSeal, Sealer, refused
 
 INCLUDE = "reasoning.encrypted_content"
+Change = Callable[[Batch], Batch]
 _DONE = f"event: {events.OUTPUT_ITEM_DONE}\n".encode()
 _REASONING = b'"type":"reasoning"'
 
@@ -74,4 +76,9 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-Change = Callable[[Batch], Batch]
+def sealer_of(begun: Begun, sealer: Sealer) -> Change:
+    """What seals the reasoning of a turn, if it was asked for."""
+    if INCLUDE.encode() not in begun.turn.request:
+        return unchanged
+    wanted = loads(begun.turn.request).get("include") or ()
+    return ReasoningSealer(sealer, begun.tenant) if INCLUDE in wanted else unchanged

@@ -28,6 +28,7 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
 
+SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 _VERSION = "v1"
 _NONCE_BYTES = 12
 _KEY_BYTES = 32
@@ -79,6 +80,11 @@ class Sealer:
         self._ciphers = {key_id: AESGCM(key) for key_id, key in keys.keys.items()}
         self._ttl_s = ttl_s
         self._clock = clock
+
+    @classmethod
+    def of(cls, path: Path | None, *, ttl_s: int, clock: Clock) -> Sealer:
+        """A sealer by a file of keys; without one, with a key of its own. SettingsError."""
+        return cls(SealingKeys.read(path) if path is not None else SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
 
     def seal(self, tenant: str, text: str) -> str:
         expires_at = self._clock.now_ms() // 1000 + self._ttl_s

@@ -14,6 +14,7 @@ from antiphon_edge.background import Background
 from antiphon_edge.http_errors import errors_as_envelopes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
+from antiphon_edge.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turn import Turns
 
@@ -27,7 +28,8 @@ class EdgeServer:
         self, settings: EdgeSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
     ) -> None:
         self._settings = settings
-        self._turns = Turns(store, translator, clock=clock, ids=ids)
+        sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer)
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
         responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)

@@ -10,6 +10,7 @@ from typing import Literal
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.rpc.credentials import ClientCredentials
+from antiphon_edge.sealing import SEALED_TTL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,17 @@ class EdgeSettings:
     )
     translator_tls_key_file: Path | None = field(
         default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
+    )
+    sealing_keys_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the keys that reasoning is sealed with for clients (`reasoning.encrypted_content`), a "
+            "line each: ID and 64 hexadecimal digits, the newest first. Without it only this process can open what it "
+            "sealed."
+        },
+    )
+    sealed_ttl_s: int = field(
+        default=SEALED_TTL_S, metadata={"doc": "Seconds for which sealed reasoning can be brought back."}
     )
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}

@@ -28,13 +28,14 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator
 from antiphon_core.request import CreateRequest
-from antiphon_edge import leases
+from antiphon_edge import leases, sealed_reasoning
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.ending import Endings
 from antiphon_edge.event_log import EventLogWriter
 from antiphon_edge.generation import Generation
 from antiphon_edge.repeating import Repetitions
+from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,14 @@ log = logging.getLogger(__name__)
 class Turns:
     """Runs turns for callers that wait for them. One instance serves all requests of a process."""
 
-    def __init__(self, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids, sealer: Sealer | None = None
+    ) -> None:
+        """Without a `sealer` what is sealed can be opened by this process alone."""
         self._store = store
         self._translator = translator
-        self.beginnings = Beginnings(store, clock=clock, ids=ids)
+        sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
+        self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
         self._repetitions = Repetitions(store)
         self._endings = Endings(store)
         self._tidying: set[asyncio.Task[None]] = set()
@@ -84,7 +89,8 @@ class Turns:
 
     async def _run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
         """The events of a turn that was accepted."""
-        generation = Generation(self._translator, begun.turn)
+        change = sealed_reasoning.sealer_of(begun, self.beginnings.sealer)
+        generation = Generation(self._translator, begun.turn, change=change)
         fold = generation.fold
         event_log = EventLogWriter(self._store, begun.tenant, begun.response_id) if begun.logged else None
         ended = False

@@ -23,6 +23,7 @@ from antiphon_edge import queueing
 from antiphon_edge.background import Background
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.job_run import JobRun
+from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,20 @@ class Worker:
     name = "worker"
 
     def __init__(
-        self, settings: WorkerSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
+        self,
+        settings: WorkerSettings,
+        store: FullStore,
+        translator: Translator,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
         self._translator = translator
-        self._beginnings = Beginnings(store, clock=clock, ids=ids)
+        sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
+        self._beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
         self._background = Background(store, translator, self._beginnings, clock=clock)
         self._name = f"worker-{ids.hex(12)}"
         self._stopping = asyncio.Event()
