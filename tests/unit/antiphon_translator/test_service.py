@@ -25,12 +25,15 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_translator import service as service_module
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
-from tests.support.images import PNG, image_part, user
+from tests.support.fake_chat import delta, ending, fake_chat
+from tests.support.images import PNG, data_url, image_part, user
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
 from tests.support.web import Page, web_server
 
@@ -293,3 +296,22 @@ async def test_what_cannot_be_fetched_is_told_before_the_first_batch() -> None:
         assert (caught.value.field, caught.value.code) == ("input[0].content[1].image_url", code)
         assert "127.0.0.1" not in caught.value.message
     await service.close()
+
+
+async def test_a_chat_server_is_sent_the_image_and_never_its_url(tmp_path: Path) -> None:
+    async with web_server() as web, fake_chat() as chat:
+        web.pages["/a"] = Page([PNG])
+        url = web.url("/a", "127.0.0.1")
+        chat.script = [delta(content="A cat."), *ending()]
+        profile = ModelProfile(name="m", directory=tmp_path, endpoint=chat.endpoint, engine="openai_chat")
+        service = TranslatorService(LOCAL, clock=CLOCK, ids=SequentialIds())
+        service.add(model(sight=Sight.NATIVE), OpenAIChatEngine(profile))
+        batches = await run(service, showing("What is it?", image_part(url, detail="low")))
+        await service.close()
+    (asked,) = chat.requests
+    assert asked["messages"][0]["content"] == [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": data_url(PNG), "detail": "low"}},
+    ]
+    assert url not in str(asked)
+    assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "A cat."
