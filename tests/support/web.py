@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -45,8 +46,8 @@ class Web:
     requests: list[web.BaseRequest] = field(default_factory=list)
     port: int = 0
 
-    def url(self, path: str = "/", host: str = "a.example") -> str:
-        return f"http://{host}:{self.port}{path}"
+    def url(self, path: str = "/", host: str = "a.example", scheme: str = "http") -> str:
+        return f"{scheme}://{host}:{self.port}{path}"
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests.append(request)
@@ -79,14 +80,14 @@ def redirect(location: str, status: int = 302) -> Page:
 
 
 @asynccontextmanager
-async def web_server() -> AsyncIterator[Web]:
+async def web_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[Web]:
     """A running server on a free port."""
     served = Web()
     # A connection that is closed cancels its handler.
     server = web.Server(served.answer, access_log=None, handler_cancellation=True)
     runner = web.ServerRunner(server, shutdown_timeout=0.1)
     await runner.setup()
-    site = web.TCPSite(runner, HERE, 0)
+    site = web.TCPSite(runner, HERE, 0, ssl_context=tls)
     await site.start()
     served.port = runner.addresses[0][1]
     try:

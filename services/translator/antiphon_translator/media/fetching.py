@@ -20,6 +20,7 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -77,8 +78,12 @@ class FetchRules:
 class Fetcher:
     """Fetches for all turns of a process. Make, use and close it inside one event loop."""
 
-    def __init__(self, rules: FetchRules, *, resolver: AbstractResolver | None = None) -> None:
+    def __init__(
+        self, rules: FetchRules, *, resolver: AbstractResolver | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """`tls` says which certificates count; without it, those that the system trusts."""
         self._rules = rules
+        self._tls = tls
         self._resolver = resolver or Resolver()
         self._session: aiohttp.ClientSession | None = None
 
@@ -121,10 +126,7 @@ class Fetcher:
         for _ in range(limits.MEDIA_REDIRECTS_MAX + 1):
             async with self._connected().get(place, allow_redirects=False) as response:
                 if response.status == 200:
-                    content = await _body(response, bytes_max, turn)
-                    return Download(
-                        content, response.content_type.lower() if response.headers.get("Content-Type") else ""
-                    )
+                    return Download(await _body(response, bytes_max, turn), _media_type(response))
                 if response.status not in REDIRECTS or "Location" not in response.headers:
                     raise _Unusable(Problem.DOWNLOAD, f"its server answered with the status {response.status}")
                 place = _checked(str(place.join(URL(response.headers["Location"]))), self._rules)
@@ -134,6 +136,7 @@ class Fetcher:
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 resolver=self._resolver,
+                ssl=self._tls or True,
                 socket_factory=_Doorman(self._rules.permits),
                 limit=limits.MEDIA_FETCHES_MAX,
                 force_close=True,
@@ -201,6 +204,10 @@ def _checked(url: str, rules: FetchRules) -> URL:
 def _covers(pattern: str, host: str) -> bool:
     name = host.lower().rstrip(".")
     return name.endswith(pattern[1:]) if pattern.startswith("*.") else name == pattern
+
+
+def _media_type(response: aiohttp.ClientResponse) -> str:
+    return response.content_type.lower() if response.headers.get("Content-Type") else ""
 
 
 async def _body(response: aiohttp.ClientResponse, bytes_max: int, turn: _Turn) -> bytes:

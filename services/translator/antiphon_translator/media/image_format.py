@@ -102,15 +102,9 @@ def _jpeg(image: bytes) -> tuple[int, int]:
         elif marker in _BARE:
             place += 2
         else:
-            place += 2 + _segment_bytes(image, place + 2)
+            (length,) = struct.unpack_from(">H", image, place + 2)
+            place += 2 + length  # the length counts itself; one below that leads to no marker
     raise Unreadable
-
-
-def _segment_bytes(image: bytes, place: int) -> int:
-    (length,) = struct.unpack_from(">H", image, place)
-    if length < 2:
-        raise Unreadable
-    return int(length)
 
 
 # ---- GIF: a screen, extensions, and frames that may reach beyond the screen ----

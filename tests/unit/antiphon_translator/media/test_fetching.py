@@ -4,10 +4,12 @@ import asyncio
 import logging
 import re
 import socket
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from antiphon_translator.media import fetching
 from antiphon_translator.media.downloads import Download, Failure, Problem
 from antiphon_translator.media.fetching import Fetcher, FetchRules
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.certificates import authority, signed_by
 from tests.support.images import PNG
 from tests.support.web import HERE, Names, Page, Web, redirect, web_server
 
@@ -106,6 +109,27 @@ async def test_nothing_is_told_about_us(web: Web, monkeypatch: pytest.MonkeyPatc
     assert [set(request.headers) for request in web.requests] == [
         {"Host", "User-Agent", "Accept", "Accept-Encoding", "Connection"}
     ] * 3
+
+
+async def test_certificates_are_checked(tmp_path: Path) -> None:
+    trusted = authority(tmp_path, "trusted")
+    shown = signed_by(trusted, tmp_path, "server")
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(shown.cert, shown.key)
+    knowing = ssl.create_default_context(cafile=trusted.cert)
+    async with web_server(serving) as web:
+        web.pages["/"] = Page([b"x"])
+        for host, tls, fetched in (
+            ("localhost", knowing, True),
+            ("127.0.0.1", knowing, True),
+            ("a.example", knowing, False),
+            ("localhost", None, False),
+        ):
+            url = web.url("/", host, "https")
+            made = Fetcher(rules(schemes=("https",)), resolver=Names(), tls=tls)
+            found = (await made.fetch({url: MOST}))[url]
+            await made.close()
+            assert isinstance(found, Download) is fetched, host
 
 
 async def test_nothing_is_decompressed(web: Web) -> None:
