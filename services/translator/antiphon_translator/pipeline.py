@@ -36,6 +36,8 @@ from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.guided_output import guided
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.media.downloads import NOTHING, Downloads
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 
@@ -46,9 +48,17 @@ class TurnPipeline:
     """One turn. Used once, by one caller at a time."""
 
     def __init__(
-        self, model: ServedModel, turn: Turn, *, controls: frozenset[str], ids: Ids, level: Level = Level.TOKENS
+        self,
+        model: ServedModel,
+        turn: Turn,
+        *,
+        controls: frozenset[str],
+        ids: Ids,
+        level: Level = Level.TOKENS,
+        downloads: Downloads = NOTHING,
     ) -> None:
-        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine.
+        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine,
+        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted).
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
@@ -62,11 +72,13 @@ class TurnPipeline:
         )
         _require_controls(parameters, controls, level)
         guide = guides.of_request(parameters, controls)
-        prompt = TurnPrompt.of(model, turn, parameters, guides="guide" in controls)
+        media = TurnMedia(model.sight.with_controls(controls), downloads)
+        prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
         if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
             raise _cannot_force()
         prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
-        max_tokens = _output_limit(asked, prompt_tokens=len(prompt_ids), context_length=model.context_length)
+        prompt_tokens = model.prompt_tokens(prompt_ids, prompt.conversation)
+        max_tokens = _output_limit(asked, prompt_tokens=prompt_tokens, context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
@@ -81,6 +93,7 @@ class TurnPipeline:
             ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
             lora=model.lora,
+            images=prompt.images if level is Level.TEXT else (),
             cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)

@@ -47,7 +47,13 @@ SANS_IO = [
     "antiphon_translator/templates/control_tokens.py",
     "antiphon_translator/templates/jinja.py",
     "antiphon_translator/tokens.py",
+    "antiphon_translator/templates/image_mark.py",
     *(f"antiphon_translator/{path.relative_to(TRANSLATOR)}" for path in sorted((TRANSLATOR / "parsing").rglob("*.py"))),
+    *(
+        f"antiphon_translator/media/{path.name}"
+        for path in sorted((TRANSLATOR / "media").glob("*.py"))
+        if path.name not in ("fetching.py", "resolver.py")
+    ),
 ]
 IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}
 
