@@ -30,7 +30,8 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import sampling
+from antiphon_translator import sampling, structured
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
@@ -45,14 +46,24 @@ class TurnPipeline:
     """One turn. Used once, by one caller at a time."""
 
     def __init__(
-        self, model: ServedModel, turn: Turn, *, controls: frozenset[str], ids: Ids, level: Level = Level.TOKENS
+        self,
+        model: ServedModel,
+        turn: Turn,
+        *,
+        controls: frozenset[str],
+        ids: Ids,
+        level: Level = Level.TOKENS,
+        mismatches: Mismatches | None = None,
     ) -> None:
         """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine.
+        `mismatches` is told of an answer that is not in the form that was asked for.
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
         parameters = Parameters.parse(turn.request)
         asked = parameters.asked()
+        self._answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
+        self._mismatches = mismatches or Mismatches()
         chosen, effective = sampling.choose(
             asked=asked,
             defaults=model.sampling_defaults,
@@ -114,6 +125,8 @@ class TurnPipeline:
             self._machine.send(Incomplete(self._output.usage(), "max_output_tokens"))
         else:
             self._machine.send(Complete(self._output.usage(), completed_at))
+            if self._answer_check is not None:
+                self._mismatches.look_at(self._machine.snapshot(), self._answer_check)
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:

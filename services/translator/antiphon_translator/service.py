@@ -18,6 +18,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Turn
 from antiphon_translator import profiles, served_model, turn_prompt
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -53,6 +54,7 @@ class TranslatorService:
         self._clock = clock
         self._ids = ids
         self._routes: dict[str, _Route] = {}
+        self.mismatches = Mismatches()
 
     async def open(self) -> None:
         """Loads the models of the profiles directory. SettingsError: what the operator has to put right."""
@@ -82,7 +84,15 @@ class TranslatorService:
         route = self._route_of(turn)
         controls = await route.engine.controls()
         pipeline = await _off_loop_if_long(
-            turn, lambda: TurnPipeline(route.model, turn, controls=controls, ids=self._ids, level=route.engine.level)
+            turn,
+            lambda: TurnPipeline(
+                route.model,
+                turn,
+                controls=controls,
+                ids=self._ids,
+                level=route.engine.level,
+                mismatches=self.mismatches,
+            ),
         )
         batches, request = pipeline.start()
         for batch in batches:

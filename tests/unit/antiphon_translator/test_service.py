@@ -105,6 +105,17 @@ async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
     assert log_of(batches)[-1]["type"] == "response.completed"
 
 
+async def test_answers_that_were_not_asked_for_are_counted() -> None:
+    service, engine = serving(*saying("{}"))
+    asked = turn("Hi", text={"format": {"type": "json_object"}})
+    await run(service, asked)
+    assert service.mismatches.count == 0
+    for count in (1, 2):
+        engine.script = saying("Hello")
+        await run(service, asked)
+        assert service.mismatches.count == count
+
+
 @pytest.mark.parametrize(
     ("fault", "reason", "message"),
     [
