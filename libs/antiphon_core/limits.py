@@ -29,7 +29,8 @@ SCHEMA_PATTERN_CHARS_MAX = 1_000
 SCHEMA_PATTERN_BYTES_MAX = 2**20  # compiled: enough for 800 times any character
 SCHEMA_CACHE_ITEMS_MAX = 512  # parameters of functions that were found good; they come again with every turn
 SCHEMA_CACHE_BYTES_MAX = 16 * 2**10  # of one of them: 8 MiB in all
-ANSWER_CHECK_NODES_MAX = 100_000_000  # schemas times characters: about a second, in which nothing else runs
+# Schemas times characters: about a second (seconds, with the worst of patterns) in which nothing else runs.
+ANSWER_CHECK_NODES_MAX = 100_000_000
 ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to say where it fails costs a hundred times as much
 
 # ---- Store ----

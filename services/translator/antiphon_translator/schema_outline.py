@@ -143,15 +143,18 @@ class Outline:
         """Something in it refers to what it stands in."""
         return any(visit is _Visit.AGAIN for visit, _ in _visits([self.root], self._about_anything))
 
-    def weight(self) -> int:
-        """How many schemas a value is at most held against, definitions counted wherever something refers to them.
+    def weight(self, own: Callable[[Place], int]) -> int:
+        """What it costs at most to hold a value against it, if a place by itself costs `own`.
 
-        A reference back to what it stands in counts once: the validator remembers what it has seen.
+        Definitions count wherever something refers to them. A reference back to what it stands in counts 1: the
+        validator remembers what it has seen.
         """
         weights: dict[Path, int] = {}
         for visit, place in _visits([self.root], self._about_anything):
             if visit is _Visit.LEAVE:
-                weights[place.path] = 1 + sum(weights.get(each.path, 1) for each in self._about_anything(place))
+                weights[place.path] = own(place) + sum(
+                    weights.get(each.path, 1) for each in self._about_anything(place)
+                )
         return weights[()]
 
     def _referred_to(self, place: Place) -> Iterator[Place]:

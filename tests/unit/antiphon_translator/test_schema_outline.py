@@ -102,6 +102,10 @@ def test_references_lead_to_places(reference: str, path: tuple[str, ...] | None)
     assert (target.path if target is not None else None) == path
 
 
+def one(place: Place) -> int:
+    return 1
+
+
 REF_A, REF_B = {"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}
 
 
@@ -123,15 +127,16 @@ def test_a_schema_that_only_says_itself_is_found(schema: Object, loops: bool) ->
 
 
 def test_the_weight_counts_definitions_wherever_they_are_referred_to() -> None:
-    assert Outline({"properties": {"x": STRING, "y": STRING}, "$defs": {"a": STRING}}).weight() == 3
-    assert Outline({"properties": {"x": REF_A, "y": REF_A}, "$defs": {"a": {"items": STRING}}}).weight() == 7
-    assert Outline({"properties": {"x": {"$ref": "#"}}}).weight() == 3
+    assert Outline({"properties": {"x": STRING, "y": STRING}, "$defs": {"a": STRING}}).weight(one) == 3
+    assert Outline({"properties": {"x": REF_A, "y": REF_A}, "$defs": {"a": {"items": STRING}}}).weight(one) == 7
+    assert Outline({"properties": {"x": {"$ref": "#"}}}).weight(one) == 3
+    assert Outline({"items": STRING}).weight(lambda place: 10 if place.path else 1) == 11
 
 
 def test_the_weight_of_hostile_schemas_is_found_at_once() -> None:
     doubling = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(4_000)}
     outline = Outline({"$ref": "#/$defs/a0", "$defs": doubling | {"a4000": STRING}})
-    assert outline.weight() > 2**4_000
+    assert outline.weight(one) > 2**4_000
     assert outline.loop() is None
     assert not outline.is_recursive
 

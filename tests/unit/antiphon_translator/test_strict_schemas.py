@@ -136,6 +136,16 @@ A = "properties a"
         (closed(a={"type": "integer", "minimum": 2, "maximum": 1}), f"{A} minimum", "nothing could match"),
         (closed(a=STRING | {"minLength": 2, "maxLength": 1}), f"{A} minLength", "nothing could match"),
         (closed(a={"type": "integer", "minimum": 0.5}), f"{A} minimum", "must be an integer"),
+        # what an older draft would not mind
+        (
+            closed(a={"$ref": "#/$defs/d"})
+            | {
+                "$schema": "http://json-schema.org/draft-07/schema#",
+                "$defs": {"d": {"type": "integer", "minimum": "x"}},
+            },
+            "$defs d minimum",
+            "not of type",
+        ),
         # references
         (closed(a={"$ref": "#d"}) | {"$defs": {"d": STRING | {"$anchor": "d"}}}, f"{A} $ref", "a plain path"),
         (closed(a={"$ref": "#/$defs/d~0"}) | {"$defs": {"d~": STRING}}, f"{A} $ref", "a plain path"),
