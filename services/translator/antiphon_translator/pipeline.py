@@ -31,7 +31,8 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import guides, sampling
+from antiphon_translator import guides, sampling, structured
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.guided_output import guided
@@ -56,14 +57,18 @@ class TurnPipeline:
         ids: Ids,
         level: Level = Level.TOKENS,
         downloads: Downloads = NOTHING,
+        mismatches: Mismatches | None = None,
     ) -> None:
         """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine,
-        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted).
+        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted). `mismatches` is
+        told of an answer that is not in the form that was asked for.
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
         parameters = Parameters.parse(turn.request)
         asked = parameters.asked()
+        self._answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
+        self._mismatches = mismatches or Mismatches()
         chosen, effective = sampling.choose(
             asked=asked | parameters.extensions.sampling(),
             defaults=model.sampling_defaults,
@@ -139,6 +144,8 @@ class TurnPipeline:
             self._machine.send(Incomplete(self._output.usage(), "max_output_tokens"))
         else:
             self._machine.send(Complete(self._output.usage(), completed_at))
+            if self._answer_check is not None:
+                self._mismatches.look_at(self._machine.snapshot(), self._answer_check)
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:

@@ -18,6 +18,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Turn
 from antiphon_translator import profiles, served_model, turn_prompt
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -59,6 +60,7 @@ class TranslatorService:
         self._ids = ids
         self._fetcher = Fetcher(FetchRules.of(settings))
         self._routes: dict[str, _Route] = {}
+        self.mismatches = Mismatches()
 
     async def open(self) -> None:
         """Loads the models of the profiles directory. SettingsError: what the operator has to put right."""
@@ -92,7 +94,13 @@ class TranslatorService:
         pipeline = await _off_loop_if_long(
             turn,
             lambda: TurnPipeline(
-                route.model, turn, controls=controls, ids=self._ids, level=route.engine.level, downloads=downloads
+                route.model,
+                turn,
+                controls=controls,
+                ids=self._ids,
+                level=route.engine.level,
+                downloads=downloads,
+                mismatches=self.mismatches,
             ),
             downloads,
         )

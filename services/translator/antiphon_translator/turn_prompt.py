@@ -48,7 +48,7 @@ class TurnPrompt:
         history = parse_array(turn.history, field="history")
         given = parse_array(turn.input, field="input")
         declared = [
-            *(parameters.tools or ()),
+            *tools.checked(parameters.tools or (), "tools"),
             *tools.declared_in(history, "history"),
             *tools.declared_in(given, "input"),
         ]

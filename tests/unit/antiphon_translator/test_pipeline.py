@@ -17,6 +17,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.media.downloads import NOTHING, Download, Downloads
@@ -38,7 +39,7 @@ def encoded(text: str) -> list[int]:
 
 
 def pipeline(given_turn: Turn, served: ServedModel | None = None) -> TurnPipeline:
-    return TurnPipeline(served or model(), given_turn, controls=ALL_CONTROLS, ids=SequentialIds())
+    return TurnPipeline(served or model(), given_turn, controls=ABLE, ids=SequentialIds())
 
 
 def events_of(batches: Sequence[Batch]) -> list[Object]:
@@ -406,3 +407,55 @@ def test_an_image_that_was_not_fetched_is_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         asked_with(image_part(URL))
     assert (caught.value.field, caught.value.code) == ("input[0].content[0].image_url", "failed_to_download_image")
+
+
+AGE: Object = {"type": "object", "properties": {"age": {"type": "integer"}}}
+AGE_FORMAT: Object = {"format": {"type": "json_schema", "name": "age", "schema": AGE}}
+
+
+@pytest.mark.parametrize(
+    ("said", "request_", "count"),
+    [
+        ('{"age": 5}', {"text": AGE_FORMAT}, 0),
+        ('{"age": "five"}', {"text": AGE_FORMAT}, 1),
+        ("five", {"text": AGE_FORMAT}, 1),
+        ("five", {"text": {"format": {"type": "json_object"}}}, 1),
+        ("{}", {"text": {"format": {"type": "json_object"}}}, 0),
+        ("five", {"text": {"verbosity": "low"}}, 0),
+        ("five", {}, 0),
+        ('{"age": "five"}', {"text": AGE_FORMAT, "max_output_tokens": 2}, 0),  # cut off: the client knows
+    ],
+)
+def test_an_answer_that_was_not_asked_for_is_counted_and_sent(said: str, request_: Object, count: int) -> None:
+    mismatches = Mismatches()
+    made = TurnPipeline(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+    batches = made.start()[0] + made.receive([EngineChunk([*encoded(said), END_ID])])
+    response = ended(batches + made.finish(completed_at=COMPLETED_AT))
+    assert said.startswith(text_of(response))
+    assert response["status"] == ("incomplete" if "max_output_tokens" in request_ else "completed")
+    assert mismatches.count == count
+
+
+def test_a_failed_turn_has_no_answer() -> None:
+    mismatches = Mismatches()
+    made = TurnPipeline(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+    made.start()
+    made.receive([EngineChunk(encoded("five"))])
+    made.fail(EngineTimeout("No token came."))
+    assert mismatches.count == 0
+
+
+def test_a_schema_that_cannot_be_followed_is_refused_before_anything_happens() -> None:
+    bad = AGE_FORMAT["format"] | {"strict": True}
+    with pytest.raises(InvalidRequest, match="Invalid schema for response_format 'age'") as caught:
+        pipeline(turn("Hi", text={"format": bad}))
+    assert (caught.value.field, caught.value.code) == ("text.format.schema", "invalid_json_schema")
+
+
+def test_the_form_of_the_answer_is_told_back_whole() -> None:
+    batches, _ = play([encoded("{}")], text=AGE_FORMAT)
+    for event in (events_of(batches)[0], events_of(batches)[-1]):
+        assert event["response"]["text"] == {
+            "format": AGE_FORMAT["format"] | {"strict": False, "description": None},
+            "verbosity": "medium",
+        }

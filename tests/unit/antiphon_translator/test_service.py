@@ -42,7 +42,7 @@ CLOCK = ManualClock(now_ms=1_700_000_123_456)
 
 
 def serving(*script: Step, settings: TranslatorSettings | None = None) -> tuple[TranslatorService, ScriptedEngine]:
-    engine = ScriptedEngine(script)
+    engine = ScriptedEngine(script, controls=ALL_CONTROLS | {"guide"})
     service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
     service.add(model(), engine)
     return service, engine
@@ -111,6 +111,17 @@ async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
         batches = await run(service)
     assert engine.stopped.is_set()
     assert log_of(batches)[-1]["type"] == "response.completed"
+
+
+async def test_answers_that_were_not_asked_for_are_counted() -> None:
+    service, engine = serving(*saying("{}"))
+    asked = turn("Hi", text={"format": {"type": "json_object"}})
+    await run(service, asked)
+    assert service.mismatches.count == 0
+    for count in (1, 2):
+        engine.script = saying("Hello")
+        await run(service, asked)
+        assert service.mismatches.count == count
 
 
 @pytest.mark.parametrize(
@@ -189,7 +200,7 @@ async def test_turns_run_side_by_side() -> None:
 
 async def test_models_tell_whether_they_are_ready() -> None:
     service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
-    service.add(model(name="other"), ScriptedEngine([]))
+    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
     engine.unavailable = "It sleeps."
     first, second = await service.models()
     assert (first.id, first.root, first.ready, first.reason) == ("m", "m", False, "It sleeps.")
@@ -203,7 +214,7 @@ async def test_ready_means_that_one_model_can_be_served() -> None:
     engine.unavailable = "It sleeps."
     with pytest.raises(TranslatorUnavailable, match="m: It sleeps"):
         await service.ready()
-    service.add(model(name="other"), ScriptedEngine([]))
+    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
     await service.ready()
 
 

@@ -30,6 +30,12 @@ def test_tools_may_come_from_request_history_and_input() -> None:
     assert [tool["function"]["name"] for tool in found.conversation.tools] == ["f", "g"]
 
 
+def test_the_parameters_of_tools_are_looked_at() -> None:
+    with pytest.raises(InvalidRequest, match="Invalid schema for function 'f'") as caught:
+        prompt("Hi", tools=[{"type": "web_search"}, TOOL | {"parameters": {"type": "strnig"}}])
+    assert caught.value.field == "tools[1].parameters"
+
+
 def test_the_same_prompt_is_counted_written_and_told() -> None:
     given = turn("Hi")
     made = prompt("Hi")
