@@ -1,9 +1,9 @@
 """The body of POST /v1/responses: what it may say.
 
 `Parameters` declares everything but the input, `CreateRequest` adds the input (request_items.py); both refuse what they
-do not know. Tools are in request_tools.py. How
-a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's business; what is
-well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
+do not know. Tools are in request_tools.py, the form of an answer in request_text.py. How a finding becomes an error
+with OpenAI's code and the path of the culprit is request_errors.py's business; what is well-formed but not served is
+refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
 from antiphon_core.request_items import Item, ItemReference, Open, json_kind
+from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 
 Metadata = Annotated[
@@ -29,15 +30,6 @@ Metadata = Annotated[
     ],
     Field(max_length=limits.METADATA_PAIRS_MAX),
 ]
-
-
-class TextFormat(Open):
-    type: Literal["text", "json_object", "json_schema"]
-
-
-class Text(Open):
-    format: TextFormat | None = None
-    verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class Reasoning(Open):
@@ -135,6 +127,7 @@ class Parameters(BaseModel):
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
         given = parse_object(body)
+        refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
@@ -184,12 +177,6 @@ def _given(value: object) -> bool:
 
 _UNSERVED: tuple[_Unserved, ...] = (
     _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
-    _Unserved(
-        "text",
-        lambda text: text.format is not None and text.format.type != "text",
-        "Structured output is not supported by this server yet.",
-        "unsupported_value",
-    ),
     _Unserved("top_logprobs", _given, "Log probabilities are not supported by this server yet."),
     _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),
