@@ -31,13 +31,17 @@ def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
 
 
 def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPage | None:
-    """One page of a JSON array of items; None when `after` is not among them."""
-    entries: list[Object] = loads(items)
+    """One page of a JSON array of items; None when `after` is not among them. Of several with one id the first counts,
+    or a page after them would begin with them again."""
+    first_of: dict[str, Object] = {}
+    for entry in loads(items):
+        first_of.setdefault(entry["id"], entry)
+    entries = list(first_of.values())
     if order is Order.DESCENDING:
         entries.reverse()
     start = 0
     if after is not None:
-        ids = [entry.get("id") for entry in entries]
+        ids = [entry["id"] for entry in entries]
         if after not in ids:
             return None
         start = ids.index(after) + 1

@@ -62,3 +62,17 @@ def test_pages(after: str | None, limit: int, order: Order, ids: list[str], has_
 
 def test_a_page_after_a_stranger_is_none() -> None:
     assert page(ITEMS, after="msg_9", limit=2, order=Order.ASCENDING) is None
+
+
+@pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])
+def test_pages_come_to_an_end_where_an_id_stands_twice(order: Order) -> None:
+    items = dumps([{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "a", "n": 3}, {"id": "c", "n": 4}])
+    seen: list[Any] = []
+    after = None
+    for _ in range(3):
+        found: Any = page(items, after=after, limit=1, order=order)
+        seen += loads(found.items)
+        after = found.last_id
+    assert found.has_more is False
+    expected = [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "c", "n": 4}]
+    assert seen == (expected if order is Order.ASCENDING else expected[::-1])
