@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import ConversationNotFound, InvalidRequest, ItemNotFound, PreviousResponseNotFound
+from antiphon_core.errors import ConversationNotFound, InvalidRequest, PreviousResponseNotFound
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, dumps, join_arrays, loads
-from antiphon_core.limits import LOOKUP_ITEMS_MAX, PAGE_ITEMS_MAX
+from antiphon_core.jsons import Object, canonical, dumps, join_arrays
+from antiphon_core.limits import PAGE_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_core.request_items import REFERENCE
+from antiphon_edge import item_references
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
@@ -152,18 +152,7 @@ class Beginnings:
         """The input with the items in it that it only refers to, and with what is sealed in it."""
         if isinstance(given, str):
             return given
-        given = opened(given, self.sealer, tenant)
-        wanted = [item["id"] for item in given if item.get("type") == REFERENCE]
-        if not wanted:
-            return given
-        if len(wanted) > LOOKUP_ITEMS_MAX:
-            message = f"The input refers to {len(wanted)} items; at most {LOOKUP_ITEMS_MAX} are looked up."
-            raise InvalidRequest(message, field="input", code="array_above_max_length")
-        found = await self._store.resolve_items(tenant, wanted)
-        for missing in found.missing_ids:
-            raise _unknown_item(missing)
-        items = {each.id: loads(each.item) for each in found.items}
-        return [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
+        return await item_references.look_up(self._store, tenant, opened(given, self.sealer, tenant), field="input")
 
 
 def _fingerprint(request: CreateRequest) -> bytes:
@@ -184,12 +173,3 @@ def _require_store(request: CreateRequest, *, session_id: str | None, key: str |
             raise InvalidRequest(
                 f"'{name}' needs 'store': true: with false nothing is kept.", field=name, code="invalid_value"
             )
-
-
-def _unknown_item(item_id: str) -> ItemNotFound:
-    """OpenAI's words, which clients look for."""
-    return ItemNotFound(
-        f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false. Try again with "
-        "`store` set to true, or remove this item from your input.",
-        field="input",
-    )

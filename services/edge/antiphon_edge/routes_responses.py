@@ -11,7 +11,6 @@ from antiphon_core import response
 from antiphon_core.errors import InvalidRequest, LogNotFound, ResponseNotFound
 from antiphon_core.ids import is_response_id, is_session_id
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.limits import IDEMPOTENCY_KEY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch
@@ -19,13 +18,13 @@ from antiphon_core.request import CreateRequest
 from antiphon_edge import answers, queries
 from antiphon_edge.background import Background
 from antiphon_edge.following import FIRST_EVENT_S, Followings
+from antiphon_edge.idempotency_keys import key_of
 from antiphon_edge.queueing import UNFINISHED
 from antiphon_edge.sse import EventStream
 from antiphon_edge.tenancy import tenant_of
 from antiphon_edge.turn import Turns
 
 SESSION_HEADER = "x-antiphon-session"
-KEY_HEADER = "Idempotency-Key"
 _SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 
 
@@ -51,7 +50,7 @@ class ResponseRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         asked = CreateRequest.parse(await request.read())
-        tenant, session_id, key = tenant_of(request), _session_id(request), _key(request)
+        tenant, session_id, key = tenant_of(request), _session_id(request), key_of(request)
         if asked.background:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
@@ -141,14 +140,5 @@ def _session_id(request: web.Request) -> str | None:
             f"'{SESSION_HEADER}' must be 1 to 128 letters, digits, underscores and hyphens.",
             field=SESSION_HEADER,
             code="invalid_value",
-        )
-    return given
-
-
-def _key(request: web.Request) -> str | None:
-    given = request.headers.get(KEY_HEADER)
-    if given is not None and not 0 < len(given.encode()) <= IDEMPOTENCY_KEY_BYTES_MAX:
-        raise InvalidRequest(
-            f"'{KEY_HEADER}' must be 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes.", field=KEY_HEADER, code="invalid_value"
         )
     return given

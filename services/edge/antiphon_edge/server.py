@@ -12,8 +12,10 @@ from antiphon_core.ports.translator import Translator
 from antiphon_edge import request_ids
 from antiphon_edge.background import Background
 from antiphon_edge.http_errors import errors_as_envelopes
+from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
+from antiphon_edge.routes_tree import TreeRoutes
 from antiphon_edge.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turn import Turns
@@ -39,6 +41,7 @@ class EdgeServer:
         )
         self.app.on_response_prepare.append(request_ids.add_headers)
         self.app.add_routes([*responses.table(), *self._service.table()])
+        self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
         self.url = ""
 
     async def start(self) -> None:

@@ -44,8 +44,6 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("members", "field", "code"),
     [
-        ({"background": True}, "background", "unsupported_parameter"),
-        ({"conversation": "conv_1"}, "conversation", "unsupported_parameter"),
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
         ({"top_logprobs": 2}, "top_logprobs", "unsupported_parameter"),
