@@ -25,9 +25,11 @@ CUSTOM_TOOL_CALL_INPUT_DONE = "response.custom_tool_call_input.done"
 COMPLETED = "response.completed"
 INCOMPLETE = "response.incomplete"
 FAILED = "response.failed"
+CANCELLED = "response.cancelled"  # ours: OpenAI has no event for it, and the reader of a log has to be told
+QUEUED = "response.queued"
 ERROR = "error"
 
-TERMINAL = frozenset({COMPLETED, INCOMPLETE, FAILED})
+TERMINAL = frozenset({COMPLETED, INCOMPLETE, FAILED, CANCELLED})
 
 # Open Responses wants it after the terminal event, OpenAI does not send it, every measured client accepts it.
 DONE_FRAME = b"data: [DONE]\n\n"

@@ -50,6 +50,7 @@ def _append_to(member: str) -> Callable[[Object, Object], Object]:
 
 _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
     events.CREATED: _replace,
+    events.QUEUED: _replace,
     events.IN_PROGRESS: _replace,
     events.OUTPUT_ITEM_ADDED: _put_item,
     events.OUTPUT_ITEM_DONE: _put_item,
@@ -62,6 +63,7 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
     events.COMPLETED: _replace,
     events.INCOMPLETE: _replace,
     events.FAILED: _replace,
+    events.CANCELLED: _replace,
 }
 
 

@@ -6,6 +6,7 @@ present, message content a list of parts. Members that are not known here are ke
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,37 +25,55 @@ ID_PREFIX = {
 
 
 def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
-    """The input of a validated request as full items."""
+    """The input of a validated request as full items. An id that stands in it twice stays with the first."""
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
-    return [_normalise(item, ids) for item in given]
+    full: dict[str, Object] = {}
+    for item in given:
+        named = _normalise(item, ids)
+        if named["id"] in full:
+            named["id"] = _new_id(named["type"], ids)
+        full[named["id"]] = named
+    return list(full.values())
 
 
 def page(items: bytes, *, after: str | None, limit: int, order: Order) -> ItemPage | None:
-    """One page of a JSON array of items; None when `after` is not among them."""
-    entries: list[Object] = loads(items)
+    """One page of a JSON array of items; None when `after` is not among them.
+
+    Where an id stands again, `first_id` and `last_id` tell the two apart: a page after the second must not begin behind
+    the first."""
+    entries = _distinctly(loads(items))
     if order is Order.DESCENDING:
         entries.reverse()
-    start = 0
-    if after is not None:
-        ids = [entry.get("id") for entry in entries]
-        if after not in ids:
-            return None
-        start = ids.index(after) + 1
+    names = [name for name, _ in entries]
+    if after is not None and after not in names:
+        return None
+    start = names.index(after) + 1 if after is not None else 0
     chosen = entries[start : start + limit]
     return ItemPage(
-        items=dumps(chosen),
-        first_id=chosen[0]["id"] if chosen else None,
-        last_id=chosen[-1]["id"] if chosen else None,
+        items=dumps([entry for _, entry in chosen]),
+        first_id=chosen[0][0] if chosen else None,
+        last_id=chosen[-1][0] if chosen else None,
         has_more=start + limit < len(entries),
     )
+
+
+def _distinctly(entries: Sequence[Object]) -> list[tuple[str, Object]]:
+    """Each item under its id; the second of an id under `ID~2`, and so on. Items that follow change no name."""
+    seen: Counter[str] = Counter()
+    named = []
+    for entry in entries:
+        seen[entry["id"]] += 1
+        number = seen[entry["id"]]
+        named.append((entry["id"] if number == 1 else f"{entry['id']}~{number}", entry))
+    return named
 
 
 def _normalise(item: Object, ids: Ids) -> Object:
     given = {name: value for name, value in item.items() if value is not None}
     item_type = given.get("type", "message")
     full: Object = {
-        "id": given.get("id") or new_item_id(ids, ID_PREFIX.get(item_type, "item")),
+        "id": given.get("id") or _new_id(item_type, ids),
         "type": item_type,
         "status": "completed",
         **{name: value for name, value in given.items() if name not in {"id", "type"}},
@@ -62,6 +81,10 @@ def _normalise(item: Object, ids: Ids) -> Object:
     if item_type == "message":
         full["content"] = _parts(given["role"], given["content"])
     return full
+
+
+def _new_id(item_type: str, ids: Ids) -> str:
+    return new_item_id(ids, ID_PREFIX.get(item_type, "item"))
 
 
 def _parts(role: str, content: str | list[Any]) -> list[Object]:

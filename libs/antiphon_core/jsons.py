@@ -16,6 +16,11 @@ dumps = orjson.dumps
 loads = orjson.loads
 
 
+def canonical(value: Any) -> bytes:
+    """A value as bytes that depend on nothing but the value: members in alphabetical order."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
 def join_arrays(arrays: Iterable[bytes]) -> bytes:
     """One JSON array with the elements of several, without parsing any."""
     return b"[" + b",".join(inner for array in arrays if (inner := array.strip()[1:-1].strip())) + b"]"

@@ -1,9 +1,9 @@
 """The body of POST /v1/responses: what it may say.
 
 `Parameters` declares everything but the input, `CreateRequest` adds the input (request_items.py); both refuse what they
-do not know. Tools are in request_tools.py. How
-a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's business; what is
-well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
+do not know. Tools are in request_tools.py, the form of an answer in request_text.py. How a finding becomes an error
+with OpenAI's code and the path of the culprit is request_errors.py's business; what is well-formed but not served is
+refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_items import Item, ItemReference, Open, json_kind
+from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 
 Metadata = Annotated[
@@ -31,15 +32,6 @@ Metadata = Annotated[
 ]
 
 
-class TextFormat(Open):
-    type: Literal["text", "json_object", "json_schema"]
-
-
-class Text(Open):
-    format: TextFormat | None = None
-    verbosity: Literal["low", "medium", "high"] | None = None
-
-
 class Reasoning(Open):
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -47,9 +39,9 @@ class Reasoning(Open):
 
 _NO_EXTENSIONS = Extensions()
 
-StringOrObject = Annotated[
-    Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(json_kind)
-]
+
+class ConversationRef(Open):
+    id: str
 
 
 class Parameters(BaseModel):
@@ -60,7 +52,13 @@ class Parameters(BaseModel):
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     instructions: str | None = None
     previous_response_id: str | None = None
-    conversation: StringOrObject | None = None
+    conversation: (
+        Annotated[
+            Annotated[str, Tag(TAG + "string")] | Annotated[ConversationRef, Tag(TAG + "object")],
+            Discriminator(json_kind),
+        ]
+        | None
+    ) = None
     store: bool | None = None
     stream: bool | None = None
     background: bool | None = None
@@ -107,8 +105,14 @@ class Parameters(BaseModel):
     image: Object | None = None
 
     def asked(self) -> Object:
-        """The parameters that were given, as JSON values, without the input."""
-        return self.model_dump(exclude_none=True, exclude={"input"})
+        """The parameters that were given, as JSON values, without the input; a conversation by its id."""
+        named = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
+        return self.model_dump(exclude_none=True, exclude={"input", "conversation"}) | named
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation that the response continues, in whichever form it was named."""
+        return self.conversation.id if isinstance(self.conversation, ConversationRef) else self.conversation
 
     @property
     def stop_texts(self) -> tuple[str, ...]:
@@ -123,6 +127,7 @@ class Parameters(BaseModel):
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
         given = parse_object(body)
+        refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
@@ -147,7 +152,13 @@ class CreateRequest(Parameters):
     def input_given(self) -> str | list[Object]:
         if isinstance(self.input, str):
             return self.input
-        return [item.model_dump(exclude_unset=True) for item in self.input]
+        return [_as_given(item) for item in self.input]
+
+
+def _as_given(item: BaseModel) -> Object:
+    """An item as it was written; a reference says that it is one."""
+    given = item.model_dump(exclude_unset=True)
+    return given | {"type": item.type} if isinstance(item, ItemReference) else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,15 +176,7 @@ def _given(value: object) -> bool:
 
 
 _UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved("background", _given, "Background responses are not supported by this server yet."),
-    _Unserved("conversation", _given, "Conversations are not supported by this server yet; use previous_response_id."),
     _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
-    _Unserved(
-        "text",
-        lambda text: text.format is not None and text.format.type != "text",
-        "Structured output is not supported by this server yet.",
-        "unsupported_value",
-    ),
     _Unserved("top_logprobs", _given, "Log probabilities are not supported by this server yet."),
     _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),

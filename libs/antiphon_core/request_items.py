@@ -6,13 +6,16 @@ supported, others as misspelt (request_errors.py). Members that are not declared
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
+
+REFERENCE = "item_reference"
 
 PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
 """What a client's history may hold of other servers' tools: kept, and not shown to a model."""
@@ -36,8 +39,13 @@ def _item_tag(value: object) -> str | None:
     """Which model an item is checked by. A message needs no type."""
     if not isinstance(value, dict):
         return None
-    given = str(value.get("type") or "message")
+    given = str(value.get("type") or _untyped(value))
     return TAG + ("passed_over" if given in PASSED_OVER else given)
+
+
+def _untyped(item: Object) -> str:
+    """What an item without a type is: a message in its short form, or a mere reference."""
+    return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
 
 
 class Open(BaseModel):
@@ -64,8 +72,48 @@ class ThoughtPart(Open):
     text: str
 
 
+def _refuse_file_id(given: str | None) -> None:
+    if given is not None:
+        raise PydanticCustomError(
+            "unsupported_parameter", "There is no Files API on this server, so no file has an id here"
+        )
+
+
+FileId = Annotated[str | None, AfterValidator(_refuse_file_id)]
+
+
+class ImagePart(Open):
+    """An image by a data: or https URL."""
+
+    type: Literal["input_image"]
+    file_id: FileId = None
+    image_url: str
+    detail: Literal["low", "high", "auto", "original"] | None = None
+
+
+class FilePart(Open):
+    """A file by its content, a data: URL, or by an https URL."""
+
+    type: Literal["input_file"]
+    file_id: FileId = None
+    file_data: str | None = None
+    file_url: str | None = None
+    filename: Annotated[str, Field(max_length=limits.FILE_NAME_CHARS_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if self.file_data is None and self.file_url is None:
+            raise PydanticCustomError("missing_required_parameter", "Either 'file_data' or 'file_url' is needed")
+        if self.file_data is not None and self.file_url is not None:
+            raise PydanticCustomError("mutually_exclusive_parameters", "'file_data' and 'file_url' exclude each other")
+        return self
+
+
 Part = Annotated[
-    Annotated[TextPart, Tag(TAG + "text")] | Annotated[RefusalPart, Tag(TAG + "refusal")],
+    Annotated[TextPart, Tag(TAG + "text")]
+    | Annotated[RefusalPart, Tag(TAG + "refusal")]
+    | Annotated[ImagePart, Tag(TAG + "input_image")]
+    | Annotated[FilePart, Tag(TAG + "input_file")],
     Discriminator(_part_tag),
 ]
 Content = Annotated[
@@ -140,6 +188,13 @@ class AdditionalTools(Open):
     id: str | None = None
 
 
+class ItemReference(Open):
+    """An item that any stored response of the tenant has."""
+
+    type: Literal["item_reference"] = "item_reference"
+    id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
+
+
 class PassedOver(Open):
     type: Literal["web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools"]
     id: str | None = None
@@ -153,6 +208,7 @@ Item = Annotated[
     | Annotated[CustomToolCallOutput, Tag(TAG + "custom_tool_call_output")]
     | Annotated[ReasoningItem, Tag(TAG + "reasoning")]
     | Annotated[AdditionalTools, Tag(TAG + "additional_tools")]
+    | Annotated[ItemReference, Tag(TAG + REFERENCE)]
     | Annotated[PassedOver, Tag(TAG + "passed_over")],
     Discriminator(_item_tag),
 ]

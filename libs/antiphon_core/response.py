@@ -16,6 +16,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
     """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
     Unix seconds."""
     asked = {name: value for name, value in parameters.items() if value is not None}
+    conversation = {"conversation": asked["conversation"]} if "conversation" in asked else {}
     return {
         "id": response_id,
         "object": "response",
@@ -42,7 +43,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "parallel_tool_calls": asked.get("parallel_tool_calls", True),
         "tool_choice": asked.get("tool_choice", "auto"),
         "tools": [_declared(tool) for tool in asked.get("tools", [])],
-        "text": {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked.get("text", {})),
+        "text": _text(asked.get("text", {})),
         "reasoning": {"effort": None, "summary": None} | asked.get("reasoning", {}),
         "metadata": asked.get("metadata", {}),
         "service_tier": "default",
@@ -50,6 +51,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "prompt_cache_key": asked.get("prompt_cache_key"),
         "prompt_cache_retention": asked.get("prompt_cache_retention"),
         "user": asked.get("user"),
+        **conversation,
     }
 
 
@@ -58,6 +60,14 @@ def _declared(tool: Object) -> Object:
     if tool["type"] != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None} | tool
+
+
+def _text(asked: Object) -> Object:
+    """How the model is to answer, with all members that clients look for."""
+    given = {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked)
+    if given["format"]["type"] == "json_schema":
+        given["format"] = {"description": None, "strict": False} | given["format"]
+    return given
 
 
 def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reasoning_tokens: int = 0) -> Object:

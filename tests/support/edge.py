@@ -35,13 +35,26 @@ class RunningEdge:
     async def create(self, **members: Any) -> Answer:
         return await self.http.create(**({"model": "m", "input": "hi"} | members))
 
+    @property
+    def store(self) -> StoreService:
+        """The store that the edge speaks to, as another replica of it."""
+        return StoreService(self.backend)
+
 
 @asynccontextmanager
 async def running_edge(
-    *, keep_alive_s: float = 15.0, drain_s: float = 5.0, clock: Clock | None = None, **door: Any
+    *,
+    keep_alive_s: float = 15.0,
+    drain_s: float = 5.0,
+    tenants: bool = False,
+    clock: Clock | None = None,
+    **door: Any,
 ) -> AsyncIterator[RunningEdge]:
+    """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
+    members of DoorSettings."""
     backend, translator = MemoryBackend(), ScriptedTranslator()
     await backend.open()
+    door |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
     settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)
     server = EdgeServer(settings, StoreService(backend), translator, clock=clock or SystemClock(), ids=RandomIds())
     await server.start()

@@ -11,6 +11,9 @@ from typing import Protocol
 from antiphon_core import limits
 from antiphon_core.ports.store import Fence, ItemPage, Order
 
+ADDED_ITEMS = "conversation.items"
+"""The `object` of what stands in a chain for items that were added by hand: no response, and found by no id."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conversation:

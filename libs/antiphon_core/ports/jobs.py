@@ -116,3 +116,6 @@ class Jobs(Protocol):
         """Asks for the job's end: its holder sees it at its next heartbeat; without a holder it ends at once.
 
         False when it had ended before, other than by cancellation. JobNotFound."""
+
+    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+        """A job as it is now, also when it has ended. JobNotFound: it was never queued, or is forgotten."""

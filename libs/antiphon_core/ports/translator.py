@@ -24,7 +24,7 @@ class Turn:
 @dataclass(frozen=True, slots=True)
 class Resume:
     """Where to go on with a turn that another translator began: `token_ids` are all that were generated so far, and
-    the first event to be sent has the number `next_sequence`."""
+    the first event to be sent has the number `next_sequence`. Without ids only the opening of the stream was sent."""
 
     next_sequence: int
     token_ids: Sequence[int] = ()

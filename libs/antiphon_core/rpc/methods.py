@@ -88,6 +88,7 @@ _STORE_DEADLINES_S: dict[str, float | None] = {
     "HeartbeatJob": _POINT_S,
     "SettleJob": _POINT_S,
     "CancelJob": _POINT_S,
+    "DescribeJob": _POINT_S,
     "Sweep": _SCAN_S,
 }
 

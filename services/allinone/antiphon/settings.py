@@ -9,12 +9,13 @@ from typing import Any
 
 from antiphon_core import config
 from antiphon_core.logs import LogSettings
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
 
 SECTIONS: config.Sections = {
     "edge": EdgeSettings,
+    "worker": WorkerSettings,
     "translator": TranslatorSettings,
     "store": StoreSettings,
     "log": LogSettings,
@@ -24,6 +25,7 @@ SECTIONS: config.Sections = {
 @dataclass(frozen=True, slots=True)
 class Settings:
     edge: EdgeSettings
+    worker: WorkerSettings
     translator: TranslatorSettings
     store: StoreSettings
     log: LogSettings

@@ -19,7 +19,9 @@ from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
+from antiphon_edge.sealing import Sealer
 from antiphon_edge.server import EdgeServer
+from antiphon_edge.worker import Worker
 from antiphon_store import server as store_server
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
@@ -131,8 +133,26 @@ def _edge(process: Process) -> Part:
     return process.edge
 
 
+def _worker(process: Process) -> Part:
+    """Runs background responses over the edge's store and translator."""
+    edge, clock = process.settings.edge, process.clock
+    return Worker(
+        process.settings.worker,
+        process.store_port(),
+        process.translator_port(),
+        clock=clock,
+        ids=process.ids,
+        sealer=Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=clock),
+    )
+
+
 # In the order of starting: who is needed comes first.
-TARGETS: dict[str, Callable[[Process], Part]] = {"store": _store, "translator": _translator, "edge": _edge}
+TARGETS: dict[str, Callable[[Process], Part]] = {
+    "store": _store,
+    "translator": _translator,
+    "edge": _edge,
+    "worker": _worker,
+}
 GROUPS: dict[str, tuple[str, ...]] = {"all": tuple(TARGETS)}
 
 

@@ -8,6 +8,8 @@ WebSocket comes by here once: whoever serves it admits each response by itself (
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from aiohttp import web
 
 from antiphon_core.jsons import loads
@@ -31,12 +33,17 @@ def limiter_of(request: web.Request) -> RateLimiter:
     return request.app[_LIMITER]
 
 
-async def charge(request: web.Request, response: bytes) -> None:
-    """Counts the tokens of a response that has ended; `response` is its JSON, with or without the output."""
-    limiter = limiter_of(request)
-    if limiter.counts_tokens:
-        usage = loads(response).get("usage") or {}
-        await limiter.charge(tenant_of(request), usage.get("total_tokens", 0))
+def charging(limiter: RateLimiter) -> Callable[[str, bytes], Awaitable[None]]:
+    """What counts the tokens of a tenant's response that was generated; it gets its JSON, with or without the output.
+
+    Generated, not read: a response that is told again under its idempotency key is not paid for twice."""
+
+    async def charge(tenant: str, response: bytes) -> None:
+        if limiter.counts_tokens:
+            usage = loads(response).get("usage") or {}
+            await limiter.charge(tenant, usage.get("total_tokens", 0))
+
+    return charge
 
 
 @web.middleware

@@ -10,6 +10,16 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from antiphon_core.ports.store import Order
 
+INCLUDABLE = (
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+)
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -30,6 +40,19 @@ def flag(request: web.Request, name: str) -> bool:
     if given not in _FLAGS:
         raise InvalidRequest(f"'{name}' must be one of 'true' or 'false'.", field=name, code="invalid_value")
     return _FLAGS[given]
+
+
+def include(request: web.Request) -> frozenset[str]:
+    """What is wished for besides; SDKs put brackets behind the name of a list."""
+    given = [value for name in ("include", "include[]") for value in request.query.getall(name, [])]
+    for value in given:
+        if value not in INCLUDABLE:
+            raise InvalidRequest(
+                f"Invalid value: '{value}'. 'include' must be one of {', '.join(INCLUDABLE)}.",
+                field="include",
+                code="invalid_value",
+            )
+    return frozenset(given)
 
 
 def number(request: web.Request, name: str, *, least: int, most: int) -> int | None:

@@ -1,69 +1,87 @@
-"""POST, GET and DELETE /v1/responses, and the input items of a response."""
+"""POST, GET and DELETE /v1/responses, and what can be asked of one response."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from aiohttp import web
 
 from antiphon_core import response
-from antiphon_core.errors import InvalidRequest, ResponseNotFound
-from antiphon_core.ids import is_response_id
+from antiphon_core.errors import InvalidRequest, LogNotFound, ResponseNotFound
+from antiphon_core.ids import is_response_id, is_session_id
+from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Record
+from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
-from antiphon_edge import admission, answers, queries
+from antiphon_edge import answers, queries
+from antiphon_edge.background import Background
+from antiphon_edge.following import FIRST_EVENT_S, Followings
+from antiphon_edge.idempotency_keys import key_of
+from antiphon_edge.queueing import UNFINISHED
 from antiphon_edge.sse import EventStream
 from antiphon_edge.tenancy import tenant_of
 from antiphon_edge.turn import Turns
 
+SESSION_HEADER = "x-antiphon-session"
+_SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
+
 
 class ResponseRoutes:
-    """Handlers over the turn and the store."""
+    """Handlers over the turn, the background and the store."""
 
-    def __init__(self, turns: Turns, store: FullStore, *, keep_alive_s: float) -> None:
+    def __init__(self, turns: Turns, background: Background, store: FullStore, *, keep_alive_s: float) -> None:
         self._turns = turns
+        self._background = background
+        self._followings = Followings(store)
         self._store = store
         self._keep_alive_s = keep_alive_s
 
     def table(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/responses", self.create),
+            web.post("/v1/responses/input_tokens", self.input_tokens),
             web.get("/v1/responses/{id}", self.retrieve, allow_head=False),
             web.delete("/v1/responses/{id}", self.delete),
+            web.post("/v1/responses/{id}/cancel", self.cancel),
             web.get("/v1/responses/{id}/input_items", self.input_items, allow_head=False),
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         asked = CreateRequest.parse(await request.read())
-        tenant = tenant_of(request)
+        tenant, session_id, key = tenant_of(request), _session_id(request), key_of(request)
+        if asked.background:
+            record = await self._background.create(tenant, asked, session_id=session_id, key=key)
+            if not asked.stream:
+                return answers.json(_as_json(record))
+            return await self._send(request, self._followings.stream(tenant, record.id))
         if not asked.stream:
-            body = await self._turns.complete(tenant, asked)
-            await admission.charge(request, body)
-            return answers.json(body)
-        async with aclosing(self._turns.stream(tenant, asked)) as batches:
-            first = await anext(batches)  # what is wrong with the request is raised here, before the 200
-            async with EventStream(request, keep_alive_s=self._keep_alive_s) as stream:
-                await stream.write(first.frames)
-                async for batch in batches:
-                    if batch.final is not None:
-                        await admission.charge(request, batch.final.body)
-                    await stream.write(batch.frames)
-        return stream.response
+            return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
+        return await self._send(request, self._turns.stream(tenant, asked, session_id=session_id, key=key))
 
-    async def retrieve(self, request: web.Request) -> web.Response:
+    async def input_tokens(self, request: web.Request) -> web.Response:
+        """How many tokens the prompt of this request would have; nothing is generated, and nothing kept."""
+        asked = CreateRequest.parse(await request.read())
+        count = await self._turns.count_tokens(tenant_of(request), asked)
+        return answers.json({"object": "response.input_tokens", "input_tokens": count})
+
+    async def retrieve(self, request: web.Request) -> web.StreamResponse:
+        after = queries.number(request, "starting_after", least=0, most=_SEQUENCE_MAX)
+        record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
-            raise InvalidRequest(
-                "Streaming a stored response is not supported by this server yet.",
-                field="stream",
-                code="unsupported_parameter",
-            )
-        record = await self._store.get(tenant_of(request), _id(request))
-        return answers.json(response.join(record.body, record.output_items))
+            return await self._send(request, self._told(tenant_of(request), record, after))
+        if after is not None:
+            raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
+        return answers.json(_as_json(record))
 
     async def delete(self, request: web.Request) -> web.Response:
         response_id = _id(request)
         await self._store.delete(tenant_of(request), response_id)
         return answers.json({"id": response_id, "object": "response", "deleted": True})
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        return answers.json(_as_json(await self._background.cancel(tenant_of(request), _id(request))))
 
     async def input_items(self, request: web.Request) -> web.Response:
         page = await self._store.list_items(
@@ -75,9 +93,52 @@ class ResponseRoutes:
         )
         return answers.item_page(page)
 
+    async def _told(self, tenant: str, record: Record, after: int | None) -> AsyncGenerator[Batch, None]:
+        """The events of a stored response: as they were sent, or told again when they are not kept any more."""
+        patience_s = FIRST_EVENT_S if record.status in UNFINISHED else 0
+        try:
+            stream = self._followings.stream(tenant, record.id, after=after, patience_s=patience_s)
+            async with aclosing(stream) as batches:
+                async for batch in batches:
+                    yield batch
+        except LogNotFound:
+            if record.status in UNFINISHED:
+                raise
+            async for batch in self._followings.told_again(record, after=after):
+                yield batch
+
+    async def _send(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
+        async with aclosing(stream) as batches:
+            first = await anext(batches, None)  # what is wrong with the request is raised here, before the 200
+            async with EventStream(request, keep_alive_s=self._keep_alive_s) as events:
+                if first is not None:
+                    await events.write(first.frames)
+                async for batch in batches:
+                    await events.write(batch.frames)
+        return events.response
+
+
+def _as_json(record: Record) -> bytes:
+    """A response as its clients see it. While it is unfinished its record knows its status better than its body."""
+    body = record.body
+    if record.status in UNFINISHED:
+        body = dumps(loads(body) | {"status": record.status.value})
+    return response.join(body, record.output_items)
+
 
 def _id(request: web.Request) -> str:
     response_id = request.match_info["id"]
     if not is_response_id(response_id):
         raise ResponseNotFound.of(response_id)
     return response_id
+
+
+def _session_id(request: web.Request) -> str | None:
+    given = request.headers.get(SESSION_HEADER)
+    if given is not None and not is_session_id(given):
+        raise InvalidRequest(
+            f"'{SESSION_HEADER}' must be 1 to 128 letters, digits, underscores and hyphens.",
+            field=SESSION_HEADER,
+            code="invalid_value",
+        )
+    return given

@@ -10,11 +10,15 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_edge import admission, authentication, connections, request_ids
+from antiphon_edge.background import Background
 from antiphon_edge.cors import Cors
 from antiphon_edge.http_errors import errors_as_envelopes
-from antiphon_edge.rate_limits import LocalRateLimiter
+from antiphon_edge.rate_limits import LocalRateLimiter, RateLimiter
+from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
+from antiphon_edge.routes_tree import TreeRoutes
+from antiphon_edge.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turn import Turns
 
@@ -28,19 +32,25 @@ class EdgeServer:
         self, settings: EdgeSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
     ) -> None:
         self._settings = settings
-        self._turns = Turns(store, translator, clock=clock, ids=ids)
+        sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        limiter = LocalRateLimiter(settings.rate_limits(), clock)
+        self._turns = Turns(
+            store, translator, clock=clock, ids=ids, sealer=sealer, on_generated=admission.charging(limiter)
+        )
         self._service = ServiceRoutes(store, translator)
-        responses = ResponseRoutes(self._turns, store, keep_alive_s=settings.keep_alive_s)
+        background = Background(store, translator, self._turns.beginnings, clock=clock)
+        responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)
         self.app = web.Application(
             middlewares=[request_ids.middleware(ids), errors_as_envelopes],  # type: ignore[list-item]
             client_max_size=BODY_BYTES_MAX,
         )
         self.app.on_response_prepare.append(request_ids.add_headers)
-        self._keep_the_door(clock)
+        self._keep_the_door(clock, limiter)
         self.app.add_routes([*responses.table(), *self._service.table()])
+        self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
         self.url = ""
 
-    def _keep_the_door(self, clock: Clock) -> None:
+    def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:
         """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         if settings.cors_origins:
@@ -48,9 +58,8 @@ class EdgeServer:
             middlewares.append(cors.middleware())  # type: ignore[arg-type]
             prepare.append(cors.add_headers)
         middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
-        limits = settings.rate_limits()
-        admission.set_limiter(self.app, LocalRateLimiter(limits, clock))
-        if limits.any:
+        admission.set_limiter(self.app, limiter)
+        if settings.rate_limits().any:
             middlewares.append(admission.admit)
             prepare.append(admission.add_headers)
         connections.set_bounds(self.app, settings.write_bounds())

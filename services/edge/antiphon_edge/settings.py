@@ -10,6 +10,7 @@ from typing import Literal
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_edge.door_settings import DoorSettings
+from antiphon_edge.sealing import SEALED_TTL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,17 @@ class EdgeSettings(DoorSettings):
     translator_tls_key_file: Path | None = field(
         default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
     )
+    sealing_keys_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File with the keys that reasoning is sealed with for clients (`reasoning.encrypted_content`), a "
+            "line each: ID and 64 hexadecimal digits, the newest first. Without it only this process can open what it "
+            "sealed."
+        },
+    )
+    sealed_ttl_s: int = field(
+        default=SEALED_TTL_S, metadata={"doc": "Seconds for which sealed reasoning can be brought back."}
+    )
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
     )
@@ -70,3 +82,16 @@ class EdgeSettings(DoorSettings):
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         yield from self.door_warnings()
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    slots: int = field(default=64, metadata={"doc": "Background responses that run at the same time."})
+    drain_s: float = field(
+        default=30.0,
+        metadata={"doc": "Seconds that running responses get after SIGTERM; another worker goes on with the others."},
+    )
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise SettingsError("A worker needs at least one slot.")

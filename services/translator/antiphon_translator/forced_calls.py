@@ -5,7 +5,7 @@
     otherwise                        the call is begun, up to the name or to the arguments
 
 The second is only for families that write a call as an object of `name` and `arguments`. A tool that is declared as
-not strict is held to JSON, not to its schema, which no grammar may understand.
+not strict, or whose schema no grammar can be made of, is held to JSON and not to its schema.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from antiphon_core.jsons import Object, dumps
+from antiphon_translator import schemas
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing.family import Family
+from antiphon_translator.schema_outline import InvalidSchema
 from antiphon_translator.tools import Tool, ToolSet
 
 _ANY_OBJECT: Object = {"type": "object"}
@@ -43,18 +45,29 @@ def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> For
     if name is None or not guides or not family.forced_json:
         return ForcedCall(begun)
     tool = tools.callable[0]
-    guide = Guide(GuideKind.JSON) if tool.strict is False else _schema(_arguments(tool))
+    guide = _schema(_arguments(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
     return ForcedCall(begun, guide, rest="}" * begun.count("{"))
 
 
 def _call(tool: Tool) -> Object:
-    arguments = _ANY_OBJECT if tool.strict is False else _arguments(tool)
+    arguments = _arguments(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
     return {
         "type": "object",
         "properties": {"name": {"const": tool.shown_as}, "arguments": arguments},
         "required": ["name", "arguments"],
         "additionalProperties": False,
     }
+
+
+def _is_held_to_schema(tool: Tool) -> bool:
+    """Unless it is declared as not strict, or has a schema that no grammar can be made of."""
+    if tool.strict is False:
+        return False
+    try:
+        schemas.require_guidable(schemas.read(tool.schema))
+    except InvalidSchema:
+        return False
+    return True
 
 
 def _arguments(tool: Tool) -> Object:

@@ -60,10 +60,16 @@ class GuideKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What the output must match from its first token on. `text` is empty for any JSON at all."""
+    """What the output must match from its first token on. `text` is empty for any JSON at all.
+
+    `name`, `description` and `strict` are what the caller said of a schema, for servers that want to hear it.
+    """
 
     kind: GuideKind
     text: str = ""
+    name: str = "output"
+    description: str | None = None
+    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,11 +32,14 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import guides, sampling
+from antiphon_translator import guides, sampling, structured
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.guided_output import guided
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.media.downloads import NOTHING, Downloads
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 
@@ -54,16 +57,22 @@ class TurnPipeline:
         controls: frozenset[str],
         ids: Ids,
         level: Level = Level.TOKENS,
+        downloads: Downloads = NOTHING,
+        mismatches: Mismatches | None = None,
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine. `ids`
-        gives the same ones to whoever resumes the turn.
+        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine,
+        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted). `mismatches` is
+        told of an answer that is not in the form that was asked for. `ids` gives the same ones to whoever resumes the
+        turn.
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
         parameters = Parameters.parse(turn.request)
         asked = parameters.asked()
+        self._answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
+        self._mismatches = mismatches or Mismatches()
         chosen, effective = sampling.choose(
             asked=asked | parameters.extensions.sampling(),
             defaults=model.sampling_defaults,
@@ -72,11 +81,13 @@ class TurnPipeline:
         )
         _require_controls(parameters, controls, level)
         guide = guides.of_request(parameters, controls)
-        prompt = TurnPrompt.of(model, turn, parameters, guides="guide" in controls)
+        media = TurnMedia(model.sight.with_controls(controls), downloads)
+        prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
         if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
             raise _cannot_force()
         prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
-        max_tokens = _output_limit(asked, prompt_tokens=len(prompt_ids), context_length=model.context_length)
+        prompt_tokens = model.prompt_tokens(prompt_ids, prompt.conversation)
+        max_tokens = _output_limit(asked, prompt_tokens=prompt_tokens, context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
@@ -91,6 +102,7 @@ class TurnPipeline:
             ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
             lora=model.lora,
+            images=prompt.images if level is Level.TEXT else (),
             cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)
@@ -112,13 +124,17 @@ class TurnPipeline:
         return self._output.finish is not None or self._assembly.has_enough
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
-        """The first events, and what the engine is to do."""
+        """The first events, and what the engine is to do. What the model was made to begin with comes with its first
+        own words: as long as there are no ids, nothing but these events was sent."""
         self._machine.send(Begin())
+        if self._resume is not None:
+            self._machine.skip_to(self._resume.next_sequence)
+        batches = self._machine.take()
         if self._forced.begun:
             self._assembly.take(self._output.write(self._forced.begun))
-        if self._resume is not None:
+        if self._resume is not None and self._resume.token_ids:
             self._go_on_from(self._resume)
-        return self._machine.take(), self._request
+        return batches, self._request
 
     def _go_on_from(self, resume: Resume) -> None:
         """Reads again what was read elsewhere. Where its ids were cut cannot matter, so everything stands as there."""
@@ -164,6 +180,8 @@ class TurnPipeline:
             self._machine.send(Incomplete(self._output.usage(), "max_output_tokens"))
         else:
             self._machine.send(Complete(self._output.usage(), completed_at))
+            if self._answer_check is not None:
+                self._mismatches.look_at(self._machine.snapshot(), self._answer_check)
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from antiphon_core.config import SettingsError
 from antiphon_translator import model_directory
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.media.sight import Sight
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
@@ -35,6 +37,14 @@ class ServedModel:
     """Whether it may think aloud."""
     lora: str | None = None
     """The adapter to run it with."""
+    sight: Sight = Sight.REFUSE
+    """Whether it sees images, as far as its engine can be given any."""
+    image_tokens: int = 0
+    """How many tokens of the context an image takes, besides what the template writes for it."""
+
+    def prompt_tokens(self, ids: Sequence[int], conversation: Conversation) -> int:
+        """How much of the context a conversation takes, whose prompt has these ids."""
+        return len(ids) + self.image_tokens * len(conversation.images)
 
 
 def load(profile: ModelProfile) -> ServedModel:
@@ -52,6 +62,8 @@ def load(profile: ModelProfile) -> ServedModel:
         syntax=TokenSyntax(family, facts.tokenizer),
         reasons=_reasons(family, facts, template),
         lora=profile.lora,
+        sight=_sight(profile, template),
+        image_tokens=profile.image_tokens,
     )
 
 
@@ -67,7 +79,7 @@ def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> Jinja
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
         )
     try:
-        return JinjaTemplate(source, special_tokens=facts.special_tokens)
+        return JinjaTemplate(source, special_tokens=facts.special_tokens, image_token=profile.image_token)
     except InvalidTemplate as error:
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
 
@@ -93,6 +105,17 @@ def _reasons(family: Family, facts: model_directory.ModelFacts, template: JinjaT
     return family.grammar is not None or any(
         opener.strip() in known or opener.strip() in template.source for opener in family.reasoning_open
     )
+
+
+def _sight(profile: ModelProfile, template: JinjaTemplate) -> Sight:
+    """What the profile says of images. A chat completions server has a template of its own to place them."""
+    sight = Sight(profile.images)
+    if sight is Sight.NATIVE and profile.engine != CHAT_ENGINE and not template.image_mark:
+        raise SettingsError(
+            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; "
+            "say what stands for one with image_token."
+        )
+    return sight
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:

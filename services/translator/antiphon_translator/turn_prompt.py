@@ -13,6 +13,7 @@ from antiphon_translator import chat_form, conversation_items, forced_calls, too
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.forced_calls import NOT_FORCED, ForcedCall
 from antiphon_translator.generation import Chat
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
@@ -32,14 +33,22 @@ class TurnPrompt:
     """How the answer begins, so that the model calls a tool as it has to; not part of `ids`."""
 
     @classmethod
-    def of(cls, model: ServedModel, turn: Turn, parameters: Parameters, *, guides: bool = False) -> TurnPrompt:
+    def of(
+        cls,
+        model: ServedModel,
+        turn: Turn,
+        parameters: Parameters,
+        media: TurnMedia | None = None,
+        *,
+        guides: bool = False,
+    ) -> TurnPrompt:
         """`guides`: the engine takes guides.
 
         InvalidRequest: something in the turn cannot be shown to the model, with its path."""
         history = parse_array(turn.history, field="history")
         given = parse_array(turn.input, field="input")
         declared = [
-            *(parameters.tools or ()),
+            *tools.checked(parameters.tools or (), "tools"),
             *tools.declared_in(history, "history"),
             *tools.declared_in(given, "input"),
         ]
@@ -49,6 +58,7 @@ class TurnPrompt:
             history=history,
             given=given,
             tools=[tool.as_function() for tool in offered.shown],
+            media=media,
         )
         effort = parameters.reasoning.effort if parameters.reasoning is not None else None
         chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
@@ -57,9 +67,9 @@ class TurnPrompt:
             return model.prompt.encode(shown, now_s=turn.created_at, switches=chosen)
 
         ids = encode(conversation)
-        reserve = truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
-        if parameters.truncation == "auto" and len(ids) > model.context_length - reserve:
-            conversation, ids = truncation.fit(conversation, encode, most_tokens=model.context_length - reserve)
+        most = model.context_length - truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
+        if parameters.truncation == "auto" and model.prompt_tokens(ids, conversation) > most:
+            conversation, ids = truncation.fit(conversation, encode, most_tokens=most, image_tokens=model.image_tokens)
         if not offered.required:
             return cls(ids, conversation, offered, chosen)
         forced = forced_calls.of(model.syntax.literal, offered, _tail(model, ids), guides=guides)
@@ -75,6 +85,11 @@ class TurnPrompt:
         """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.write`."""
         return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches) + self.forced.begun
 
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """The images that are left, in the order of the prompt."""
+        return tuple(image.content for image in self.conversation.images)
+
     def chat(self) -> Chat:
         """The prompt for an engine that takes a conversation."""
         return chat_form.of_conversation(self.conversation, self.tools, self.switches)
@@ -84,6 +99,7 @@ def _tail(model: ServedModel, ids: Sequence[int]) -> str:
     return model.tokenizer.decode(ids[-PROMPT_TAIL_IDS:])
 
 
-def count(model: ServedModel, turn: Turn) -> int:
+def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
     """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`."""
-    return len(TurnPrompt.of(model, turn, Parameters.parse(turn.request)).ids)
+    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
+    return model.prompt_tokens(prompt.ids, prompt.conversation)

@@ -10,7 +10,7 @@ from antiphon.settings import Settings
 from antiphon.targets import Process, build
 from antiphon_core.jsons import loads
 from antiphon_core.logs import LogSettings
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
 
@@ -18,6 +18,7 @@ from antiphon_translator.settings import TranslatorSettings
 async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: Path) -> None:
     settings = Settings(
         edge=EdgeSettings(port=0),
+        worker=WorkerSettings(),
         translator=TranslatorSettings(port=0, profiles=tmp_path),
         store=StoreSettings(url="memory://", port=0),
         log=LogSettings(),

@@ -12,7 +12,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
 from antiphon_core.logs import LogSettings
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -22,6 +22,7 @@ from antiphon_translator.settings import TranslatorSettings
 def settings(edge: EdgeSettings | None = None) -> Settings:
     return Settings(
         edge=edge or EdgeSettings(port=0),
+        worker=WorkerSettings(),
         translator=TranslatorSettings(port=0),
         store=StoreSettings(url="memory://", port=0),
         log=LogSettings(),

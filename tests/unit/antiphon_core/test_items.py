@@ -62,3 +62,32 @@ def test_pages(after: str | None, limit: int, order: Order, ids: list[str], has_
 
 def test_a_page_after_a_stranger_is_none() -> None:
     assert page(ITEMS, after="msg_9", limit=2, order=Order.ASCENDING) is None
+
+
+@pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_pages_show_everything_once_where_an_id_stands_again(order: Order, limit: int) -> None:
+    entries = [{"id": name, "n": number} for number, name in enumerate("aabacb")]
+    found: Any = page(dumps(entries), after=None, limit=limit, order=order)
+    seen = loads(found.items)
+    for _ in range(len(entries) // limit - 1):
+        assert found.has_more is True
+        found = page(dumps(entries), after=found.last_id, limit=limit, order=order)
+        seen += loads(found.items)
+    assert found.has_more is False
+    assert seen == (entries if order is Order.ASCENDING else entries[::-1])
+
+
+def test_what_follows_does_not_move_a_page() -> None:
+    entries = [{"id": name} for name in "aab"]
+    first: Any = page(dumps(entries), after=None, limit=2, order=Order.ASCENDING)
+    grown = [*entries, {"id": "a"}, {"id": "b"}]
+    rest: Any = page(dumps(grown), after=first.last_id, limit=9, order=Order.ASCENDING)
+    assert loads(rest.items) == [{"id": "b"}, {"id": "a"}, {"id": "b"}]
+
+
+def test_an_id_that_stands_twice_in_an_input_stays_with_the_first() -> None:
+    given = [{"id": "msg_mine", "role": "user", "content": text} for text in "abc"]
+    items = normalise_input(given, SequentialIds())
+    assert [item["content"][0]["text"] for item in items] == ["a", "b", "c"]
+    assert [item["id"] for item in items] == ["msg_mine", *("msg_" + digit.rjust(48, "0") for digit in "12")]

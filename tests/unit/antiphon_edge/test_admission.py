@@ -83,6 +83,23 @@ async def test_tokens_that_were_used_up() -> None:
         assert (await edge.create()).status == 200
 
 
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_told_again_under_a_key_is_not_paid_for_twice(stream: bool) -> None:
+    async with running_edge(tokens_per_minute=PLENTY, clock=ManualClock()) as edge:
+        body = dumps({"model": "m", "input": "hi", "stream": stream})
+        first, second = [
+            await edge.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}) for _ in range(2)
+        ]
+        assert (first.status, second.body) == (200, first.body)
+        left = (await edge.ask("GET", "/v1/models")).headers["x-ratelimit-remaining-tokens"]
+        assert (left, len(edge.translator.turns)) == (str(PLENTY - 5), 1)
+
+
+async def test_what_is_not_stored_is_paid_for_too() -> None:
+    async with running_edge(tokens_per_minute=PLENTY, clock=ManualClock()) as edge:
+        assert (await edge.create(store=False)).headers["x-ratelimit-remaining-tokens"] == str(PLENTY - 5)
+
+
 async def running(edge: RunningEdge, count: int, **members: Any) -> list[asyncio.Task[Any]]:
     """So many responses that have begun and do not end."""
     edge.translator.hang = True

@@ -28,6 +28,13 @@ def test_what_is_said_counts() -> None:
     assert queries.number(request, "starting_after", least=0, most=9) == 0
 
 
+def test_what_is_wished_for_besides_may_stand_in_brackets() -> None:
+    one, two = "reasoning.encrypted_content", "message.output_text.logprobs"
+    for url in (f"/?include={one}&include={two}", f"/?include[]={one}&include[]={two}"):
+        assert queries.include(make_mocked_request("GET", url)) == {one, two}
+    assert queries.include(make_mocked_request("GET", "/")) == frozenset()
+
+
 @pytest.mark.parametrize(
     ("query", "field", "code"),
     [
@@ -36,6 +43,7 @@ def test_what_is_said_counts() -> None:
         ("limit=ten", "limit", "invalid_type"),
         ("order=up", "order", "invalid_value"),
         ("stream=maybe", "stream", "invalid_value"),
+        ("include=everything", "include", "invalid_value"),
     ],
 )
 def test_what_is_wrong_is_named(query: str, field: str, code: str) -> None:
@@ -44,4 +52,5 @@ def test_what_is_wrong_is_named(query: str, field: str, code: str) -> None:
         queries.limit(request)
         queries.order(request)
         queries.flag(request, "stream")
+        queries.include(request)
     assert (caught.value.field, caught.value.code) == (field, code)

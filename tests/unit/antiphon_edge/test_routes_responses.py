@@ -148,7 +148,7 @@ async def test_a_client_that_goes_away_stops_the_translator(edge: RunningEdge, s
     await asyncio.wait_for(edge.translator.closed.wait(), 2)
 
 
-async def test_streaming_a_stored_response_is_refused_clearly(edge: RunningEdge) -> None:
+async def test_streaming_a_stored_response_tells_it_again(edge: RunningEdge) -> None:
     created = (await edge.create()).json
     answer = await edge.ask("GET", f"/v1/responses/{created['id']}?stream=true")
-    assert (answer.status, answer.error["code"]) == (400, "unsupported_parameter")
+    assert (answer.status, answer.events[-1]["response"]) == (200, created)

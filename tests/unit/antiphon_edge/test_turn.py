@@ -22,6 +22,7 @@ from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, Status, TurnCommit
 from antiphon_core.request import CreateRequest
+from antiphon_edge.ending import Endings
 from antiphon_edge.turn import Turns
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -38,7 +39,13 @@ class Bench:
         self.backend = MemoryBackend(clock)
         self.store = StoreService(self.backend)
         self.translator = ScriptedTranslator()
-        self.turns = Turns(self.store, self.translator, clock=clock, ids=RandomIds())
+        self.generated: list[tuple[str, Any]] = []
+        self.turns = Turns(
+            self.store, self.translator, clock=clock, ids=RandomIds(), on_generated=self._note_what_was_generated
+        )
+
+    async def _note_what_was_generated(self, tenant: str, body: bytes) -> None:
+        self.generated.append((tenant, loads(body)["usage"]["total_tokens"]))
 
     async def stream(self, **members: Any) -> list[Object]:
         """All events of a turn."""
@@ -66,6 +73,11 @@ async def bench() -> AsyncIterator[Bench]:
 
 def numbers(log: list[Object]) -> list[int]:
     return [event["sequence_number"] for event in log]
+
+
+async def test_whoever_counts_is_told_what_was_generated(bench: Bench) -> None:
+    await bench.stream()
+    assert bench.generated == [(TENANT, 5)]
 
 
 async def test_the_stream_the_json_and_the_record_are_one_response(bench: Bench) -> None:
@@ -180,7 +192,7 @@ class FlakyStore:
 @pytest.mark.parametrize("executes", [False, True])
 async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, executes: bool) -> None:
     store: Any = FlakyStore(bench.store, failures=1, executes=executes)
-    bench.turns._store = store
+    bench.turns._endings = Endings(store)
     log = await bench.stream()
     assert log[-1]["type"] == events.COMPLETED
     assert (await bench.stored(log[-1]["response"]["id"]))["status"] == "completed"
@@ -188,7 +200,7 @@ async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, execu
 
 async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench) -> None:
     store: Any = FlakyStore(bench.store, failures=9, executes=False)
-    bench.turns._store = store
+    bench.turns._endings = Endings(store)
     log = await bench.stream()
     assert numbers(log) == list(range(len(log)))
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]

@@ -72,3 +72,10 @@ def test_a_family_that_nobody_can_force_is_not_begun() -> None:
 def test_what_is_held_to_json_is_begun_first(name: str) -> None:
     family = families.load(name)
     assert family.forced or not (family.forced_json or family.forced_object)
+
+
+def test_a_schema_that_no_grammar_can_follow_does_not_guide() -> None:
+    odd = Tool("odd", "odd", parameters={"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})
+    assert force("mistral", odd).guide == Guide(GuideKind.JSON)
+    _, odd_call = schema_of(force("hermes", WEATHER, odd).guide)["anyOf"]
+    assert odd_call["properties"]["arguments"] == {"type": "object"}

@@ -109,3 +109,18 @@ def test_what_comes_as_text_cannot_be_resumed_from_ids() -> None:
             level=Level.TEXT,
             resume=Resume(2, [1]),
         )
+
+
+def test_what_a_forced_call_begins_with_is_sent_once() -> None:
+    forced: dict[str, Any] = {"tool_choice": "required", "tools": [WEATHER | {"strict": False}]}
+
+    def calling(resume: Resume | None = None) -> TurnPipeline:
+        return TurnPipeline(
+            thinker(), turn("Hi", **forced), controls=ALL_CONTROLS, ids=DerivedIds(RESPONSE_ID), resume=resume
+        )
+
+    ids = ids_of(TOKENIZER, '{"city": "Rome"}}', "</tool_call>")
+    whole = log_of(play(calling(), ids))
+    again = log_of(play(calling(Resume(2)), ids))
+    assert [event["type"] for event in again] == [event["type"] for event in whole[2:]]
+    assert again[-1] == whole[-1]

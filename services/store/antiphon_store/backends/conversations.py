@@ -19,7 +19,7 @@ from antiphon_core import limits
 from antiphon_core.errors import AlreadyExists, IdempotencyMismatch, SessionLocked, VersionMismatch
 from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.conversations import Conversation
+from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Fence, History, Record, Status
 from antiphon_store.backends import admission, leases
 from antiphon_store.backends.base import Write
@@ -99,7 +99,7 @@ def write_of(stored: StoredConversation, addition: Addition, *, parent_id: str |
     record = Record(
         id=node_id(stored, addition),
         status=Status.COMPLETED,
-        body=dumps({"object": "conversation.items", "digest": addition.digest}),
+        body=dumps({"object": ADDED_ITEMS, "digest": addition.digest}),
         input_items=addition.items,
         parent_id=parent_id,
         session_id=stored.conversation.id,

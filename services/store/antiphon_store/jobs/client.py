@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from antiphon_core import limits, logs
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobPulse
+from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
 from antiphon_core.ports.store import Fence
 from antiphon_core.rpc.client import RpcClient
 from antiphon_protos.antiphon.store import v1
@@ -67,6 +67,12 @@ class JobCalls:
         store_rules.check_response_id(job_id, "id")
         answer: v1.CancelJobResponse = await self._ask("CancelJob", tenant, v1.CancelJobRequest(id=job_id))
         return answer.cancel_requested
+
+    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+        store_rules.check_tenant(tenant)
+        store_rules.check_response_id(job_id, "id")
+        answer: v1.DescribeJobResponse = await self._ask("DescribeJob", tenant, v1.DescribeJobRequest(id=job_id))
+        return wire.from_description(answer)
 
     async def _ask(self, name: str, tenant: str, request: Any) -> Any:
         return await self._rpc.call(name, request, tenant=tenant, request_id=logs.request_id.get())

@@ -19,6 +19,7 @@ def handlers(service: Jobs) -> Mapping[str, Handler]:
         "HeartbeatJob": rpcs.heartbeat,
         "SettleJob": rpcs.settle,
         "CancelJob": rpcs.cancel,
+        "DescribeJob": rpcs.describe,
     }
 
 
@@ -56,3 +57,6 @@ class _Rpcs:
 
     async def cancel(self, request: v1.CancelJobRequest, call: Call) -> v1.CancelJobResponse:
         return v1.CancelJobResponse(cancel_requested=await self._service.cancel_job(call.tenant, request.id))
+
+    async def describe(self, request: v1.DescribeJobRequest, call: Call) -> v1.DescribeJobResponse:
+        return wire.to_description(await self._service.describe_job(call.tenant, request.id))

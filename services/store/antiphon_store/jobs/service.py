@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antiphon_core import limits
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobPulse
+from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
 from antiphon_core.ports.store import Fence
 from antiphon_store import rules as store_rules
 from antiphon_store.backends.engine import StoreEngine
@@ -66,3 +66,8 @@ class JobOperations:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(job_id, "id")
         return await self._backend.cancel_job(tenant, job_id)
+
+    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+        store_rules.check_tenant(tenant)
+        store_rules.check_response_id(job_id, "id")
+        return await self._backend.describe_job(tenant, job_id)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
+from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.store import Fence
 from antiphon_protos.antiphon.store import v1
 from antiphon_store.wire import from_fence, given, to_fence
 
 _OUTCOME_TO_WIRE = {outcome: v1.JobOutcome[outcome.name] for outcome in JobOutcome}
+_STATE_TO_WIRE = {state: v1.JobState[state.name] for state in JobState}
+_STATE_FROM_WIRE = {wire: state for state, wire in _STATE_TO_WIRE.items()}
 _OUTCOME_FROM_WIRE = {wire: outcome for outcome, wire in _OUTCOME_TO_WIRE.items()}
 
 
@@ -79,3 +81,27 @@ def from_outcome(message: v1.JobOutcome) -> JobOutcome:
         problem = "is missing" if not message else f"has the unknown value {int(message)}"
         raise InvalidRequest(f"'outcome' {problem}.", field="outcome")
     return outcome
+
+
+def to_description(job: JobDescription) -> v1.DescribeJobResponse:
+    return v1.DescribeJobResponse(
+        id=job.id,
+        queue=job.queue,
+        state=_STATE_TO_WIRE[job.state],
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        cancel_requested=job.cancel_requested,
+        reason=job.reason,
+    )
+
+
+def from_description(message: v1.DescribeJobResponse) -> JobDescription:
+    return JobDescription(
+        id=message.id,
+        queue=message.queue,
+        state=_STATE_FROM_WIRE[message.state],
+        attempts=message.attempts,
+        max_attempts=message.max_attempts,
+        cancel_requested=message.cancel_requested,
+        reason=message.reason,
+    )

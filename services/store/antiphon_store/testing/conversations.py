@@ -25,8 +25,10 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.conversations import Conversation, ConversationStore
+from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation, ConversationStore
+from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Fence, Order, Record, ResponseStore, TurnCommit
+from antiphon_store.testing.lineage_subject import peer_lineage
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import Subject, draft, turn_in
 
@@ -205,6 +207,21 @@ class ConversationItemSuite:
         assert head_id is not None
         with pytest.raises(ResponseNotFound):
             await subject.store.get(subject.tenant, head_id)
+        made_in_it = await turn(subject, made.id)
+        added, last = await subject.peer.chain(subject.tenant, made_in_it.id)
+        assert (added.id, loads(added.body)["object"], last.id) == (head_id, ADDED_ITEMS, made_in_it.id)
+        readable = await peer_lineage(subject).batch_get(subject.tenant, [added.id, last.id])
+        assert [record.id for record in readable] == [made_in_it.id]
+
+    async def test_a_fork_becomes_a_conversation_with_its_history(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        record = await turn(subject, made.id)
+        forked = await peer_lineage(subject).fork(subject.tenant, ForkSource(session_id=made.id))
+        await create(subject, conversation_id=forked.session_id, metadata=b'{"k":"v"}')
+        assert await context(subject, forked.session_id) == ["a", *items_of(record)]
+        await add(subject, forked.session_id, "b")
+        assert await context(subject, forked.session_id) == ["a", *items_of(record), "b"]
+        assert await context(subject, made.id) == ["a", *items_of(record)]
 
     async def test_an_item_without_id_gets_one(self, subject: Subject) -> None:
         made, store = await create(subject), talks_of(subject.store)

@@ -143,6 +143,20 @@ class JobSuite:
         await jobs.enqueue_job(stranger.tenant, replace(draft, payload=b"theirs"))
         await jobs.heartbeat_job(subject.tenant, job.fence)
 
+    async def test_anybody_may_look_at_a_job(self, subject: Subject) -> None:
+        jobs, draft = jobs_of(subject.peer), await enqueue(subject, max_attempts=2)
+        queued = await jobs.describe_job(subject.tenant, draft.id)
+        assert queued == JobDescription(draft.id, "q", JobState.QUEUED, 0, 2)
+        job = await claimed(subject)
+        await jobs_of(subject.store).cancel_job(subject.tenant, draft.id)
+        running = await jobs.describe_job(subject.tenant, draft.id)
+        assert running == JobDescription(draft.id, "q", JobState.RUNNING, 1, 2, cancel_requested=True)
+        await settle(subject, job, JobOutcome.FAILED, "it broke")
+        ended = await jobs.describe_job(subject.tenant, draft.id)
+        assert (ended.state, ended.attempts, ended.reason) == (JobState.FAILED, 1, "it broke")
+        with pytest.raises(JobNotFound):
+            await jobs.describe_job(subject.tenant, new_draft().id)
+
     async def test_waiting_ends_with_a_job(self, subject: Subject) -> None:
         for store in (subject.peer, subject.store):
             waiting = asyncio.create_task(claim(subject, "q", "r", wait_ms=20_000))
@@ -402,6 +416,7 @@ CULPRITS: list[tuple[str, Attempt]] = [
     ("reason", settling(FENCE, "x" * (limits.JOB_REASON_CHARS_MAX + 1))),
     ("reason", settling(FENCE, "\ud800")),
     ("id", lambda jobs, tenant: jobs.cancel_job(tenant, "resp_1")),
+    ("id", lambda jobs, tenant: jobs.describe_job(tenant, "resp_1")),
     ("tenant", lambda jobs, _tenant: jobs.cancel_job("", GOOD.id)),
 ]
 

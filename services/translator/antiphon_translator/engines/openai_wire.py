@@ -125,7 +125,8 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
     if guide.kind is GuideKind.JSON:
         return {"response_format": {"type": "json_object"}}
     if guide.kind is GuideKind.JSON_SCHEMA:
-        schema = {"name": "output", "schema": loads(guide.text), "strict": True}
+        described = {"description": guide.description} if guide.description is not None else {}
+        schema = {"name": guide.name, **described, "schema": loads(guide.text), "strict": guide.strict}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     if dialect.guides is None:
         raise EngineFault(f"The engine cannot be told a guide of type {guide.kind.value}.")

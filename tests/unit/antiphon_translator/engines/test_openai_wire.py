@@ -75,6 +75,16 @@ def test_each_server_has_names_of_its_own() -> None:
                 }
             },
         ),
+        (
+            Guide(GuideKind.JSON_SCHEMA, "{}", "person", description="Who.", strict=False),
+            PLAIN,
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "person", "description": "Who.", "schema": {}, "strict": False},
+                }
+            },
+        ),
         (Guide(GuideKind.REGEX, "a+"), VLLM, {"structured_outputs": {"regex": "a+"}}),
         (Guide(GuideKind.EBNF, "g"), VLLM, {"structured_outputs": {"grammar": "g"}}),
         (Guide(GuideKind.REGEX, "a+"), DIALECTS["sglang"], {"regex": "a+"}),

@@ -1,0 +1,71 @@
+"""The bodies of the Conversations API and of a fork: what they may say.
+
+As in request.py, what is not declared is refused; how a finding becomes an error is request_errors.py's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from antiphon_core import limits
+from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request import Metadata
+from antiphon_core.request_errors import from_validation
+from antiphon_core.request_items import Item
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """What a JSON body says. InvalidRequest: `field` is the path of the culprit."""
+        given = parse_object(body)
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            raise from_validation(error) from error
+
+
+class CreateConversation(_Body):
+    metadata: Metadata | None = None
+    items: Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)] | None = None
+
+    @property
+    def items_given(self) -> list[Object]:
+        """The first items as the client wrote them, members not declared included."""
+        return _as_given(self.items or ())
+
+
+class UpdateConversation(_Body):
+    """All metadata that the conversation is to have; null is none."""
+
+    metadata: Metadata | None
+
+
+class AddItems(_Body):
+    items: Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)]
+
+    @property
+    def items_given(self) -> list[Object]:
+        """The items as the client wrote them, members not declared included."""
+        return _as_given(self.items)
+
+
+class ForkSession(_Body):
+    """Where a fork branches off, and what the new session is to be called."""
+
+    up_to_response_id: str | None = None
+    new_session_id: str | None = None
+
+
+def _as_given(items: Sequence[Item]) -> list[Object]:
+    return [_typed(item.model_dump(exclude_unset=True), item.type) for item in items]
+
+
+def _typed(item: Object, item_type: str | None) -> Object:
+    """An item that says its type, also where the client left it to be inferred; a message needs none."""
+    return item if item_type is None else item | {"type": item_type}

@@ -1,0 +1,82 @@
+"""A stored response told as events: for who asks for a stream when all has been said, and the stream was not kept.
+
+Each text comes as one delta; otherwise the events are those of a stream, and they fold to the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from antiphon_core import events
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Record
+
+_PART_EVENTS = {
+    "output_text": (events.OUTPUT_TEXT_DELTA, events.OUTPUT_TEXT_DONE),
+    "reasoning_text": (events.REASONING_TEXT_DELTA, events.REASONING_TEXT_DONE),
+}
+_MEMBER_EVENTS = {
+    "function_call": ("arguments", events.FUNCTION_CALL_ARGUMENTS_DELTA, events.FUNCTION_CALL_ARGUMENTS_DONE),
+    "custom_tool_call": ("input", events.CUSTOM_TOOL_CALL_INPUT_DELTA, events.CUSTOM_TOOL_CALL_INPUT_DONE),
+}
+_UNBORN: Object = {"status": "in_progress", "completed_at": None, "error": None, "incomplete_details": None}
+
+
+def frames_of(record: Record) -> list[bytes]:
+    """The frames of a finished response, from the first to the terminal one."""
+    response: Object = loads(record.body) | {"output": loads(record.output_items)}
+    return [events.encode(event | {"sequence_number": number}) for number, event in enumerate(_events(response))]
+
+
+def _events(response: Object) -> Iterator[Object]:
+    born = response | _UNBORN | {"output": [], "usage": None}
+    yield {"type": events.CREATED, "response": born}
+    yield {"type": events.IN_PROGRESS, "response": born}
+    for index, item in enumerate(response["output"]):
+        yield from _item(item, index)
+    if response["status"] == "failed":
+        yield events.error_event(0, code=response["error"]["code"], message=response["error"]["message"])
+    yield {"type": f"response.{response['status']}", "response": response}
+
+
+def _item(item: Object, index: int) -> Iterator[Object]:
+    place = {"item_id": item["id"], "output_index": index}
+    tell = _TOLD.get(item["type"])
+    blank = item | {"status": "in_progress"} | (_BLANK.get(item["type"], {}))
+    yield {"type": events.OUTPUT_ITEM_ADDED, "output_index": index, "item": blank}
+    if tell is not None:
+        yield from tell(item, place)
+    yield {"type": events.OUTPUT_ITEM_DONE, "output_index": index, "item": item}
+
+
+def _parts(item: Object, place: Object) -> Iterator[Object]:
+    for index, part in enumerate(item["content"]):
+        at = place | {"content_index": index}
+        yield {"type": events.CONTENT_PART_ADDED, "part": part | {"text": ""}, **at}
+        delta, done = _PART_EVENTS[part["type"]]
+        logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
+        if part["text"]:
+            yield {"type": delta, "delta": part["text"], **logprobs, **at}
+        yield {"type": done, "text": part["text"], **logprobs, **at}
+        yield {"type": events.CONTENT_PART_DONE, "part": part, **at}
+
+
+def _member(item: Object, place: Object) -> Iterator[Object]:
+    name, delta, done = _MEMBER_EVENTS[item["type"]]
+    if item[name]:
+        yield {"type": delta, "delta": item[name], **place}
+    yield {"type": done, name: item[name], **place}
+
+
+_TOLD: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
+    "message": _parts,
+    "reasoning": _parts,
+    "function_call": _member,
+    "custom_tool_call": _member,
+}
+_BLANK: dict[str, Object] = {
+    "message": {"content": []},
+    "reasoning": {"content": []},
+    "function_call": {"arguments": ""},
+    "custom_tool_call": {"input": ""},
+}

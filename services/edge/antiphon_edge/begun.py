@@ -1,0 +1,52 @@
+"""A turn that was accepted: what to generate, and what its record will hold beside the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon_core.ports.store import NO_PRECONDITION, Lease, Precondition, Record, Status
+from antiphon_core.ports.translator import Final, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """`keep`: its record is stored. `lease` is that of its session, `key` its idempotency key. With `logged` its events
+    are written to the store as they come, for readers elsewhere. `precondition` is what must still hold at its end."""
+
+    tenant: str
+    turn: Turn
+    keep: bool = True
+    parent_id: str | None = None
+    lease: Lease | None = None
+    key: str | None = None
+    logged: bool = False
+    precondition: Precondition = NO_PRECONDITION
+
+    @property
+    def response_id(self) -> str:
+        return self.turn.response_id
+
+    def record(self, status: Status, body: bytes, output_items: bytes) -> Record:
+        """The record of this turn in some state."""
+        return Record(
+            id=self.turn.response_id,
+            status=status,
+            body=body,
+            input_items=self.turn.input,
+            output_items=output_items,
+            parent_id=self.parent_id,
+            session_id=self.lease.fence.session_id if self.lease is not None else None,
+        )
+
+    def ended(self, final: Final) -> Record:
+        """The record of this turn at its end."""
+        return self.record(final.status, final.body, final.output_items)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A request that was made before under the same idempotency key: as `response_id`, with `record` if it is done."""
+
+    tenant: str
+    response_id: str
+    record: Record | None = None

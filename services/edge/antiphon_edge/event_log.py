@@ -1,0 +1,97 @@
+"""A turn's events on their way into the store's log, for readers elsewhere and for whoever goes on with the turn.
+
+Batches that come while one is being written are written together next: no timer, and no write for each token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from antiphon_core.errors import AntiphonError, Timeout, Unavailable
+from antiphon_core.limits import APPEND_EVENTS_MAX
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
+from antiphon_core.ports.store import Fence
+from antiphon_core.ports.translator import Batch
+
+TRIES = 3
+
+
+class EventLogWriter:
+    """The log of one response. Use inside one event loop; `close` at the end, whatever happened."""
+
+    def __init__(
+        self, logs: EventLogs, tenant: str, response_id: str, *, fence: Fence | None = None, ids_before: int = 0
+    ) -> None:
+        """`ids_before` is how many token ids the log's checkpoints have already."""
+        self._logs = logs
+        self._tenant = tenant
+        self._response_id = response_id
+        self._fence = fence
+        self._ids_before = ids_before
+        self._waiting: list[Batch] = []
+        self._error: AntiphonError | None = None
+        self._writer: asyncio.Task[None] | None = None
+
+    def put(self, batch: Batch) -> None:
+        """Has a batch written soon. Raises what went wrong with an earlier one."""
+        if self._error is not None:
+            raise self._error
+        self._waiting.append(batch)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write(), name=f"event log of {self._response_id}")
+
+    async def flush(self) -> None:
+        """Returns when everything is written. Raises what went wrong."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
+        if self._error is not None:
+            raise self._error
+
+    async def close(self) -> None:
+        """Gives up what is not written yet."""
+        if self._writer is not None:
+            self._writer.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._writer
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                batches, self._waiting = self._waiting, []
+                for together in _portions(batches):
+                    await self._append(together)
+        except AntiphonError as error:
+            self._error = error
+
+    async def _append(self, batches: Sequence[Batch]) -> None:
+        ids = tuple(token_id for batch in batches for token_id in batch.token_ids)
+        append = EventAppend(
+            response_id=self._response_id,
+            expected_position=batches[0].first_sequence,
+            count=sum(batch.count for batch in batches),
+            frames=b"".join(batch.frames for batch in batches),
+            checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
+        )
+        for attempt in range(1, TRIES + 1):
+            try:
+                await self._logs.append_events(self._tenant, append, fence=self._fence)
+                break
+            except (Unavailable, Timeout):
+                if attempt == TRIES:
+                    raise
+        self._ids_before += len(ids)
+
+
+def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:
+    """The batches in runs that may be appended at once."""
+    portions: list[list[Batch]] = []
+    count = 0
+    for batch in batches:
+        if not portions or count + batch.count > APPEND_EVENTS_MAX:
+            portions.append([])
+            count = 0
+        portions[-1].append(batch)
+        count += batch.count
+    return portions

@@ -1,0 +1,36 @@
+"""Items that a request only refers to, by the id under which some stored response has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core.errors import InvalidRequest, ItemNotFound
+from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import LOOKUP_ITEMS_MAX
+from antiphon_core.ports.lineage import LineageStore
+from antiphon_core.request_items import REFERENCE
+
+
+async def look_up(store: LineageStore, tenant: str, given: Sequence[Object], *, field: str) -> Sequence[Object]:
+    """The items, with those that are referred to in their place. ItemNotFound: the tenant has none of that id."""
+    wanted = [item["id"] for item in given if item.get("type") == REFERENCE]
+    if not wanted:
+        return given
+    if len(wanted) > LOOKUP_ITEMS_MAX:
+        message = f"'{field}' refers to {len(wanted)} items; at most {LOOKUP_ITEMS_MAX} are looked up."
+        raise InvalidRequest(message, field=field, code="array_above_max_length")
+    found = await store.resolve_items(tenant, wanted)
+    for missing_id in found.missing_ids:
+        raise _unknown(missing_id, field)
+    items: dict[str, Object] = {each.id: loads(each.item) for each in found.items}
+    return [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
+
+
+def _unknown(item_id: str, field: str) -> ItemNotFound:
+    """OpenAI's words, which clients look for."""
+    return ItemNotFound(
+        f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false. Try again with "
+        "`store` set to true, or remove this item from your input.",
+        field=field,
+        id=item_id,
+    )

@@ -1,0 +1,124 @@
+"""Reasoning that only we can read: sealed for clients that keep their conversations themselves, opened when they come
+back, by any replica that has the key.
+
+A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant and version are
+authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
+
+    # ID        64 hexadecimal digits; `openssl rand -hex 32`
+    2026-11     6f1d...
+
+New texts are sealed with the first; the others still open old ones, until they are taken out.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps, loads
+
+SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
+_VERSION = "v1"
+_NONCE_BYTES = 12
+_KEY_BYTES = 32
+_LINE = re.compile(r"(?P<id>[A-Za-z0-9_-]{1,32})\s+(?P<key>[0-9a-fA-F]{64})")
+
+
+class BadSeal(Exception):
+    """Not sealed by us for this tenant, not intact, or too old. Which of these it is nobody is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealingKeys:
+    """Keys by id; new texts are sealed with `current`."""
+
+    current: str
+    keys: Mapping[str, bytes]
+
+    @classmethod
+    def read(cls, path: Path) -> SealingKeys:
+        """SettingsError: what is wrong in which line; never what a key is."""
+        try:
+            lines = path.read_text("ascii").splitlines()
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"Cannot read the sealing keys {path}: {error}") from error
+        keys: dict[str, bytes] = {}
+        for number, line in enumerate(lines, 1):
+            text = line.partition("#")[0].strip()
+            if not text:
+                continue
+            match = _LINE.fullmatch(text)
+            if match is None or match["id"] in keys:
+                raise SettingsError(f"{path}, line {number}: a line is an ID of its own and 64 hexadecimal digits.")
+            keys[match["id"]] = bytes.fromhex(match["key"])
+        if not keys:
+            raise SettingsError(f"{path} holds no keys.")
+        return cls(next(iter(keys)), keys)
+
+    @classmethod
+    def ephemeral(cls) -> SealingKeys:
+        """A key that ends with this process."""
+        return cls("ephemeral", {"ephemeral": secrets.token_bytes(_KEY_BYTES)})
+
+
+class Sealer:
+    """Seals and opens texts. `ttl_s` is how long a sealed text can be opened, in seconds."""
+
+    def __init__(self, keys: SealingKeys, *, ttl_s: int, clock: Clock) -> None:
+        self._current = keys.current
+        self._ciphers = {key_id: AESGCM(key) for key_id, key in keys.keys.items()}
+        self._ttl_s = ttl_s
+        self._clock = clock
+
+    @classmethod
+    def of(cls, path: Path | None, *, ttl_s: int, clock: Clock) -> Sealer:
+        """A sealer by a file of keys; without one, with a key of its own. SettingsError."""
+        return cls(SealingKeys.read(path) if path is not None else SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
+
+    def seal(self, tenant: str, text: str) -> str:
+        expires_at = self._clock.now_ms() // 1000 + self._ttl_s
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        plain = dumps([expires_at, text])
+        ciphertext = self._ciphers[self._current].encrypt(nonce, plain, _bound_to(tenant))
+        return f"{_VERSION}.{self._current}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
+
+    def open(self, tenant: str, sealed: str) -> str:
+        """BadSeal."""
+        version, _, rest = sealed.partition(".")
+        key_id, _, encoded = rest.partition(".")
+        cipher = self._ciphers.get(key_id)
+        if version != _VERSION or cipher is None:
+            raise BadSeal
+        try:
+            raw = urlsafe_b64decode(encoded)
+            expires_at, text = loads(cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound_to(tenant)))
+        except (InvalidTag, ValueError, binascii.Error) as error:
+            raise BadSeal from error
+        if self._clock.now_ms() // 1000 >= expires_at:
+            raise BadSeal
+        return str(text)
+
+
+def refused(path: str) -> InvalidRequest:
+    """What a client is told whose sealed text cannot be opened."""
+    return InvalidRequest(
+        f"The encrypted content of '{path}' could not be verified: it is not from this server, was changed, or has "
+        "expired.",
+        field=path,
+        code="invalid_encrypted_content",
+    )
+
+
+def _bound_to(tenant: str) -> bytes:
+    return f"{_VERSION}/{tenant}".encode()
