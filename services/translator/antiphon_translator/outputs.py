@@ -153,23 +153,28 @@ class ChatOutput:
 
 
 class _Count:
-    """What the engine says that it counted; until it does, what the tokenizer makes of the text."""
+    """What the engine says that it counted; until it does, what the tokenizer makes of the text. A generation that
+    ended at its length made as many tokens as were asked for, also those that are not, or not quite, in its text."""
 
     def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self._prompt_tokens = len(request.prompt_ids)
+        self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
         self._said: Usage | None = None
+        self._is_at_length = False
         self._texts: tuple[list[str], list[str]] = ([], [])  # not reasoning, reasoning
 
     def note(self, chunk: EngineChunk, text: str, *, is_reasoning: bool) -> None:
         self._said = chunk.usage or self._said
+        self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
         if text:
             self._texts[is_reasoning].append(text)
 
     def usage(self) -> Usage:
         spoken, reasoned = (len(self._tokenizer.encode("".join(texts))) for texts in self._texts)
         if self._said is None:
-            return Usage(self._prompt_tokens, spoken + reasoned, reasoned)
+            made = self._max_tokens if self._is_at_length else spoken + reasoned
+            return Usage(self._prompt_tokens, made, min(reasoned, made))
         said = self._said
         reasoning = said.reasoning_tokens or min(reasoned, said.output_tokens)
         return Usage(said.input_tokens, said.output_tokens, reasoning, said.cached_tokens)

@@ -86,3 +86,10 @@ def test_what_another_server_parsed_is_passed_on() -> None:
     assert made.take(EngineChunk(segments=said)) == said
     assert made.end(cut_off=False) == []
     assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
+
+
+@pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
+def test_at_its_length_a_generation_has_made_as_many_tokens_as_were_asked_for(level: Level) -> None:
+    made = output(level, max_tokens=9)  # some were never shown: half a character, or a marker
+    made.take(EngineChunk(text="abc", segments=[Text("abc")], finish=FinishReason.LENGTH))
+    assert made.usage() == Usage(3, 9)

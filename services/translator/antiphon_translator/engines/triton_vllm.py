@@ -153,7 +153,8 @@ class VllmReader:
 
     def finish(self) -> EngineChunk:
         usage = Usage(self._input_tokens, self._output_tokens) if self._counted else None
-        return EngineChunk(text=self._text.finish(), finish=self._finish, usage=usage)
+        text = self._text.finish(cut_off=self._finish is FinishReason.LENGTH)
+        return EngineChunk(text=text, finish=self._finish, usage=usage)
 
     def _note(self, response: Any) -> None:
         sent = self._outputs.numbers(response, "num_input_tokens", "I")

@@ -2,7 +2,7 @@
 
 `ensemble` and `tensorrt_llm_bls` are TensorRT-LLM's chains of models, `llmapi` is the model of its LLM API, `vllm` is
 Triton's vLLM backend. What clients of the real ones have to live with is kept: the ensemble makes text of every token
-by itself, BLS repeats all text so far, both leave the stop words in.
+by itself, BLS repeats all text so far, both leave the stop words in. vLLM never tells a character that was cut off.
 """
 
 import json
@@ -20,8 +20,10 @@ class Dialect:
     """One request's: what it asks for, and how it is answered."""
 
     strips_stop_words = False
+    stop_ids = ()
     accumulates = False
     counts_last_token = False
+    tells_cut_characters = True
 
     def __init__(self, request):
         self.prompt = scalar(request, "text_input", b"").decode()
@@ -94,6 +96,7 @@ class LlmApi(Dialect):
 class Vllm(Dialect):
     strips_stop_words = True
     counts_last_token = True  # the end-of-turn token is one of vLLM's output tokens
+    tells_cut_characters = False
 
     _KNOWN = frozenset(
         "max_tokens skip_special_tokens spaces_between_special_tokens temperature top_p top_k repetition_penalty "
@@ -109,6 +112,7 @@ class Vllm(Dialect):
             raise RequestError(f"sampling_parameters: {unknown[0]} is not supported on llama.cpp")
         self.tokens_max = asked.get("max_tokens", 16)
         self.stop_words = asked.get("stop", [])
+        self.stop_ids = tuple(asked.get("stop_token_ids", ()))
         self.streaming = bool(scalar(request, "stream", False))
         self.echo_prompt = not scalar(request, "exclude_input_in_output", self.streaming)
         self.sampling = Sampling(

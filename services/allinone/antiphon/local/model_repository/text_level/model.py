@@ -69,7 +69,7 @@ class TritonPythonModel:
             prompt=prompt,
             tokens_max=asked.tokens_max,
             end_id=self.vocabulary.end_id,
-            stop_words=tuple(map(tuple, by_ids)),
+            stop_words=(*map(tuple, by_ids), *((stop_id,) for stop_id in asked.stop_ids)),
             sampling=asked.sampling,
             want_log_probs=False,
             on_token=reply.on_token,
@@ -108,8 +108,11 @@ class Reply:
     def on_token(self, token, log_prob, last):
         self.count += 1
         self.unsent += 1
-        text = self.wording.add(self.model.vocabulary.bytes_of(token))
-        if self.count >= self.asked.tokens_max:
+        is_end = token in self.asked.stop_ids
+        text = "" if is_end else self.wording.add(self.model.vocabulary.bytes_of(token))
+        if is_end:
+            self.reason = "stop"
+        elif self.count >= self.asked.tokens_max:
             self.reason = "length"
         if self.asked.streaming and not self.wording.stopped:
             self.send(self.wording.so_far if self.asked.accumulates else text)
@@ -122,7 +125,7 @@ class Reply:
             pb_utils.Logger.log_info(f"cancelled after {self.count} tokens request_id={self.request_id}")
         if not self.reason and not self.wording.stopped:
             self.unsent += self.asked.counts_last_token
-        text = self.wording.finish()
+        text = self.wording.finish(tells_cut_characters=self.asked.tells_cut_characters)
         if not self.asked.streaming:
             text = (self.asked.prompt if self.asked.echo_prompt else "") + self.wording.so_far
         elif self.asked.accumulates:

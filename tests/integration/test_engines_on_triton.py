@@ -1,0 +1,111 @@
+"""The whole translator in front of a real model on a real Triton, under every signature: what it streams, what it
+counts, and that it stops the model."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+import pytest_asyncio
+from tokenizers import Tokenizer
+
+from antiphon.local.repository import MODEL_NAME
+from antiphon_core.ports.store import Status
+from antiphon_translator.service import TranslatorService
+from tests.support.served_models import FILES, message, turn
+from tests.support.triton import SIGNATURES, RunningTriton, smollm2_server
+from tests.support.turns import engine_on, named, run, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SOON_S = 5.0
+COUNTS_THE_END = {"vllm_model"}
+"""vLLM counts the token that ends a turn; TensorRT-LLM keeps its `end_id` to itself, neither shown nor counted."""
+ASK = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+"""SmolLM2's template, written out."""
+FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
+STORY = "Tell me a long story."
+CHINESE = "Translate to Chinese: good morning"
+
+
+def tokens_in(text: str) -> int:
+    """What the tokenizer's own library counts."""
+    vocabulary = Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
+    return len(vocabulary.encode(text, add_special_tokens=False).ids)
+
+
+# ---- a language model ----
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[RunningTriton]:
+    async with smollm2_server(*SIGNATURES) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=SIGNATURES)
+async def signature(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def translator(server: RunningTriton, signature: str) -> AsyncIterator[TranslatorService]:
+    async with serving(engine_on(server, name=signature)) as service:
+        yield service
+
+
+async def test_an_answer_streams_and_is_counted_exactly(translator: TranslatorService, signature: str) -> None:
+    given = turn(FRANCE, temperature=0, max_output_tokens=40)
+    ran = await run(translator, given)
+    assert (ran.text, ran.record["status"]) == (PARIS, Status.COMPLETED.value)
+    assert len(ran.deltas) == tokens_in(PARIS)
+    assert len(ran.batches) > 5
+    prompt_tokens = tokens_in(ASK.format(FRANCE))
+    assert prompt_tokens == await translator.count_tokens(given)
+    assert ran.usage == (prompt_tokens, tokens_in(PARIS) + (signature in COUNTS_THE_END))
+
+
+async def test_a_follow_up_is_answered_in_its_context(translator: TranslatorService) -> None:
+    history = [message("user", FRANCE), message("assistant", PARIS)]
+    given = turn("And of Italy?", history=history, temperature=0, max_output_tokens=40)
+    ran = await run(translator, given)
+    assert "Rome" in ran.text
+    before = ASK.format(FRANCE) + f"{PARIS}<|im_end|>\n"
+    assert ran.usage[0] == tokens_in(before + ASK.format("And of Italy?")) == await translator.count_tokens(given)
+
+
+async def test_the_length_limit_is_exact(translator: TranslatorService) -> None:
+    ran = await run(translator, turn(STORY, temperature=0, max_output_tokens=7))
+    assert ran.record["status"] == Status.INCOMPLETE.value
+    assert ran.record["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert ran.usage == (tokens_in(ASK.format(STORY)), 7)
+    assert tokens_in(ran.text) == 7
+
+
+async def test_characters_of_several_tokens_are_whole_and_counted(
+    translator: TranslatorService, signature: str
+) -> None:
+    ran = await run(translator, turn(CHINESE, temperature=0, max_output_tokens=20))
+    assert ran.usage == (tokens_in(ASK.format(CHINESE)), 20)
+    if signature != "ensemble":  # which makes text of every token by itself
+        assert ran.text == "晨花花花花花"
+        assert tokens_in(ran.text) < 20, "the last character was cut off, and its tokens were made"
+
+
+async def test_sampling_is_not_the_same_every_time(translator: TranslatorService) -> None:
+    given = turn(STORY, temperature=1.5, max_output_tokens=16)
+    texts = [ran.text for ran in await asyncio.gather(*(run(translator, named(given)) for _ in range(3)))]
+    assert len(set(texts)) > 1
+
+
+async def test_turns_that_are_closed_free_the_model(server: RunningTriton) -> None:
+    async with serving(engine_on(server, name=MODEL_NAME)) as translator, asyncio.timeout(SOON_S):
+        for _ in range(6):  # more than the model has slots: they must come free
+            async with aclosing(translator.generate(turn(STORY))) as batches:
+                for _ in range(3):
+                    await anext(batches)
+        ran = await run(translator, turn("Hi", temperature=0, max_output_tokens=2))
+    assert ran.usage[1] <= 2
