@@ -13,10 +13,11 @@ import pytest_asyncio
 from tokenizers import Tokenizer
 
 from antiphon.local.repository import MODEL_NAME
+from antiphon_core import events
 from antiphon_core.ports.store import Status
 from antiphon_translator.service import TranslatorService
-from tests.support.served_models import FILES, message, turn
-from tests.support.triton import SIGNATURES, RunningTriton, smollm2_server
+from tests.support.served_models import FILES, message, tokenizer, turn
+from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
 from tests.support.turns import engine_on, named, run, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -109,3 +110,54 @@ async def test_turns_that_are_closed_free_the_model(server: RunningTriton) -> No
                     await anext(batches)
         ran = await run(translator, turn("Hi", temperature=0, max_output_tokens=2))
     assert ran.usage[1] <= 2
+
+
+# ---- slow scripted models: there is time to look at each token ----
+
+PAUSE_MS = 150.0
+ENSEMBLE = "three_steps"
+"""An ensemble that Triton's own scheduler runs."""
+SAYS = tokenizer().encode("One moment. " * 40)
+PIECES = [tokenizer().decode([token_id]) for token_id in SAYS]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def slow() -> AsyncIterator[RunningTriton]:
+    models = [
+        ScriptedModel(name, delay_ms=PAUSE_MS, says=SAYS if name == MODEL_NAME else PIECES, signature=name)
+        for name in SIGNATURES
+    ]
+    letters = [ord(letter) for letter in "".join(PIECES)]
+    ensemble = ScriptedModel(ENSEMBLE, delay_ms=PAUSE_MS, says=letters, signature="ensemble", in_ensemble=True)
+    async with triton_server(*models, ensemble) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=(*SIGNATURES, ENSEMBLE))
+async def slow_translator(slow: RunningTriton, request: pytest.FixtureRequest) -> AsyncIterator[TranslatorService]:
+    async with serving(engine_on(slow, name=request.param)) as service:
+        yield service
+
+
+async def test_the_model_stops_within_one_token_of_a_cancel(
+    slow: RunningTriton, slow_translator: TranslatorService
+) -> None:
+    given = named(turn("Hi"))
+    deltas = 0
+    async with aclosing(slow_translator.generate(given)) as batches:
+        async for batch in batches:
+            kinds = [event["type"] for event in events.decode(batch.frames)]
+            deltas += kinds.count(events.OUTPUT_TEXT_DELTA)
+            if deltas >= 4:
+                break
+    assert deltas <= await slow.tokens_when_cancelled(given.response_id) <= deltas + 1
+
+
+async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_translator: TranslatorService) -> None:
+    given = named(turn("Hi"))
+    running = asyncio.create_task(run(slow_translator, given))
+    await slow.logged(f"begun id={given.response_id}")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await slow.tokens_when_cancelled(given.response_id) <= 1

@@ -56,6 +56,8 @@ class ScriptedModel:
     an echo."""
     signature: str = MODEL_NAME
     """One of SIGNATURES: the packaged model whose inputs and outputs it has."""
+    obeys: bool = True
+    """A request may say how it behaves, by the end of its id."""
     takes_lora: bool = False
     """It has TensorRT-LLM's input for an adapter, and answers with the adapter that it was asked for."""
     in_ensemble: bool = False
@@ -207,6 +209,7 @@ def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
         "delay_ms": model.delay_ms,
         "after_tokens": model.after_tokens,
         "ids_per_response": model.ids_per_response,
+        "obeys": model.obeys,
     } | ({} if model.says is None else {"says": json.dumps(model.says)})
     lines = [
         f'parameters {{ key: "{key}" value: {{ string_value: {json.dumps(str(value))} }} }}'

@@ -6,11 +6,12 @@ ran.text, ran.deltas, ran.record["usage"]
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
@@ -80,15 +81,20 @@ def named(given: Turn, ending: str = "") -> Turn:
     return replace(given, response_id=f"resp_{next(_NUMBERS)}{ending}")
 
 
-async def run(service: TranslatorService, given: Turn, *, at: int = 0, then: Callable[[], object] | None = None) -> Ran:
-    """All of a turn; after `at` deltas `then` happens."""
+Happenings = Mapping[int, Callable[[], object]]
+"""What happens during a turn, by how many deltas have come."""
+NOTHING: Happenings = MappingProxyType({})
+
+
+async def run(service: TranslatorService, given: Turn, happenings: Happenings = NOTHING) -> Ran:
+    """All of a turn."""
     batches: list[Batch] = []
     deltas = 0
     async for batch in service.generate(given):
         batches.append(batch)
         before, deltas = deltas, deltas + batch.frames.count(f'"{events.OUTPUT_TEXT_DELTA}"'.encode())
-        if then is not None and before < at <= deltas:
-            then()
+        for number in range(before + 1, deltas + 1):
+            happenings.get(number, lambda: None)()
     log = [event for batch in batches for event in events.decode(batch.frames)]
     ran = Ran(batches, log, fold(log))
     _check(ran)
@@ -103,5 +109,6 @@ def _check(ran: Ran) -> None:
     final = ran.batches[-1].final
     assert final is not None
     assert loads(final.body) | {"output": loads(final.output_items)} == ran.record
-    texts = [part["text"] for item in ran.record["output"] for part in item.get("content", ())]
+    messages = [item for item in ran.record["output"] if item["type"] == "message"]
+    texts = [part["text"] for message in messages for part in message["content"]]
     assert "".join(ran.deltas) == "".join(texts)
