@@ -244,7 +244,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
                     continue
                 async for answer in self._answers(context):
                     yield answer
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
+            # gRPC cancels what waits for something, and lets go of what has a message for nobody.
             self.stopped.set()
             raise
 
