@@ -96,9 +96,10 @@ async def test_characters_of_several_tokens_are_whole_and_counted(
         assert tokens_in(ran.text) < 20, "the last character was cut off, and its tokens were made"
 
 
-async def test_sampling_is_not_the_same_every_time(translator: TranslatorService) -> None:
+async def test_sampling_is_not_the_same_every_time(server: RunningTriton) -> None:
     given = turn(STORY, temperature=1.5, max_output_tokens=16)
-    texts = [ran.text for ran in await asyncio.gather(*(run(translator, named(given)) for _ in range(3)))]
+    async with serving(engine_on(server, name=MODEL_NAME)) as translator:
+        texts = [ran.text for ran in await asyncio.gather(*(run(translator, named(given)) for _ in range(3)))]
     assert len(set(texts)) > 1
 
 
