@@ -8,12 +8,15 @@ import gzip
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
+import jsonschema_rs
 import pytest
 import pytest_asyncio
 from tokenizers import Tokenizer
 
 from antiphon.local.repository import MODEL_NAME
 from antiphon_core import events
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_translator.service import TranslatorService
 from tests.support.served_models import FILES, message, tokenizer, turn
@@ -30,6 +33,14 @@ ASK = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
 STORY = "Tell me a long story."
 CHINESE = "Translate to Chinese: good morning"
+TAKES_NO_GUIDES = "llmapi"
+PERSON: Object = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"type": "integer", "maximum": 99}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+AS_A_PERSON: Object = {"format": {"type": "json_schema", "name": "person", "schema": PERSON, "strict": False}}
 
 
 def tokens_in(text: str) -> int:
@@ -94,6 +105,31 @@ async def test_characters_of_several_tokens_are_whole_and_counted(
     if signature != "ensemble":  # which makes text of every token by itself
         assert ran.text == "晨花花花花花"
         assert tokens_in(ran.text) < 20, "the last character was cut off, and its tokens were made"
+
+
+@pytest.mark.parametrize("stop", ["ance is", "."])
+async def test_a_stop_text_ends_the_answer_and_is_not_shown(translator: TranslatorService, stop: str) -> None:
+    """One that begins within a token and spans several, and the last that is said."""
+    ran = await run(translator, named(turn(FRANCE, temperature=0, max_output_tokens=40, stop=["nowhere", stop])))
+    shown, found, _ = PARIS.partition(stop)
+    assert (ran.text, ran.record["status"]) == (shown, Status.COMPLETED.value)
+    assert ran.usage[0] == tokens_in(ASK.format(FRANCE))
+    assert tokens_in(shown) <= ran.usage[1] <= tokens_in(shown + found) + 1
+
+
+async def test_an_answer_has_the_form_that_was_asked_for(translator: TranslatorService, signature: str) -> None:
+    given = named(turn("Bob is 42 years old.", temperature=0, max_output_tokens=100, text=AS_A_PERSON))
+    if signature == TAKES_NO_GUIDES:
+        with pytest.raises(InvalidRequest, match=r"'text\.format' cannot be granted") as caught:
+            await run(translator, given)
+        assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
+        return
+    ran = await run(translator, given)
+    assert ran.record["status"] == Status.COMPLETED.value
+    assert jsonschema_rs.is_valid(PERSON, loads(ran.text)), ran.text
+    assert ran.record["text"]["format"]["schema"] == PERSON
+    assert len(ran.deltas) > 5, "a guided answer streams like any other"
+    assert translator.mismatches.count == 0
 
 
 async def test_sampling_is_not_the_same_every_time(server: RunningTriton) -> None:
@@ -162,3 +198,14 @@ async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_trans
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await slow.tokens_when_cancelled(given.response_id) <= 1
+
+
+async def test_an_answer_that_is_asked_for_anew_is_not_stopped_with_its_first_beginning(slow: RunningTriton) -> None:
+    """A model that may reason is given up where it answers, and asked again under a guide: an ensemble by a request to
+    stop, which must not find the second generation."""
+    asked = turn("Hi", max_output_tokens=6, text={"format": {"type": "json_object"}})
+    async with serving(engine_on(slow, name=ENSEMBLE), reasons=True) as translator:
+        given = named(asked)
+        ran = await run(translator, given)
+    assert await slow.tokens_when_cancelled(given.response_id) <= 2
+    assert (ran.text, ran.record["status"]) == ("".join(PIECES)[:6], Status.INCOMPLETE.value)

@@ -85,7 +85,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One generation; `request_id` is for logs.
+    """One generation. `request_id` is its own: engines log it, and some stop the generation by it.
 
     Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the generation,
     the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output. `top_logprobs`

@@ -22,6 +22,8 @@ from antiphon_translator.tokens import ModelTokenizer
 from antiphon_translator.turn_prompt import TurnPrompt
 
 COMMENTARY = "commentary"
+ANSWER_SUFFIX = "-answer"
+"""Of the guided generation's id: what stops the one that was given up, by its id, must not find this one."""
 
 
 def guided(
@@ -95,6 +97,7 @@ class GuidedOutput:
         self._inner.resume(kept)
         return replace(
             self._request,
+            request_id=self._request.request_id + ANSWER_SUFFIX,
             prompt_ids=(*self._request.prompt_ids, *kept.token_ids),
             prompt_text=self._request.prompt_text + kept.text,
             max_tokens=max(self._request.max_tokens - self._inner.usage().output_tokens, 1),
