@@ -69,11 +69,11 @@ class _Draft:
             self.open = Message("assistant")
         self.open = replace(self.open, reasoning="\n".join(filter(None, (self.open.reasoning, text))))
 
-    def add_text(self, parts: tuple[str, ...]) -> None:
+    def add_text(self, parts: tuple[str, ...], *, is_commentary: bool) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
             self.open = Message("assistant")
-        self.open = replace(self.open, parts=parts)
+        self.open = replace(self.open, parts=parts, is_commentary=is_commentary)
 
     def add_call(self, call: Call, path: str) -> None:
         self.open = self.open or Message("assistant")
@@ -115,7 +115,7 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
         raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
     parts = _read_content(item.get("content"), f"{path}.content")
     if role == "assistant":
-        draft.add_text(parts)
+        draft.add_text(parts, is_commentary=item.get("phase") == "commentary")
     else:
         draft.say(Message(role, parts))
 

@@ -44,7 +44,8 @@ def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: Gen
     schemas = prompt.tools.schemas
     match level:
         case Level.TOKENS:
-            parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas)
+            goes_on = prompt.conversation.continues_last
+            parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas, continues_last=goes_on)
             return TokenOutput(parser, request)
         case Level.TEXT:
             tail = request.prompt_text.removesuffix(prompt.begun)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from antiphon_core.config import SettingsError
@@ -12,11 +12,15 @@ from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt import ChatTemplate, PromptEncoder
+from antiphon_translator.templates.harmony import HarmonyTemplate
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
 
 log = logging.getLogger(__name__)
+
+_WRITERS: Mapping[str, Callable[[], ChatTemplate]] = {"harmony": HarmonyTemplate}
+"""What writes the prompts of families that need more than a chat template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,9 @@ class ServedModel:
 def load(profile: ModelProfile) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
     facts = model_directory.read(profile.directory)
-    template = _template(profile, facts)
+    source = _template_source(profile, facts)
+    family = _family(profile, facts, source or "")
+    template = _template(profile, facts, family, source)
     return ServedModel(
         name=profile.name,
         prompt=PromptEncoder(template, facts.tokenizer),
@@ -44,17 +50,26 @@ def load(profile: ModelProfile) -> ServedModel:
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
         context_length=_context_length(profile, facts),
-        syntax=TokenSyntax(_family(profile, facts, template), facts.tokenizer),
+        syntax=TokenSyntax(family, facts.tokenizer),
     )
 
 
-def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> JinjaTemplate:
-    source = facts.chat_template
-    if profile.chat_template is not None:
-        try:
-            source = profile.chat_template.read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"Model '{profile.name}': cannot read its chat template: {error}") from error
+def _template_source(profile: ModelProfile, facts: model_directory.ModelFacts) -> str | None:
+    if profile.chat_template is None:
+        return facts.chat_template
+    try:
+        return profile.chat_template.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"Model '{profile.name}': cannot read its chat template: {error}") from error
+
+
+def _template(
+    profile: ModelProfile, facts: model_directory.ModelFacts, family: Family, source: str | None
+) -> ChatTemplate:
+    """What writes prompts: the family's own writer, if it has one, unless the profile names a template."""
+    if family.prompt.writer and profile.chat_template is None:
+        log.info("model '%s': its prompts are written as '%s'", profile.name, family.prompt.writer)
+        return _WRITERS[family.prompt.writer]()
     if source is None:
         raise SettingsError(
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
@@ -65,7 +80,7 @@ def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> Jinja
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
 
 
-def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: JinjaTemplate) -> Family:
+def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: str) -> Family:
     """The family that the profile names, or the one that template and vocabulary speak for."""
     if profile.family is not None:
         try:
@@ -75,7 +90,7 @@ def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: 
                 f"Model '{profile.name}': there is no family '{profile.family}'; "
                 f"there is {', '.join(families.names())}."
             ) from error
-    detected = families.detect(template.source, set(facts.tokenizer.added.values()))
+    detected = families.detect(template, set(facts.tokenizer.added.values()))
     log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
     return families.load(detected)
 

@@ -24,6 +24,14 @@ class Bare(Protocol):
     def read(self, reading: Reading) -> Reader[None]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PromptStyle:
+    """What a family's prompts are beside what a chat template makes of them. `writer` is what writes them in place of a
+    chat template (templates/)."""
+
+    writer: str = ""
+
+
 @dataclass(frozen=True)
 class Family:
     """`reasoning` are pairs of an opener and its closer. `ignored` are markers that stand for nothing.
@@ -42,6 +50,7 @@ class Family:
     """The same for a call of any tool."""
     bare: Bare | None = None
     grammar: Grammar | None = None
+    prompt: PromptStyle = PromptStyle()
 
     @property
     def reasons(self) -> bool:
@@ -99,13 +108,13 @@ class Family:
         return (*self.reasoning_open, *self.reasoning_close, *self.ignored)
 
     def markers(self) -> Iterator[str]:
-        """Every literal of the table."""
-        return _strings(self)
+        """Every literal of what is read."""
+        return _strings(replace(self, prompt=PromptStyle()))
 
     def translated(self, encode: Callable[[str], str]) -> Family:
         """The same table with its literals in another alphabet."""
         table: Family = _translated(self, encode)
-        return replace(table, name=self.name)
+        return replace(table, name=self.name, prompt=self.prompt)
 
 
 def _strings(value: Any) -> Iterator[str]:
