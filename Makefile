@@ -11,7 +11,7 @@ EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-em
 .PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens fuzz clean
 
 help:            ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from antiphon_core import limits
 from antiphon_core.config import SettingsError
 from antiphon_translator import model_directory
 from antiphon_translator.parsing import families
@@ -37,7 +38,7 @@ class ServedModel:
     """How the model writes reasoning and calls."""
 
 
-def load(profile: ModelProfile) -> ServedModel:
+def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
     facts = model_directory.read(profile.directory)
     source = _template_source(profile, facts)
@@ -45,7 +46,7 @@ def load(profile: ModelProfile) -> ServedModel:
     template = _template(profile, facts, family, source)
     return ServedModel(
         name=profile.name,
-        prompt=PromptEncoder(template, facts.tokenizer),
+        prompt=PromptEncoder(template, facts.tokenizer, cache_bytes=prompt_cache_bytes),
         tokenizer=facts.tokenizer,
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
