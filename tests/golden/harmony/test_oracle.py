@@ -83,6 +83,7 @@ def without_half_a_character(meant: list[Part]) -> list[Part]:
 
 TEXTS = st.text(st.sampled_from("ab Z09 \n.,'\"\\/{}[]<|>_é☃日😀"), max_size=12)
 WORDS = st.text(st.sampled_from("abcZ_09"), min_size=1, max_size=8)
+TYPES = st.lists(st.sampled_from(["string", "integer", "null"]), min_size=1, unique=True)
 
 
 def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -93,12 +94,12 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     }
     more = {**said, "nullable": st.booleans(), "examples": st.lists(TEXTS, max_size=2)}
     return st.one_of(
-        st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "boolean", "date"])}, optional=more),
+        st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "boolean"])}, optional=more),
         st.fixed_dictionaries({"type": st.just("string"), "enum": st.lists(TEXTS, max_size=3)}, optional=more),
-        st.fixed_dictionaries({"type": st.lists(st.sampled_from(["string", "integer", "null"]))}, optional=more),
+        st.fixed_dictionaries({"type": TYPES}, optional=more),
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}, optional=more),
-        st.fixed_dictionaries({"oneOf": st.lists(inner, max_size=3)}, optional=more),
-        st.fixed_dictionaries({"anyOf": st.lists(inner, max_size=2)}, optional=more),
+        st.fixed_dictionaries({"oneOf": st.lists(inner, min_size=1, max_size=3)}, optional=more),
+        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}, optional=more),
         objects(inner, more),
     )
 
@@ -106,7 +107,7 @@ def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def objects(inner: st.SearchStrategy[Any], more: dict[str, Any] | None = None) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries(
         {"type": st.just("object"), "properties": st.dictionaries(WORDS, inner, min_size=1, max_size=3)},
-        optional={**(more or {}), "required": st.lists(WORDS, max_size=2)},
+        optional={**(more or {}), "required": st.lists(WORDS, max_size=2, unique=True)},
     )
 
 

@@ -158,7 +158,6 @@ KITCHEN_SINK = function(
             "reference": {"$ref": "#/$defs/Thing"},
             "free": {},
             "untyped_enum": {"enum": ["p", "q"], "default": "p"},
-            "no_type_there_is": {"type": "date"},
             "enum_of_numbers": {"type": "string", "enum": [1, 2]},
             "ünïcode": {"type": "string", "description": "naïve ☃", "default": 'say "hi"'},
         },

@@ -33,6 +33,7 @@ class HarmonyTemplate:
     """Writes what a chat template would write for other models."""
 
     variables: Collection[str] = frozenset({_EFFORT})
+    image_mark = ""  # these models see none
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on. InvalidRequest: a tool's schema is too deep to be shown."""

@@ -45,7 +45,7 @@ def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
 
 def test_what_is_said_of_prompts_is_nothing_to_be_read() -> None:
     family = Family(name="one", prompt=PromptStyle(writer="<call>"))
-    assert list(family.markers()) == ["one", "", "", ""]
+    assert set(family.markers()) == {"one", ""}
     assert family.translated(lambda _literal: "x").prompt == family.prompt
 
 
