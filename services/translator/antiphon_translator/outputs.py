@@ -67,7 +67,13 @@ def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request
     """The output of a generation that is read here."""
     schemas = prompt.tools.schemas
     if level is Level.TOKENS:
-        parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas, stop=request.stop)
+        parser = TokenParser(
+            model.syntax,
+            prompt_ids=prompt.ids,
+            schemas=schemas,
+            stop=request.stop,
+            continues_last=prompt.conversation.continues_last,
+        )
         return TokenOutput(parser, request)
     tail = request.prompt_text.removesuffix(prompt.forced.begun)
     literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail)

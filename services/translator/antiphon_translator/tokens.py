@@ -24,6 +24,8 @@ from pathlib import Path
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
+from antiphon_translator import separators
+
 PENDING_IDS_MAX = 16
 PRIMING_IDS = 6  # more costs time on the first step and changes nothing
 
@@ -69,6 +71,11 @@ class ModelTokenizer:
         """Feeds one id to a stream; the text that it completed."""
         text: str | None = stream.step(self._tokenizer, token_id)
         return text
+
+    @cached_property
+    def separators(self) -> frozenset[str]:
+        """Added tokens behind which a text can be cut, and its parts encoded apart."""
+        return separators.of(self._tokenizer)
 
     @cached_property
     def replacement_ids(self) -> list[int]:
