@@ -14,17 +14,20 @@ from typing import Protocol
 
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.scored_output import ScoredOutput, Scores
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.tokens import ModelTokenizer
 from antiphon_translator.turn_prompt import TurnPrompt
 
 
 class ModelOutput(Protocol):
-    """One generation. `finish` is why it ended, as soon as that is known: then nothing more is wanted."""
+    """One generation."""
 
-    finish: FinishReason | None
+    @property
+    def finish(self) -> FinishReason | None:
+        """Why it ended, as soon as that is known: then nothing more is wanted."""
 
     def begin(self, text: str) -> list[Segment]:
         """What the prompt made the model begin with: read like its own, and not counted as such."""
@@ -42,16 +45,20 @@ class ModelOutput(Protocol):
 def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
     """The output of a generation that an engine of this level is asked for."""
     schemas = prompt.tools.schemas
+    scores = Scores.wanted_by(request, level, model.syntax)
+    watch = scores.watch if scores is not None else None
+    output: ModelOutput
     match level:
         case Level.TOKENS:
-            parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas)
-            return TokenOutput(parser, request)
+            parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas, watch=watch)
+            output = TokenOutput(parser, request)
         case Level.TEXT:
             tail = request.prompt_text.removesuffix(prompt.begun)
-            literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail)
-            return TextOutput(literal, request, model.tokenizer)
+            literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
+            output = TextOutput(literal, request, model.tokenizer)
         case Level.CHAT:
-            return ChatOutput(request, model.tokenizer)
+            output = ChatOutput(request, model.tokenizer)
+    return output if scores is None else ScoredOutput(output, scores)
 
 
 class TokenOutput:
@@ -177,7 +184,7 @@ class _Count:
 
 def _text_of(segment: Segment) -> str:
     match segment:
-        case Text(text) | Reasoning(text) | Arguments(text):
+        case Text(text) | Reasoning(text) | Arguments(text) | ScoredText(text):
             return text
         case CallBegin(name):
             return name

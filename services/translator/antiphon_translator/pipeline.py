@@ -30,7 +30,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import sampling
+from antiphon_translator import logprobs, sampling
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
@@ -59,6 +59,7 @@ class TurnPipeline:
             controls=controls,
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
+        top_logprobs = logprobs.wanted(parameters, controls)
         prompt = TurnPrompt.of(model, turn, parameters)
         if prompt.tools.required and not prompt.begun and level is not Level.CHAT:
             raise _cannot_force()
@@ -75,6 +76,7 @@ class TurnPipeline:
             chat=prompt.chat() if level is Level.CHAT else None,
             stop_ids=model.stop_ids,
             sampling=chosen,
+            top_logprobs=top_logprobs,
             cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)

@@ -14,6 +14,7 @@ from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokens import Detokenizer, ModelTokenizer
 
 PROMPT_TAIL_IDS = 128
@@ -37,16 +38,22 @@ class TokenSyntax:
 
 
 class TokenParser:
-    """One model output. Used once. `schemas` as with `OutputParser`."""
+    """One model output. Used once. `schemas` and `watch` as with `OutputParser`."""
 
     def __init__(
-        self, syntax: TokenSyntax, *, prompt_ids: Sequence[int] = (), schemas: Mapping[str, Object] | None = None
+        self,
+        syntax: TokenSyntax,
+        *,
+        prompt_ids: Sequence[int] = (),
+        schemas: Mapping[str, Object] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._alphabet = syntax.alphabet
         self._encode = syntax.tokenizer.encode
         self._control = syntax.alphabet.character_of.keys()
         self._detokenizer = Detokenizer(syntax.tokenizer, prompt_ids=prompt_ids, spelling=syntax.alphabet.character_of)
-        self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=syntax.prompt_tail(prompt_ids))
+        tail = syntax.prompt_tail(prompt_ids)
+        self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=tail, watch=watch)
 
     @property
     def in_reasoning(self) -> bool:
