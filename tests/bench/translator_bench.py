@@ -19,9 +19,9 @@ from tokenizers.decoders import DecodeStream
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
-from antiphon_core.request import Parameters
+from antiphon_core.request import OUTPUT_LOGPROBS, Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import Alternative, EngineChunk, TokenLogprob
 from antiphon_translator.machine import Append, Begin, OpenNext, ResponseMachine
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.service import TranslatorService
@@ -34,6 +34,7 @@ ROUNDS = 7
 TEXT = "The quick brown fox jumps over the lazy dog, 3.14 times; naïve Größe 北京 ☃. " * 250
 IDS = tokenizer().encode(TEXT)[:7000]
 BATCH = 16
+TOP = 5
 
 
 def bare_detokenise() -> None:
@@ -80,6 +81,20 @@ def pipeline(batch: int) -> None:
     made.finish(completed_at=0)
 
 
+def pipeline_with_logprobs(batch: int, top: int) -> None:
+    """Each token has its log probability, and `top` alternatives with theirs."""
+    asked = turn("Hi", include=[OUTPUT_LOGPROBS], top_logprobs=top)
+    made = TurnPipeline(model(), asked, controls=ALL_CONTROLS | {"logprobs", "top_logprobs"}, ids=RandomIds())
+    made.start()
+    for start in range(0, len(IDS), batch):
+        made.receive([EngineChunk([token], logprobs=[scored(token, top)]) for token in IDS[start : start + batch]])
+    made.finish(completed_at=0)
+
+
+def scored(token: int, top: int) -> TokenLogprob:
+    return TokenLogprob(token, -0.5, tuple(Alternative(token + more, -0.5 - more) for more in range(top)))
+
+
 def service(batch: int) -> None:
     async def run() -> None:
         emits = [Emit(*([token] for token in IDS[start : start + batch])) for start in range(0, len(IDS), batch)]
@@ -99,6 +114,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "machine + frame + batch": machine_only,
     "pipeline, 1 id per batch": lambda: pipeline(1),
     f"pipeline, {BATCH} ids per batch": lambda: pipeline(BATCH),
+    f"the same, {TOP} alternatives each": lambda: pipeline_with_logprobs(BATCH, TOP),
     "service, 1 id per batch": lambda: service(1),
     f"service, {BATCH} ids per batch": lambda: service(BATCH),
 }

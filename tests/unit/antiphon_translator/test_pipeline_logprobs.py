@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -18,7 +19,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import Alternative, EngineChunk, TokenLogprob
+from antiphon_translator.generation import Alternative, EngineChunk, FinishReason, Level, TokenLogprob
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.pipeline import TurnPipeline
@@ -36,9 +37,9 @@ INCLUDE = [OUTPUT_LOGPROBS]
 _LETTER_OF = {byte: letter for letter, byte in _BYTE_OF.items()}
 
 
-def pipeline(served: ServedModel | None = None, **request: Any) -> TurnPipeline:
+def pipeline(served: ServedModel | None = None, level: Level = Level.TOKENS, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", include=INCLUDE, **request)
-    return TurnPipeline(served or thinker(), given_turn, controls=CONTROLS, ids=SequentialIds())
+    return TurnPipeline(served or thinker(), given_turn, controls=CONTROLS, ids=SequentialIds(), level=level)
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:
@@ -52,13 +53,37 @@ def play(
     made = pipeline(served, **more)
     batches, asked = made.start()
     assert asked.top_logprobs == more.get("top_logprobs", 0)
-    for start, end in pairwise([0, *sorted(cut % (len(ids) + 1) for cut in cuts), len(ids)]):
-        if start < end and not made.done:
+    for start, end in pieces_at(cuts, len(ids)):
+        if not made.done:
             batches += made.receive([EngineChunk(ids[start:end], logprobs=scored(ids)[start:end])])
     batches += made.fail(EngineFault("It broke.")) if error else made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]
     check(log, batches)
     return log
+
+
+def play_text(ids: Sequence[int], cuts: Sequence[int] = (), *, late: int = 0, **more: Any) -> list[Object]:
+    """The events of a turn whose engine delivers text, whole characters, the last `late` of them not before the end."""
+    made = pipeline(level=Level.TEXT, **more)
+    batches, _ = made.start()
+    told = 0
+    for start, end in pieces_at(cuts, len(ids)):
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        text = decode(b"".join(map(TOKENIZER.bytes_of, ids[:end])))
+        ready = max(told, len(text) - late)
+        batches += made.receive([EngineChunk(text=text[told:ready], logprobs=scored(ids)[start:end])])
+        told = ready
+    rest = b"".join(map(TOKENIZER.bytes_of, ids)).decode("utf-8", "replace")[told:]
+    batches += made.receive([EngineChunk(text=rest, finish=FinishReason.STOP)]) + made.finish(completed_at=9)
+    log = [event for batch in batches for event in events.decode(batch.frames)]
+    check(log, batches)
+    return log
+
+
+def pieces_at(cuts: Sequence[int], length: int) -> list[tuple[int, int]]:
+    """Where the pieces begin and end when so many are cut there; none is empty."""
+    edges = [0, *sorted(cut % (length + 1) for cut in cuts), length]
+    return [(start, end) for start, end in pairwise(edges) if start < end]
 
 
 def check(log: list[Object], batches: Sequence[Batch]) -> None:
@@ -190,6 +215,17 @@ def test_tokens_wrote_their_text_and_the_cut_means_nothing(
     log = play(ids, cuts, error=error, **more)
     assert log[-1]["response"]["output"] == play(ids, error=error, **more)[-1]["response"]["output"]
     assert all(text == wrote for text, wrote in texts(log))
+
+
+@given(pieces=PIECES, cuts=CUTS, late=st.integers(0, 5), tools=st.booleans())
+def test_so_it_is_where_an_engine_delivers_text(
+    pieces: list[str | bytes], cuts: list[int], late: int, tools: bool
+) -> None:
+    ids = ids_in(pieces)
+    more: Object = {"tools": [WEATHER]} if tools else {}
+    log = play_text(ids, cuts, late=late, **more)
+    assert list(parts(log)) == list(parts(play_text(ids, **more)))
+    assert all(shown(part["logprobs"]) == part["text"] for part in parts(log))
 
 
 @given(st.lists(st.integers(3, 49_151) | st.sampled_from([173, 242, 10813, 3, 5]), max_size=40), CUTS)
