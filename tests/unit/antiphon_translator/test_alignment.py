@@ -128,10 +128,18 @@ def test_a_text_that_no_token_explains_has_all_that_wait() -> None:
     assert made.shown("d") == [b"d"]  # and the next ones are exact again
 
 
+def test_bytes_of_a_character_that_was_given_up_are_no_part_of_the_next() -> None:
+    made = Aligned()
+    made.tokens(b"\xe2")
+    assert made.shown("�") == [b"\xe2"]
+    made.tokens(b"\x98", b"\x83x")
+    assert [made.shown(text) for text in ("�", "�x")] == [[b"\x98"], [b"\x83x"]]
+
+
 def test_tokens_can_be_forgotten() -> None:
     made = Aligned()
     made.tokens(b"ab", b'{"a":', b" 1}", b"\xe2")
-    assert made.shown("a") == [b"ab"]
+    made.hidden("a")
     made.alignment.forget()
     made.tokens(b"So")
     assert made.shown("So") == [b"So"]

@@ -158,9 +158,23 @@ def test_a_token_that_also_wrote_what_is_not_shown_is_listed_whole() -> None:
     assert (part["text"], shown(part["logprobs"])) == (" Yes.", " Yes.\n\n")
 
 
+@pytest.mark.parametrize("cuts", [(), range(9)])
+def test_what_a_text_does_not_explain_stays_apart_from_what_comes_next(cuts: Sequence[int]) -> None:
+    log = play(ids_in([b"\xe2\x98", "<think>", "a", "</think>", "b"]), cuts)
+    assert [(part["text"], shown(part["logprobs"])) for part in parts(log)] == [("�",) * 2, ("b",) * 2]
+
+
+@pytest.mark.parametrize("cuts", [(), range(9)])
+def test_what_the_bytes_do_not_explain_is_over_with_its_text(cuts: Sequence[int]) -> None:
+    served = of_pieces("hermes", "<think>", "a", "</think>", "b")  # it makes U+FFFD of each byte, and all at once
+    first, second = parts(play([0xE2 + 1, 0x98 + 1, 257, 258, 259, 260], cuts, served=served))
+    assert (first["text"], [each["bytes"] for each in first["logprobs"]]) == ("��", [[0xE2], [0x98], [*b"<think>"]])
+    assert (second["text"], shown(second["logprobs"])) == ("b", "b")
+
+
 def of_pieces(family: str, *pieces: str) -> ServedModel:
     """A model with a vocabulary of pieces, of which the last one is a marker by its spelling only."""
-    vocabulary = fallback_tokenizer(*pieces, "▁", "x")
+    vocabulary = fallback_tokenizer(*pieces, "▁", "x", "H", "i")
     return model(
         prompt=PromptEncoder(JinjaTemplate("{{ messages[0].content }}", special_tokens={}), vocabulary),
         tokenizer=vocabulary,

@@ -68,16 +68,10 @@ class _TracedRun(TextRun):
         super().add(text, to)
         self._trace(to, told)
 
-    def end(self) -> None:
-        super().end()
-        self._untold.clear()
-
     def finish(self, to: list[Segment]) -> None:
-        told, untold = len(to), self._untold.copy()
-        super().finish(to)  # and the run has ended
-        self._untold = untold
+        told = len(to)
+        super().finish(to)
         self._trace(to, told)
-        self._untold.clear()
 
     def _trace(self, to: list[Segment], told: int) -> None:
         """Behind what was told is what is still held, before it what was dropped."""

@@ -116,6 +116,14 @@ def test_tokens_of_reasoning_calls_and_markers_are_nobodys() -> None:
     ]
 
 
+def test_tokens_of_a_call_are_not_those_of_a_text_that_says_the_same() -> None:
+    call_of_f = call(0, '{"a": 1}', name="f", id="1")
+    tokens = delta("<tool_call>", '{"a', '": 1}')["choices"][0]["logprobs"]
+    call_of_f["choices"][0]["logprobs"] = tokens
+    segments = read(call_of_f, delta("\n", 'I said {"a', "<", content='{"a'), end("stop"))
+    assert written(segments) == [('{"a', [b'I said {"a'])]
+
+
 def test_what_was_held_back_comes_with_the_tokens_that_are_left() -> None:
     chunks = (delta("a", content="a"), plain(role="assistant"), delta("b", content="<b"), end("stop"))
     assert written(read(*chunks)) == [("a", [b"a"]), ("<b", [b"b"])]
