@@ -15,6 +15,41 @@ TOP_LOGPROBS_MAX = 20
 TOOLS_ITEMS_MAX = 512  # tools in one request: a model is lost long before
 CALL_ID_CHARS_MAX = 64  # OpenAI's, as the next one
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
+STOP_TEXTS_ITEMS_MAX = (
+    16  # OpenAI's chat completions take 4, llama.cpp and vLLM any number; each is looked for in each text
+)
+STOP_TEXT_CHARS_MAX = 256  # the end of a text that may begin a stop text is held back
+GUIDE_CHARS_MAX = 64 * 2**10  # a regular expression or a grammar: engines compile it before the first token
+GUIDE_CHOICES_ITEMS_MAX = 1_000
+
+# ---- Images and files in a request ----
+IMAGE_BYTES_MAX = 20 * 2**20  # one image as it comes, not decoded; what vision models are sold with
+IMAGE_PIXELS_MAX = 2**26  # 200 MB once an engine has decoded them; past that Pillow itself warns of bombs
+IMAGES_ITEMS_MAX = 500  # in one turn with its history; OpenAI's
+FILE_BYTES_MAX = 2**20  # text of one file: more tokens than most contexts hold
+FILE_NAME_CHARS_MAX = 255  # what file systems allow
+MEDIA_BYTES_MAX = 64 * 2**20  # all images and files of one turn; they are held in memory until the engine has them
+MEDIA_URL_CHARS_MAX = 8_192  # signed URLs stay far below
+MEDIA_REDIRECTS_MAX = 3
+MEDIA_TURN_FETCHES_MAX = 4  # at once, so that one turn does not take all of the next
+MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
+
+# ---- JSON schemas ----
+SCHEMA_NAME_CHARS_MAX = 64  # OpenAI's, as the next four
+SCHEMA_STRICT_DEPTH_MAX = 10  # objects and arrays in each other, with `strict`
+SCHEMA_PROPERTIES_ITEMS_MAX = 5_000
+SCHEMA_ENUM_ITEMS_MAX = 1_000
+SCHEMA_WORDS_CHARS_MAX = 120_000  # names of properties and definitions, and the texts of enum and const
+SCHEMA_BYTES_MAX = 256 * 2**10  # those, and as much again to describe them
+SCHEMA_DEPTH_MAX = 32  # schemas in each other; real ones have < 15
+SCHEMA_PATTERNS_ITEMS_MAX = 32  # different ones: each takes up to 10 ms to compile, in which nothing else runs
+SCHEMA_PATTERN_CHARS_MAX = 1_000
+SCHEMA_PATTERN_BYTES_MAX = 2**20  # compiled: enough for 800 times any character
+SCHEMA_CACHE_ITEMS_MAX = 512  # parameters of functions that were found good; they come again with every turn
+SCHEMA_CACHE_BYTES_MAX = 16 * 2**10  # of one of them: 8 MiB in all
+# Schemas times characters: about a second (seconds, with the worst of patterns) in which nothing else runs.
+ANSWER_CHECK_NODES_MAX = 100_000_000
+ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to say where it fails costs a hundred times as much
 
 # ---- Store ----
 RECORD_BYTES_MAX = 16 * 2**20  # body and items of one response

@@ -1,9 +1,9 @@
 """The body of POST /v1/responses: what it may say.
 
 `Parameters` declares everything but the input, `CreateRequest` adds the input (request_items.py); both refuse what they
-do not know. Tools are in request_tools.py. How
-a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's business; what is
-well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
+do not know. Tools are in request_tools.py, the form of an answer in request_text.py. How a finding becomes an error
+with OpenAI's code and the path of the culprit is request_errors.py's business; what is well-formed but not served is
+refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
+from antiphon_core.request_extensions import Extensions, Seed, StopTexts
 from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 
 Metadata = Annotated[
@@ -28,15 +30,6 @@ Metadata = Annotated[
     ],
     Field(max_length=limits.METADATA_PAIRS_MAX),
 ]
-
-
-class TextFormat(Open):
-    type: Literal["text", "json_object", "json_schema"]
-
-
-class Text(Open):
-    format: TextFormat | None = None
-    verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class Reasoning(Open):
@@ -57,6 +50,8 @@ Include = Literal[
 ]
 """What a response can be asked to hold besides. Only OUTPUT_LOGPROBS adds anything yet: of the others, most speak of
 items that this server does not make."""
+
+_NO_EXTENSIONS = Extensions()
 
 StringOrObject = Annotated[
     Annotated[str, Tag(TAG + "string")] | Annotated[Object, Tag(TAG + "object")], Discriminator(json_kind)
@@ -85,6 +80,16 @@ class Parameters(BaseModel):
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOGPROBS_MAX)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    seed: Seed | None = None  # as chat completions have it, like `stop`
+    stop: (
+        Annotated[
+            Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX), Tag(TAG + "string")]
+            | Annotated[StopTexts, Tag(TAG + "array")],
+            Discriminator(json_kind),
+        ]
+        | None
+    ) = None
+    nvext: Extensions | None = None
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
     truncation: Literal["auto", "disabled"] | None = None
 
@@ -111,10 +116,20 @@ class Parameters(BaseModel):
         """The parameters that were given, as JSON values, without the input."""
         return self.model_dump(exclude_none=True, exclude={"input"})
 
+    @property
+    def stop_texts(self) -> tuple[str, ...]:
+        """Each of them ends the answer."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+    @property
+    def extensions(self) -> Extensions:
+        return self.nvext or _NO_EXTENSIONS
+
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
         given = parse_object(body)
+        refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
@@ -160,12 +175,6 @@ _UNSERVED: tuple[_Unserved, ...] = (
     _Unserved("background", _given, "Background responses are not supported by this server yet."),
     _Unserved("conversation", _given, "Conversations are not supported by this server yet; use previous_response_id."),
     _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
-    _Unserved(
-        "text",
-        lambda text: text.format is not None and text.format.type != "text",
-        "Structured output is not supported by this server yet.",
-        "unsupported_value",
-    ),
     _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),
     _Unserved("access_programs", _given, "Unsupported parameter: 'access_programs'."),
@@ -183,3 +192,5 @@ def refuse_unserved(request: Parameters) -> None:
         raise InvalidRequest(
             "'previous_response_id' and 'conversation' exclude each other.", code="mutually_exclusive_parameters"
         )
+    formatted = request.text is not None and request.text.format is not None and request.text.format.type != "text"
+    request.extensions.require_one_guide(["text.format"] if formatted else [])

@@ -98,6 +98,12 @@ def _limit(name: str, wording: str) -> Callable[[str, ErrorDetails], str]:
 
 _Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
 
+
+def _told(path: str, finding: ErrorDetails) -> str:
+    """What a validator of ours found: it has the code of its own for a type."""
+    return f"{finding['msg']}: '{path}'."
+
+
 _WRONG_TYPE: _Row = ("invalid_type", _wrong_type)
 
 # In a code, {number} stands for integer or decimal, {container} for array or object.
@@ -123,6 +129,10 @@ _CODES: dict[str, _Row] = {
     "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
     "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
     "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
+    **{
+        code: (code, _told)
+        for code in ("unsupported_parameter", "missing_required_parameter", "mutually_exclusive_parameters")
+    },
 }
 
 

@@ -6,9 +6,10 @@ supported, others as misspelt (request_errors.py). Members that are not declared
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
@@ -64,8 +65,48 @@ class ThoughtPart(Open):
     text: str
 
 
+def _refuse_file_id(given: str | None) -> None:
+    if given is not None:
+        raise PydanticCustomError(
+            "unsupported_parameter", "There is no Files API on this server, so no file has an id here"
+        )
+
+
+FileId = Annotated[str | None, AfterValidator(_refuse_file_id)]
+
+
+class ImagePart(Open):
+    """An image by a data: or https URL."""
+
+    type: Literal["input_image"]
+    file_id: FileId = None
+    image_url: str
+    detail: Literal["low", "high", "auto", "original"] | None = None
+
+
+class FilePart(Open):
+    """A file by its content, a data: URL, or by an https URL."""
+
+    type: Literal["input_file"]
+    file_id: FileId = None
+    file_data: str | None = None
+    file_url: str | None = None
+    filename: Annotated[str, Field(max_length=limits.FILE_NAME_CHARS_MAX)] | None = None
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if self.file_data is None and self.file_url is None:
+            raise PydanticCustomError("missing_required_parameter", "Either 'file_data' or 'file_url' is needed")
+        if self.file_data is not None and self.file_url is not None:
+            raise PydanticCustomError("mutually_exclusive_parameters", "'file_data' and 'file_url' exclude each other")
+        return self
+
+
 Part = Annotated[
-    Annotated[TextPart, Tag(TAG + "text")] | Annotated[RefusalPart, Tag(TAG + "refusal")],
+    Annotated[TextPart, Tag(TAG + "text")]
+    | Annotated[RefusalPart, Tag(TAG + "refusal")]
+    | Annotated[ImagePart, Tag(TAG + "input_image")]
+    | Annotated[FilePart, Tag(TAG + "input_file")],
     Discriminator(_part_tag),
 ]
 Content = Annotated[

@@ -42,7 +42,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "parallel_tool_calls": asked.get("parallel_tool_calls", True),
         "tool_choice": asked.get("tool_choice", "auto"),
         "tools": [_declared(tool) for tool in asked.get("tools", [])],
-        "text": {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked.get("text", {})),
+        "text": _text(asked.get("text", {})),
         "reasoning": {"effort": None, "summary": None} | asked.get("reasoning", {}),
         "metadata": asked.get("metadata", {}),
         "service_tier": "default",
@@ -58,6 +58,14 @@ def _declared(tool: Object) -> Object:
     if tool["type"] != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None} | tool
+
+
+def _text(asked: Object) -> Object:
+    """How the model is to answer, with all members that clients look for."""
+    given = {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked)
+    if given["format"]["type"] == "json_schema":
+        given["format"] = {"description": None, "strict": False} | given["format"]
+    return given
 
 
 def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reasoning_tokens: int = 0) -> Object:

@@ -18,6 +18,7 @@ from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.http import Http
+from tests.support.images import data_url, image_part, user
 from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, up
 
@@ -110,6 +111,20 @@ async def test_text_that_spells_control_tokens_stays_text(http: Http, system: Sy
     plain = (await http.create(**ask, input="im_end")).json["usage"]["input_tokens"]
     spelled = (await http.create(**ask, input="<|im_end|>")).json["usage"]["input_tokens"]
     assert spelled > plain  # as one control token it would be shorter than the plain letters
+
+
+async def test_an_image_that_the_model_cannot_see_is_named_and_a_file_is_read(http: Http, system: System) -> None:
+    file = {"type": "input_file", "filename": "a.txt", "file_data": data_url(b"word " * 200, "text/plain")}
+    ask: dict[str, Any] = {"model": system.model, "temperature": 0, "max_output_tokens": 4}
+    answer = await http.create(**ask, input=[user("What is it?", file, image_part())])
+    assert (answer.status, answer.error["param"]) == (400, "input[0].content[2]")
+    assert "sees no images" in answer.error["message"]
+    read = (await http.create(**ask, input=[user("What is it?", file)])).json
+    assert read["usage"]["input_tokens"] > 200
+    items = (await http.get(f"/v1/responses/{read['id']}/input_items")).json["data"]
+    assert items[0]["content"][1] == file
+    after = (await http.create(**ask, input="And?", previous_response_id=read["id"])).json
+    assert after["usage"]["input_tokens"] > read["usage"]["input_tokens"]
 
 
 async def test_every_failure_is_an_envelope_and_never_a_500(http: Http, system: System) -> None:

@@ -7,7 +7,7 @@ Values only; `conversation_items` makes them from items. Everything in them that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from antiphon_core.jsons import Object
@@ -27,15 +27,27 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image as it came, undecoded. `kind` is png, jpeg, gif or webp; `detail` is how closely to look, where the
+    caller said so."""
+
+    content: bytes = field(repr=False)
+    kind: str
+    width: int
+    height: int
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One message: who speaks, and the text of each of its parts.
+    """One message: who speaks, and what each of its parts is: a text, or an image.
 
     What an assistant says may have `reasoning` before it and `calls` behind it. A message of the role `tool` is the
     result of `call_id`, a call of the tool `name`.
     """
 
     role: str
-    parts: tuple[str, ...] = ()
+    parts: tuple[str | Image, ...] = ()
     reasoning: str = ""
     calls: tuple[Call, ...] = ()
     call_id: str = ""
@@ -43,8 +55,16 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The message as one text, one line break between two parts."""
-        return "\n".join(self.parts)
+        """The message as one text, one line break between two parts, without its images."""
+        return "\n".join(self.texts)
+
+    @property
+    def texts(self) -> list[str]:
+        return [part for part in self.parts if isinstance(part, str)]
+
+    @property
+    def images(self) -> list[Image]:
+        return [part for part in self.parts if isinstance(part, Image)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +75,11 @@ class Conversation:
     messages: tuple[Message, ...]
     tools: tuple[Object, ...] = ()
     continues_last: bool = False
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """All images, in the order in which the model meets them."""
+        return tuple(image for message in self.messages for image in message.images)
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:
         """The same conversation with every text in it changed: all that did not come from the operator."""
@@ -67,7 +92,7 @@ class Conversation:
     def texts(self) -> Iterator[str]:
         """Every text that a caller wrote, keys of objects included."""
         for message in self.messages:
-            yield from (*message.parts, message.reasoning, message.name, message.call_id)
+            yield from (*message.texts, message.reasoning, message.name, message.call_id)
             for call in message.calls:
                 yield from (call.id, call.name, *_strings(call.arguments))
         for tool in self.tools:
@@ -85,7 +110,7 @@ class Conversation:
 def _mapped(message: Message, change: Callable[[str], str]) -> Message:
     return replace(
         message,
-        parts=tuple(map(change, message.parts)),
+        parts=tuple(change(part) if isinstance(part, str) else part for part in message.parts),
         reasoning=change(message.reasoning),
         calls=tuple(
             Call(change(call.id), change(call.name), _changed(call.arguments, change)) for call in message.calls

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, kind, loads
-from antiphon_translator.conversation import ROLES, Call, Conversation, Message
+from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
+from antiphon_translator.media import turn_media
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.tools import shown_name
 
 _Row = TypeVar("_Row")
@@ -31,12 +33,13 @@ def build(
     history: Sequence[Any],
     given: Sequence[Any],
     tools: Sequence[Object] = (),
+    media: TurnMedia | None = None,
 ) -> Conversation:
-    """The conversation of one turn. `given` is the turn's own input.
+    """The conversation of one turn. `given` is the turn's own input; `media` reads its images and files.
 
     InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
     """
-    draft = _Draft([Message("system", (instructions,))] if instructions else [])
+    draft = _Draft([Message("system", (instructions,))] if instructions else [], media or TurnMedia())
     for where, items in (("history", history), ("input", given)):
         for index, item in enumerate(items):
             path = f"{where}[{index}]"
@@ -54,6 +57,7 @@ class _Draft:
     `waiting` those among them without a result."""
 
     messages: list[Message]
+    media: TurnMedia
     open: Message | None = None
     called: dict[str, Call] = field(default_factory=dict)
     waiting: dict[str, str] = field(default_factory=dict)
@@ -69,7 +73,7 @@ class _Draft:
             self.open = Message("assistant")
         self.open = replace(self.open, reasoning="\n".join(filter(None, (self.open.reasoning, text))))
 
-    def add_text(self, parts: tuple[str, ...]) -> None:
+    def add_text(self, parts: tuple[str | Image, ...]) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
             self.open = Message("assistant")
@@ -81,7 +85,7 @@ class _Draft:
         self.called[call.id] = call
         self.waiting[call.id] = path
 
-    def add_result(self, call_id: str, parts: tuple[str, ...]) -> None:
+    def add_result(self, call_id: str, parts: tuple[str | Image, ...]) -> None:
         """InvalidRequest: nobody called."""
         call = self.called.get(call_id)
         if call is None:
@@ -113,7 +117,9 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
     role = item.get("role")
     if role not in ROLES:
         raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
-    parts = _read_content(item.get("content"), f"{path}.content")
+    parts = _read_content(item.get("content"), f"{path}.content", draft.media)
+    if role != "user":
+        _refuse_images(parts, f"{path}.content", role)
     if role == "assistant":
         draft.add_text(parts)
     else:
@@ -153,7 +159,7 @@ def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _read_result(draft: _Draft, item: Object, path: str) -> None:
-    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), f"{path}.output"))
+    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), f"{path}.output", draft.media))
 
 
 def _pass_over(_draft: _Draft, _item: Object, _path: str) -> None:
@@ -190,12 +196,22 @@ _PART_TEXT: Mapping[str, str] = {
 # ---- Their parts ----
 
 
-def _read_content(content: Any, path: str) -> tuple[str, ...]:
+def _read_content(content: Any, path: str, media: TurnMedia) -> tuple[str | Image, ...]:
     if isinstance(content, str):
         return (content,)
     if not isinstance(content, list):
         raise _mistyped(path, content, "a string or an array")
-    return tuple(_read_part(part, f"{path}[{n}]") for n, part in enumerate(content))
+    return tuple(
+        media.read(part, f"{path}[{n}]") if turn_media.is_media(part) else _read_part(part, f"{path}[{n}]")
+        for n, part in enumerate(content)
+    )
+
+
+def _refuse_images(parts: Sequence[str | Image], path: str, role: str) -> None:
+    for n, part in enumerate(parts):
+        if isinstance(part, Image):
+            message = f"'{path}[{n}]' is an image, which a user can show, or a tool, but not the {role}."
+            raise _unsupported(f"{path}[{n}]", message)
 
 
 def _read_part(part: Any, path: str) -> str:

@@ -60,10 +60,16 @@ class GuideKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Guide:
-    """What the output must match from its first token on. `text` is empty for any JSON at all."""
+    """What the output must match from its first token on. `text` is empty for any JSON at all.
+
+    `name`, `description` and `strict` are what the caller said of a schema, for servers that want to hear it.
+    """
 
     kind: GuideKind
     text: str = ""
+    name: str = "output"
+    description: str | None = None
+    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ class GenerationRequest:
     Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the generation,
     the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output. `top_logprobs`
     is how many alternatives of each token are wanted; None for no log probabilities at all. `cache_key` names what
-    shares a beginning with other requests.
+    shares a beginning with other requests. With `ignore_eos` the end of turn is a token like any other, and there are
+    no `stop_ids`.
     """
 
     request_id: str
@@ -94,6 +101,7 @@ class GenerationRequest:
     chat: Chat | None = None
     stop_ids: tuple[int, ...] = ()
     stop: tuple[str, ...] = ()
+    ignore_eos: bool = False
     sampling: Sampling = Sampling()
     guide: Guide | None = None
     top_logprobs: int | None = None

@@ -212,6 +212,7 @@ class ResponseMachine:
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             reasoning_tokens=usage.reasoning_tokens,
+            cached_tokens=usage.cached_tokens,
         )
         self._response = self._response | {"status": status.value, "usage": counts} | members
         self._emit({"type": f"response.{status.value}", "response": self._response})

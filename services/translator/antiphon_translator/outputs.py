@@ -16,6 +16,7 @@ from antiphon_translator.generation import EngineChunk, FinishReason, Generation
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.scored_output import ScoredOutput, Scores
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.tokens import ModelTokenizer
@@ -23,14 +24,14 @@ from antiphon_translator.turn_prompt import TurnPrompt
 
 
 class ModelOutput(Protocol):
-    """One generation."""
+    """What is made of one generation."""
 
     @property
     def finish(self) -> FinishReason | None:
-        """Why it ended, as soon as that is known: then nothing more is wanted."""
+        """Why it ended, as soon as that is known: then nothing more of it is wanted."""
 
-    def begin(self, text: str) -> list[Segment]:
-        """What the prompt made the model begin with: read like its own, and not counted as such."""
+    def write(self, text: str) -> list[Segment]:
+        """Takes what was written for the model: read like its own, and not counted as such."""
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         """What this chunk completed."""
@@ -41,24 +42,48 @@ class ModelOutput(Protocol):
     def usage(self) -> Usage:
         """What has been counted so far."""
 
+    def follow_up(self) -> GenerationRequest | None:
+        """What is to be generated next, where one generation is not enough. Asked when nothing more comes, or nothing
+        more is wanted."""
+
+
+class ReadOutput(ModelOutput, Protocol):
+    """One that is read here, and can be gone on with by another generation."""
+
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether what comes next is reasoning, as far as is known."""
+
+    def resume(self, chunk: EngineChunk) -> None:
+        """Takes what another generation brought, and was told already: this one goes on behind it."""
+
 
 def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
     """The output of a generation that an engine of this level is asked for."""
-    schemas = prompt.tools.schemas
+    if level is Level.CHAT:
+        return ChatOutput(request, model.tokenizer)
+    return read_output_of(level, model, prompt, request)
+
+
+def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
+    """The output of a generation that is read here."""
     scores = Scores.wanted_by(request, level, model.syntax)
-    watch = scores.watch if scores is not None else None
-    output: ModelOutput
-    match level:
-        case Level.TOKENS:
-            parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas, watch=watch)
-            output = TokenOutput(parser, request)
-        case Level.TEXT:
-            tail = request.prompt_text.removesuffix(prompt.begun)
-            literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
-            output = TextOutput(literal, request, model.tokenizer)
-        case Level.CHAT:
-            output = ChatOutput(request, model.tokenizer)
-    return output if scores is None else ScoredOutput(output, scores)
+    if scores is None:
+        return _read_output(level, model, prompt, request)
+    return ScoredOutput(_read_output(level, model, prompt, request, scores.watch), scores)
+
+
+def _read_output(
+    level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
+) -> ReadOutput:
+    """`watch` is told all text that is read."""
+    schemas = prompt.tools.schemas
+    if level is Level.TOKENS:
+        parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas, stop=request.stop, watch=watch)
+        return TokenOutput(parser, request)
+    tail = request.prompt_text.removesuffix(prompt.forced.begun)
+    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
+    return TextOutput(literal, request, model.tokenizer)
 
 
 class TokenOutput:
@@ -70,27 +95,51 @@ class TokenOutput:
         self._prompt_tokens = len(request.prompt_ids)
         self._max_tokens = request.max_tokens
         self._stop_ids: Collection[int] = frozenset(request.stop_ids)
+        self._has_stop_texts = bool(request.stop)
         self._tokens = 0
         self._reasoning_tokens = 0
 
-    def begin(self, text: str) -> list[Segment]:
+    @property
+    def in_reasoning(self) -> bool:
+        return self._parser.in_reasoning
+
+    def write(self, text: str) -> list[Segment]:
         return self._parser.feed(self._parser.encode(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
-        segments: list[Segment] = []
-        for run in self._parser.runs(self._wanted(chunk.token_ids)):
-            if self._parser.in_reasoning:
-                self._reasoning_tokens += len(run)
-            segments += self._parser.feed(run)
+        segments = self._take_one_by_one(chunk.token_ids) if self._has_stop_texts else self._take(chunk.token_ids)
         if chunk.finish is not None:
             self._end(chunk.finish)
         return segments
+
+    def resume(self, chunk: EngineChunk) -> None:
+        self.take(chunk)
 
     def end(self, *, cut_off: bool) -> list[Segment]:
         return self._parser.finish(cut_off=cut_off)
 
     def usage(self) -> Usage:
         return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens)
+
+    def follow_up(self) -> None:
+        return None
+
+    def _take(self, token_ids: Sequence[int]) -> list[Segment]:
+        segments: list[Segment] = []
+        for run in self._parser.runs(self._wanted(token_ids)):
+            if self._parser.in_reasoning:
+                self._reasoning_tokens += len(run)
+            segments += self._parser.feed(run)
+        return segments
+
+    def _take_one_by_one(self, token_ids: Sequence[int]) -> list[Segment]:
+        """The id that completes a stop text is the last that counts."""
+        segments: list[Segment] = []
+        for token_id in token_ids:
+            segments += self._take((token_id,))
+            if self._parser.stopped:
+                self._end(FinishReason.STOP)
+        return segments
 
     def _wanted(self, token_ids: Sequence[int]) -> list[int]:
         """Counts the ids up to the end: those that mean something."""
@@ -120,7 +169,11 @@ class TextOutput:
         self._parser = parser
         self._count = _Count(request, tokenizer)
 
-    def begin(self, text: str) -> list[Segment]:
+    @property
+    def in_reasoning(self) -> bool:
+        return self._parser.in_reasoning
+
+    def write(self, text: str) -> list[Segment]:
         return self._parser.feed(text)
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
@@ -128,11 +181,18 @@ class TextOutput:
         self.finish = self.finish or chunk.finish
         return self._parser.feed(chunk.text) if chunk.text else []
 
+    def resume(self, chunk: EngineChunk) -> None:
+        self._count.carry(chunk.text)
+        self.take(chunk)
+
     def end(self, *, cut_off: bool) -> list[Segment]:
         return self._parser.finish(cut_off=cut_off)
 
     def usage(self) -> Usage:
         return self._count.usage()
+
+    def follow_up(self) -> None:
+        return None
 
 
 class ChatOutput:
@@ -142,7 +202,7 @@ class ChatOutput:
         self.finish: FinishReason | None = None
         self._count = _Count(request, tokenizer)
 
-    def begin(self, text: str) -> list[Segment]:
+    def write(self, text: str) -> list[Segment]:
         return []
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
@@ -158,6 +218,9 @@ class ChatOutput:
     def usage(self) -> Usage:
         return self._count.usage()
 
+    def follow_up(self) -> None:
+        return None
+
 
 class _Count:
     """What the engine says that it counted; until it does, what the tokenizer makes of the text."""
@@ -167,19 +230,28 @@ class _Count:
         self._tokenizer = tokenizer
         self._said: Usage | None = None
         self._texts: tuple[list[str], list[str]] = ([], [])  # not reasoning, reasoning
+        self._carried: list[str] = []
 
     def note(self, chunk: EngineChunk, text: str, *, is_reasoning: bool) -> None:
         self._said = chunk.usage or self._said
         if text:
             self._texts[is_reasoning].append(text)
 
+    def carry(self, text: str) -> None:
+        """For the engine this was part of the prompt; it is part of the output."""
+        self._carried.append(text)
+
     def usage(self) -> Usage:
-        spoken, reasoned = (len(self._tokenizer.encode("".join(texts))) for texts in self._texts)
+        spoken, reasoned, carried = (self._tokens_in(texts) for texts in (*self._texts, self._carried))
         if self._said is None:
             return Usage(self._prompt_tokens, spoken + reasoned, reasoned)
         said = self._said
-        reasoning = said.reasoning_tokens or min(reasoned, said.output_tokens)
-        return Usage(said.input_tokens, said.output_tokens, reasoning, said.cached_tokens)
+        output = said.output_tokens + carried
+        reasoning = said.reasoning_tokens or min(reasoned, output)
+        return Usage(said.input_tokens - carried, output, reasoning, said.cached_tokens)
+
+    def _tokens_in(self, texts: Sequence[str]) -> int:
+        return len(self._tokenizer.encode("".join(texts)))
 
 
 def _text_of(segment: Segment) -> str:

@@ -3,6 +3,7 @@
     pipeline = TurnPipeline(model, turn, controls=..., ids=...)     # InvalidRequest only here
     batches, request = pipeline.start()
     batches = pipeline.receive(chunks)                              # as often as chunks come, until pipeline.done
+    request = pipeline.follow_up()                                  # not None: the same again with this one
     batches = pipeline.finish(completed_at=...)                     # or pipeline.fail(error), once
 
 What counts, and why a generation ended:
@@ -30,11 +31,14 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import logprobs, sampling
+from antiphon_translator import guides, logprobs, sampling, structured
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.guided_output import guided
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
-from antiphon_translator.outputs import output_of
+from antiphon_translator.media.downloads import NOTHING, Downloads
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 
@@ -45,26 +49,42 @@ class TurnPipeline:
     """One turn. Used once, by one caller at a time."""
 
     def __init__(
-        self, model: ServedModel, turn: Turn, *, controls: frozenset[str], ids: Ids, level: Level = Level.TOKENS
+        self,
+        model: ServedModel,
+        turn: Turn,
+        *,
+        controls: frozenset[str],
+        ids: Ids,
+        level: Level = Level.TOKENS,
+        downloads: Downloads = NOTHING,
+        mismatches: Mismatches | None = None,
     ) -> None:
-        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine.
+        """Validates and encodes the turn, which may take long; `controls` and `level` are those of the engine,
+        `downloads` what is behind the URLs of the turn (media/turn_media.py says which are wanted). `mismatches` is
+        told of an answer that is not in the form that was asked for.
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
         parameters = Parameters.parse(turn.request)
         asked = parameters.asked()
+        self._answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
+        self._mismatches = mismatches or Mismatches()
         chosen, effective = sampling.choose(
-            asked=asked,
+            asked=asked | parameters.extensions.sampling(),
             defaults=model.sampling_defaults,
             controls=controls,
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
+        _require_controls(parameters, controls, level)
+        guide = guides.of_request(parameters, controls)
         top_logprobs = logprobs.wanted(parameters, controls)
-        prompt = TurnPrompt.of(model, turn, parameters)
-        if prompt.tools.required and not prompt.begun and level is not Level.CHAT:
+        media = TurnMedia(model.sight.with_controls(controls), downloads)
+        prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
+        if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
             raise _cannot_force()
-        prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.begun)]
-        max_tokens = _output_limit(asked, prompt_tokens=len(prompt_ids), context_length=model.context_length)
+        prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
+        prompt_tokens = model.prompt_tokens(prompt_ids, prompt.conversation)
+        max_tokens = _output_limit(asked, prompt_tokens=prompt_tokens, context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
@@ -74,16 +94,20 @@ class TurnPipeline:
             prompt_ids=prompt_ids,
             prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
             chat=prompt.chat() if level is Level.CHAT else None,
-            stop_ids=model.stop_ids,
+            stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
+            stop=parameters.stop_texts,
+            ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
             top_logprobs=top_logprobs,
+            lora=model.lora,
+            images=prompt.images if level is Level.TEXT else (),
             cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
-        self._output = output_of(level, model, prompt, self._request)
-        self._begun = prompt.begun
+        self._output, self._request = guided(level, model, prompt, self._request, guide)
+        self._forced = prompt.forced
 
     @property
     def done(self) -> bool:
@@ -93,9 +117,13 @@ class TurnPipeline:
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do."""
         self._machine.send(Begin())
-        if self._begun:
-            self._assembly.take(self._output.begin(self._begun))
+        if self._forced.begun:
+            self._assembly.take(self._output.write(self._forced.begun))
         return self._machine.take(), self._request
+
+    def follow_up(self) -> GenerationRequest | None:
+        """What the engine is to do next, after a generation that is over; None when the turn is."""
+        return None if self._assembly.has_enough else self._output.follow_up()
 
     def receive(self, chunks: Sequence[EngineChunk]) -> list[Batch]:
         """The events that these chunks make: one delta for each chunk that completes some text."""
@@ -108,6 +136,8 @@ class TurnPipeline:
     def finish(self, *, completed_at: int) -> list[Batch]:
         """The last events, once the engine has nothing more to say. `completed_at` is in Unix seconds."""
         cut_off = self._output.finish is FinishReason.LENGTH and not self._assembly.has_enough
+        if self._forced.rest and not cut_off:
+            self._assembly.take(self._output.write(self._forced.rest))
         self._assembly.take(self._output.end(cut_off=cut_off))
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
@@ -116,6 +146,8 @@ class TurnPipeline:
             self._machine.send(Incomplete(self._output.usage(), "max_output_tokens"))
         else:
             self._machine.send(Complete(self._output.usage(), completed_at))
+            if self._answer_check is not None:
+                self._mismatches.look_at(self._machine.snapshot(), self._answer_check)
         return self._machine.take()
 
     def fail(self, error: AntiphonError) -> list[Batch]:
@@ -124,6 +156,15 @@ class TurnPipeline:
         code = error.code or "server_error"
         self._machine.send(Fail(self._output.usage(), code=code, message=error.message, reason=error.reason))
         return self._machine.take()
+
+
+def _require_controls(parameters: Parameters, controls: frozenset[str], level: Level) -> None:
+    """InvalidRequest: the engine lacks something that was asked for. Of ids, stop texts are looked for here."""
+    able = controls | {"stop"} if level is Level.TOKENS else controls
+    asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
+    for control, (field, value) in asked.items():
+        if value and control not in able:
+            raise sampling.unsupported(field)
 
 
 def _cannot_force() -> InvalidRequest:

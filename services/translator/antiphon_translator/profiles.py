@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_type_hints
 
 from antiphon_core.config import SettingsError
 
@@ -52,6 +52,12 @@ class ModelProfile:
     """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
+    images: Literal["native", "placeholder", "refuse"] = "refuse"
+    """Whether the model sees images, only reads that there was one, or is given none."""
+    image_token: str | None = None
+    """What stands for an image in the prompt, where the chat template has no place for one: "<image>" or the like."""
+    image_tokens: int = 1_024
+    """Tokens of the context that an image takes, about: only the engine knows how many it really are."""
     first_token_timeout_s: float = 120.0
     """Includes waiting in the engine's queue and reading the prompt."""
     token_timeout_s: float = 30.0
@@ -115,6 +121,11 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
 def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
     where = f"{source}: {member.name} = {given!r}"
     kind = str(member.type)  # annotations are text here
+    if kind.startswith("Literal"):
+        choices = get_args(get_type_hints(ModelProfile)[member.name])
+        if given not in choices:
+            raise SettingsError(f"{where} must be one of {', '.join(choices)}.")
+        return given
     if kind.startswith("int") or kind == "float":
         wanted = (int, float) if kind == "float" else (int,)
         if not isinstance(given, wanted) or isinstance(given, bool) or given <= 0:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.templates import image_mark
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokens import ModelTokenizer
 
@@ -17,6 +18,10 @@ class ChatTemplate(Protocol):
     @property
     def variables(self) -> Collection[str]:
         """What the template asks for by name."""
+
+    @property
+    def image_mark(self) -> str:
+        """What it writes for each image; empty if it has no place for any."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on; `now_s` is Unix time, `switches` are more variables."""
@@ -39,11 +44,14 @@ class PromptEncoder:
         """The prompt as text, for a server that encodes it by itself.
 
         InvalidRequest: the template refuses the conversation, or something in it spells a control token, which that
-        server could not tell from one.
+        server could not tell from one, or there is not one place for each image.
         """
         pieces = self._pieces(conversation, now_s=now_s, switches=switches)
         if len(pieces) > 1:
             raise _spells_a_control_token()
+        mark = self._template.image_mark
+        if image_mark.count(pieces[0], mark) != len(conversation.images):
+            raise _misplaces_images(mark)
         return pieces[0]
 
     def encode(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> list[int]:
@@ -63,6 +71,15 @@ class PromptEncoder:
         return self._control.pieces(
             conversation, lambda shown: self._template.render(shown, now_s=now_s, switches=switches)
         )
+
+
+def _misplaces_images(mark: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"This model's chat template has no place for one of these images, or a text spells {mark!r}, which stands "
+        "for one.",
+        field="input",
+        code="unsupported_value",
+    )
 
 
 def _spells_a_control_token() -> InvalidRequest:

@@ -26,14 +26,16 @@ class _Control:
     name: str
     neutral: float
     always_sent: bool = False
+    field: str = ""
+    """Where a request says it; by its own name, if nothing else is said."""
 
 
 _CONTROLS = (
     _Control("temperature", neutral=1.0, always_sent=True),
     _Control("top_p", neutral=1.0, always_sent=True),
-    _Control("top_k", neutral=0),
-    _Control("min_p", neutral=0.0),
-    _Control("repetition_penalty", neutral=1.0),
+    _Control("top_k", neutral=0, field="nvext.top_k"),
+    _Control("min_p", neutral=0.0, field="nvext.min_p"),
+    _Control("repetition_penalty", neutral=1.0, field="nvext.repetition_penalty"),
     _Control("presence_penalty", neutral=0.0),
     _Control("frequency_penalty", neutral=0.0),
 )
@@ -44,7 +46,8 @@ def choose(
 ) -> tuple[Sampling, dict[str, Any]]:
     """What the engine is told, and the values in effect by name.
 
-    `seed` is used where the engine takes one: TensorRT-LLM's own is the same for every request.
+    `asked` has the wishes by the names of the controls. Where nobody asked for a seed, `seed` is used if the engine
+    takes one: TensorRT-LLM's own is the same for every request.
     InvalidRequest: something was asked for that the engine cannot do.
     """
     effective = {control.name: _value(control, asked, defaults, controls) for control in _CONTROLS}
@@ -54,7 +57,9 @@ def choose(
         if control.name in controls and (control.always_sent or effective[control.name] != control.neutral)
     }
     if "seed" in controls:
-        sent["seed"] = seed
+        sent["seed"] = asked.get("seed", seed)
+    elif "seed" in asked:
+        raise unsupported("seed")
     return Sampling(**sent), effective
 
 
@@ -63,9 +68,14 @@ def _value(control: _Control, asked: Object, defaults: Mapping[str, float | int]
     if control.name in controls:
         return float(wish) if wish is not None else defaults.get(control.name, control.neutral)
     if wish is not None and wish != control.neutral:
-        raise InvalidRequest(
-            f"Unsupported parameter: '{control.name}' is not supported with this model.",
-            field=control.name,
-            code="unsupported_parameter",
-        )
+        raise unsupported(control.field or control.name)
     return control.neutral
+
+
+def unsupported(field: str) -> InvalidRequest:
+    """The engine cannot do what this field asks for."""
+    return InvalidRequest(
+        f"Unsupported parameter: '{field}' is not supported with this model.",
+        field=field,
+        code="unsupported_parameter",
+    )

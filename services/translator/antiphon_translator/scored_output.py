@@ -18,7 +18,7 @@ from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.tokens import ModelTokenizer
 
 if TYPE_CHECKING:
-    from antiphon_translator.outputs import ModelOutput
+    from antiphon_translator.outputs import ReadOutput
 
 
 class Scores:
@@ -33,8 +33,8 @@ class Scores:
 
     @classmethod
     def wanted_by(cls, request: GenerationRequest, level: Level, syntax: TokenSyntax) -> Scores | None:
-        """None: not wanted, or the engine itself puts them into its segments."""
-        if request.top_logprobs is None or level is Level.CHAT:
+        """None: not wanted."""
+        if request.top_logprobs is None:
             return None
         spelling = syntax.alphabet.character_of if level is Level.TOKENS else {}
         return cls(syntax.tokenizer, spelling, request.top_logprobs)
@@ -52,14 +52,18 @@ class Scores:
         marker = self._spelling.get(one.token_id) or self._tokenizer.added.get(one.token_id)
         self._alignment.token(ScoredToken(written, one.logprob, top), marker or written)
 
+    def forget(self) -> None:
+        """No text is read any more of the tokens that came."""
+        self._alignment.forget()
+
     def given_to(self, segments: list[Segment]) -> list[Segment]:
         return self._alignment.scored(segments)
 
 
 class ScoredOutput:
-    """See `outputs.ModelOutput`."""
+    """Implements outputs.ReadOutput."""
 
-    def __init__(self, output: ModelOutput, scores: Scores) -> None:
+    def __init__(self, output: ReadOutput, scores: Scores) -> None:
         self._output = output
         self._scores = scores
         self._have_come = False
@@ -68,23 +72,42 @@ class ScoredOutput:
     def finish(self) -> FinishReason | None:
         return self._output.finish
 
-    def begin(self, text: str) -> list[Segment]:
-        return self._scores.given_to(self._output.begin(text))
+    @property
+    def in_reasoning(self) -> bool:
+        return self._output.in_reasoning
+
+    def write(self, text: str) -> list[Segment]:
+        return self._scores.given_to(self._output.write(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         self._check(chunk)
         segments: list[Segment] = []
         for piece in _pieces(chunk):
-            for one in piece.logprobs:
-                self._scores.came(one)
+            self._note(piece)
             segments += self._output.take(piece)
         return self._scores.given_to(segments)
+
+    def resume(self, chunk: EngineChunk) -> None:
+        for piece in _pieces(chunk):
+            self._note(piece)
+            self._output.resume(piece)
+        if chunk.text:  # it ends where the other generation was given up, its tokens do not
+            self._scores.forget()
 
     def end(self, *, cut_off: bool) -> list[Segment]:
         return self._scores.given_to(self._output.end(cut_off=cut_off))
 
     def usage(self) -> Usage:
         return self._output.usage()
+
+    def follow_up(self) -> GenerationRequest | None:
+        return self._output.follow_up()
+
+    def _note(self, piece: EngineChunk) -> None:
+        """Tokens behind the end mean nothing."""
+        if self.finish is None:
+            for one in piece.logprobs:
+                self._scores.came(one)
 
     def _check(self, chunk: EngineChunk) -> None:
         self._have_come = self._have_come or bool(chunk.logprobs)

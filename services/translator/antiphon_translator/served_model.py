@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from antiphon_core.config import SettingsError
 from antiphon_translator import model_directory
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.media.sight import Sight
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
@@ -31,12 +33,25 @@ class ServedModel:
     context_length: int
     syntax: TokenSyntax
     """How the model writes reasoning and calls."""
+    reasons: bool = False
+    """Whether it may think aloud."""
+    lora: str | None = None
+    """The adapter to run it with."""
+    sight: Sight = Sight.REFUSE
+    """Whether it sees images, as far as its engine can be given any."""
+    image_tokens: int = 0
+    """How many tokens of the context an image takes, besides what the template writes for it."""
+
+    def prompt_tokens(self, ids: Sequence[int], conversation: Conversation) -> int:
+        """How much of the context a conversation takes, whose prompt has these ids."""
+        return len(ids) + self.image_tokens * len(conversation.images)
 
 
 def load(profile: ModelProfile) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
     facts = model_directory.read(profile.directory)
     template = _template(profile, facts)
+    family = _family(profile, facts, template)
     return ServedModel(
         name=profile.name,
         prompt=PromptEncoder(template, facts.tokenizer),
@@ -44,7 +59,11 @@ def load(profile: ModelProfile) -> ServedModel:
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
         context_length=_context_length(profile, facts),
-        syntax=TokenSyntax(_family(profile, facts, template), facts.tokenizer),
+        syntax=TokenSyntax(family, facts.tokenizer),
+        reasons=_reasons(family, facts, template),
+        lora=profile.lora,
+        sight=_sight(profile, template),
+        image_tokens=profile.image_tokens,
     )
 
 
@@ -60,7 +79,7 @@ def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> Jinja
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
         )
     try:
-        return JinjaTemplate(source, special_tokens=facts.special_tokens)
+        return JinjaTemplate(source, special_tokens=facts.special_tokens, image_token=profile.image_token)
     except InvalidTemplate as error:
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
 
@@ -78,6 +97,25 @@ def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: 
     detected = families.detect(template.source, set(facts.tokenizer.added.values()))
     log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
     return families.load(detected)
+
+
+def _reasons(family: Family, facts: model_directory.ModelFacts, template: JinjaTemplate) -> bool:
+    """Of a family only some models may think: those whose template or vocabulary knows the family's markers."""
+    known = set(facts.tokenizer.added.values())
+    return family.grammar is not None or any(
+        opener.strip() in known or opener.strip() in template.source for opener in family.reasoning_open
+    )
+
+
+def _sight(profile: ModelProfile, template: JinjaTemplate) -> Sight:
+    """What the profile says of images. A chat completions server has a template of its own to place them."""
+    sight = Sight(profile.images)
+    if sight is Sight.NATIVE and profile.engine != CHAT_ENGINE and not template.image_mark:
+        raise SettingsError(
+            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; "
+            "say what stands for one with image_token."
+        )
+    return sight
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:

@@ -18,10 +18,16 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Turn
 from antiphon_translator import profiles, served_model, turn_prompt
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.media import turn_media
+from antiphon_translator.media.downloads import NOTHING, Downloads
+from antiphon_translator.media.fetching import Fetcher, FetchRules
+from antiphon_translator.media.sight import Sight
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.served_model import ServedModel
@@ -52,7 +58,9 @@ class TranslatorService:
         self._settings = settings
         self._clock = clock
         self._ids = ids
+        self._fetcher = Fetcher(FetchRules.of(settings))
         self._routes: dict[str, _Route] = {}
+        self.mismatches = Mismatches()
 
     async def open(self) -> None:
         """Loads the models of the profiles directory. SettingsError: what the operator has to put right."""
@@ -77,12 +85,24 @@ class TranslatorService:
         routes, self._routes = self._routes, {}
         for route in routes.values():
             await route.engine.close()
+        await self._fetcher.close()
 
     async def generate(self, turn: Turn) -> AsyncGenerator[Batch, None]:
         route = self._route_of(turn)
         controls = await route.engine.controls()
+        downloads = await self._downloads(turn, route.model.sight.with_controls(controls))
         pipeline = await _off_loop_if_long(
-            turn, lambda: TurnPipeline(route.model, turn, controls=controls, ids=self._ids, level=route.engine.level)
+            turn,
+            lambda: TurnPipeline(
+                route.model,
+                turn,
+                controls=controls,
+                ids=self._ids,
+                level=route.engine.level,
+                downloads=downloads,
+                mismatches=self.mismatches,
+            ),
+            downloads,
         )
         batches, request = pipeline.start()
         for batch in batches:
@@ -93,7 +113,11 @@ class TranslatorService:
 
     async def count_tokens(self, turn: Turn) -> int:
         route = self._route_of(turn)
-        return await _off_loop_if_long(turn, lambda: turn_prompt.count(route.model, turn))
+        sight = route.model.sight
+        downloads = await self._downloads(turn, sight)
+        return await _off_loop_if_long(
+            turn, lambda: turn_prompt.count(route.model, turn, TurnMedia(sight, downloads)), downloads
+        )
 
     async def models(self) -> Sequence[Model]:
         routes = list(self._routes.values())
@@ -116,6 +140,13 @@ class TranslatorService:
             reasons = [f"{model.id}: {model.reason}" for model in models] or ["No model is configured."]
             raise TranslatorUnavailable(" ".join(reasons))
 
+    async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
+        """What is behind the URLs of a turn."""
+        if not turn_media.may_name_urls(turn):
+            return NOTHING
+        wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
+        return await self._fetcher.fetch(wanted) if wanted else NOTHING
+
     def _route_of(self, turn: Turn) -> _Route:
         name = parse_object(turn.request).get("model")
         route = self._routes.get(name) if isinstance(name, str) else None
@@ -128,12 +159,15 @@ class TranslatorService:
     ) -> AsyncGenerator[Batch, None]:
         """The turn behind its first events. Ends with a terminal event, whatever happens."""
         try:
-            async with aclosing(route.engine.generate(request)) as stream:
-                async for chunks in stream:
-                    for batch in pipeline.receive(chunks):
-                        yield batch
-                    if pipeline.done:
-                        break
+            wanted: GenerationRequest | None = request
+            while wanted is not None:
+                async with aclosing(route.engine.generate(wanted)) as stream:
+                    async for chunks in stream:
+                        for batch in pipeline.receive(chunks):
+                            yield batch
+                        if pipeline.done:
+                            break
+                wanted = pipeline.follow_up()
             ending = pipeline.finish(completed_at=self._clock.now_ms() // 1000)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)
@@ -146,8 +180,8 @@ class TranslatorService:
             yield batch
 
 
-async def _off_loop_if_long(turn: Turn, work: Callable[[], T]) -> T:
+async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:
     """Runs `work` on a turn, in another thread when it would hold up the event loop."""
-    if len(turn.request) + len(turn.history) + len(turn.input) <= INLINE_TURN_BYTES_MAX:
+    if len(turn.request) + len(turn.history) + len(turn.input) <= INLINE_TURN_BYTES_MAX and not downloads:
         return work()
     return await asyncio.to_thread(work)

@@ -19,5 +19,28 @@ class TranslatorSettings(RpcServerSettings):
     probe_ttl_s: float = field(default=2.0, metadata={"doc": "Seconds for which an engine's readiness is remembered."})
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 
+    media_fetch: bool = field(
+        default=True, metadata={"doc": "Whether images and files are fetched from the URLs that requests name."}
+    )
+    media_hosts: tuple[str, ...] = field(
+        default=(),
+        metadata={"doc": "Hosts that they may be fetched from, *.example.com for all below one; empty means any."},
+    )
+    media_http: bool = field(
+        default=False, metadata={"doc": "Whether URLs without encryption are fetched, too: http besides https."}
+    )
+    media_private_addresses: bool = field(
+        default=False,
+        metadata={"doc": "Whether URLs may lead to this machine and its private network; set media_hosts with it."},
+    )
+    media_timeout_s: float = field(
+        default=20.0, metadata={"doc": "Seconds in which all that a turn names has to be fetched."}
+    )
+
     def warnings(self) -> Iterator[tuple[str, str]]:
         yield from self.door_warnings()
+        if self.media_private_addresses and not self.media_hosts:
+            yield (
+                "media_private_addresses without media_hosts",
+                "Whoever may send a request can have any server of the private network asked for a page.",
+            )

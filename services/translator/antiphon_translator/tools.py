@@ -30,6 +30,7 @@ from antiphon_core.request_tools import (
     ToolChoice,
 )
 from antiphon_core.request_tools import Tool as DeclaredTool
+from antiphon_translator import tool_schemas
 
 _SEPARATOR = "__"
 _INPUT_SCHEMA: Object = {
@@ -51,7 +52,7 @@ class Tool:
     is_custom: bool = False
     description: str | None = None
     parameters: Object | None = None
-    strict: bool = False
+    strict: bool | None = None
 
     @property
     def schema(self) -> Object:
@@ -117,6 +118,12 @@ def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
             return ToolSet(tools, _allowed(tools, choice), required=choice.mode == "required")
 
 
+def checked(declared: Sequence[Any], where: str) -> Sequence[Any]:
+    """Tools as they were declared at this path. InvalidRequest: the parameters of one are no schema."""
+    tool_schemas.require(declared, where)
+    return declared
+
+
 def shown_name(name: str, namespace: str | None) -> str:
     """How a model is told of a tool."""
     return f"{namespace}{_SEPARATOR}{name}" if namespace else name
@@ -128,11 +135,12 @@ def declared_in(items: Sequence[Object], where: str) -> list[Any]:
     for index, item in enumerate(items):
         if item.get("type") in ("additional_tools", "tool_search_output"):
             try:
-                found += _DECLARED.validate_python(item.get("tools", []))
+                tools = _DECLARED.validate_python(item.get("tools", []))
             except ValidationError as error:
                 refusal = from_validation(error)
                 path = f"{where}[{index}].tools{refusal.field or ''}"
                 raise InvalidRequest(refusal.message, field=path, code=refusal.code) from error
+            found += checked(tools, f"{where}[{index}].tools")
     return found
 
 
@@ -152,7 +160,7 @@ def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
     described = Tool(shown_as, declared.name, namespace, description=declared.description)
     if isinstance(declared, CustomTool):
         return replace(described, is_custom=True, parameters=_INPUT_SCHEMA)
-    return replace(described, parameters=declared.parameters, strict=bool(declared.strict))
+    return replace(described, parameters=declared.parameters, strict=declared.strict)
 
 
 def _require_unique(tools: Sequence[Tool]) -> None:

@@ -24,18 +24,23 @@ def reserve_tokens(context_length: int, asked: int | None) -> int:
 
 
 def fit(
-    conversation: Conversation, encode: Callable[[Conversation], Sequence[int]], *, most_tokens: int
+    conversation: Conversation,
+    encode: Callable[[Conversation], Sequence[int]],
+    *,
+    most_tokens: int,
+    image_tokens: int = 0,
 ) -> tuple[Conversation, Sequence[int]]:
     """As many turns of the conversation as fit, and their prompt; the last one alone if even that does not.
 
-    `encode` is called about log2(turns) times. A prompt grows with what is in it, so halving finds the longest."""
+    `encode` is called about log2(turns) times. A prompt grows with what is in it, so halving finds the longest. An
+    image counts as `image_tokens` besides what the prompt says of it."""
     turns = _turns(conversation.messages)
     tried: dict[int, tuple[Conversation, Sequence[int]]] = {}
 
     def fits(left_out: int) -> bool:
         shown = _without(conversation, turns[:left_out])
         tried[left_out] = shown, encode(shown)
-        return len(tried[left_out][1]) <= most_tokens
+        return len(tried[left_out][1]) + image_tokens * len(shown.images) <= most_tokens
 
     most_left_out = max(len(turns) - 1, 0)
     left_out = bisect_left(range(most_left_out), True, key=fits)

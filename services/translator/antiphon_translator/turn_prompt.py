@@ -9,9 +9,11 @@ from typing import Any
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import chat_form, conversation_items, tools, truncation
+from antiphon_translator import chat_form, conversation_items, forced_calls, tools, truncation
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.forced_calls import NOT_FORCED, ForcedCall
 from antiphon_translator.generation import Chat
+from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
@@ -27,16 +29,26 @@ class TurnPrompt:
     conversation: Conversation
     tools: ToolSet
     switches: Mapping[str, Any]
-    begun: str = ""
-    """What the answer begins with, so that the model calls a tool as it has to; not part of `ids`."""
+    forced: ForcedCall = NOT_FORCED
+    """How the answer begins, so that the model calls a tool as it has to; not part of `ids`."""
 
     @classmethod
-    def of(cls, model: ServedModel, turn: Turn, parameters: Parameters) -> TurnPrompt:
-        """InvalidRequest: something in the turn cannot be shown to the model, with its path."""
+    def of(
+        cls,
+        model: ServedModel,
+        turn: Turn,
+        parameters: Parameters,
+        media: TurnMedia | None = None,
+        *,
+        guides: bool = False,
+    ) -> TurnPrompt:
+        """`guides`: the engine takes guides.
+
+        InvalidRequest: something in the turn cannot be shown to the model, with its path."""
         history = parse_array(turn.history, field="history")
         given = parse_array(turn.input, field="input")
         declared = [
-            *(parameters.tools or ()),
+            *tools.checked(parameters.tools or (), "tools"),
             *tools.declared_in(history, "history"),
             *tools.declared_in(given, "input"),
         ]
@@ -46,35 +58,48 @@ class TurnPrompt:
             history=history,
             given=given,
             tools=[tool.as_function() for tool in offered.shown],
+            media=media,
         )
         effort = parameters.reasoning.effort if parameters.reasoning is not None else None
-        chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.syntax.family.reasons)
+        chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
 
         def encode(shown: Conversation) -> Sequence[int]:
             return model.prompt.encode(shown, now_s=turn.created_at, switches=chosen)
 
         ids = encode(conversation)
-        reserve = truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
-        if parameters.truncation == "auto" and len(ids) > model.context_length - reserve:
-            conversation, ids = truncation.fit(conversation, encode, most_tokens=model.context_length - reserve)
-        begun = _begun_call(model, ids, offered) if offered.required else ""
-        return cls(ids, conversation, offered, chosen, begun)
+        most = model.context_length - truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
+        if parameters.truncation == "auto" and model.prompt_tokens(ids, conversation) > most:
+            conversation, ids = truncation.fit(conversation, encode, most_tokens=most, image_tokens=model.image_tokens)
+        if not offered.required:
+            return cls(ids, conversation, offered, chosen)
+        forced = forced_calls.of(model.syntax.literal, offered, _tail(model, ids), guides=guides)
+        return cls(ids, conversation, offered, chosen, forced)
+
+    def answers_at_once(self, model: ServedModel) -> bool:
+        """Whether nothing but an answer can come first: neither reasoning nor a call."""
+        if self.tools.callable:
+            return False
+        return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.ids))
 
     def text(self, model: ServedModel, turn: Turn) -> str:
         """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.write`."""
-        return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches) + self.begun
+        return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches) + self.forced.begun
+
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """The images that are left, in the order of the prompt."""
+        return tuple(image.content for image in self.conversation.images)
 
     def chat(self) -> Chat:
         """The prompt for an engine that takes a conversation."""
         return chat_form.of_conversation(self.conversation, self.tools, self.switches)
 
 
-def _begun_call(model: ServedModel, ids: Sequence[int], tools: ToolSet) -> str:
-    """The beginning of the call that the model has to make; empty where nobody knows how its family begins one."""
-    tail = model.tokenizer.decode(ids[-PROMPT_TAIL_IDS:])
-    return model.syntax.literal.beginning_of_call(tools.forced_name, tail)
+def _tail(model: ServedModel, ids: Sequence[int]) -> str:
+    return model.tokenizer.decode(ids[-PROMPT_TAIL_IDS:])
 
 
-def count(model: ServedModel, turn: Turn) -> int:
+def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
     """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`."""
-    return len(TurnPrompt.of(model, turn, Parameters.parse(turn.request)).ids)
+    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
+    return model.prompt_tokens(prompt.ids, prompt.conversation)

@@ -66,6 +66,12 @@ class TranslatorSuite:
             await run(served, [], turn("Hi", temperature=7))
         assert (caught.value.field, caught.value.code) == ("temperature", "decimal_above_max_value")
 
+    async def test_a_bad_schema_is_raised_before_the_first_batch(self, served: Served) -> None:
+        bad = {"type": "json_schema", "name": "n", "schema": {"type": "strnig"}}
+        with pytest.raises(InvalidRequest, match="Invalid schema for response_format 'n'") as caught:
+            await run(served, SAYING_HELLO, turn("Hi", text={"format": bad}))
+        assert (caught.value.field, caught.value.code) == ("text.format.schema", "invalid_json_schema")
+
     async def test_a_fault_of_the_engine_is_the_last_batch(self, served: Served) -> None:
         batches = await run(served, [Emit([20]), Break(EngineTimeout("no token"))])
         final = batches[-1].final

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import Timeout
+from antiphon_core.errors import NotFound, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.memory import MemoryBackend
@@ -117,13 +117,16 @@ async def test_a_caller_that_leaves_while_it_is_executed(world: World, deed: Dee
 
 
 async def settled(scene: Scene) -> object:
-    """What there is to see when nothing is under way any more: a look is several calls."""
-    seen = await scene.look()
+    """What there is to see when nothing is under way any more: a look is several calls, and what one of them saw may be
+    deleted before the next.
+    """
+    before: object = object()
     while True:
+        with contextlib.suppress(NotFound):
+            if (seen := await scene.look()) == before:
+                return seen
+            before = seen
         await asyncio.sleep(0.005)
-        before, seen = seen, await scene.look()
-        if seen == before:
-            return seen
 
 
 @contextlib.contextmanager

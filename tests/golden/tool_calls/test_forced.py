@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from antiphon_translator import forced_calls
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
@@ -14,6 +15,7 @@ from antiphon_translator.parsing.kinds.named_call import NamedCall
 from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
+from antiphon_translator.tools import Tool, ToolSet
 
 SCHEMAS = {"f": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 FORCED = [name for name in families.names() if families.load(name).forced]
@@ -71,3 +73,12 @@ def test_reasoning_that_the_prompt_began_is_closed_first(name: str) -> None:
 
 def test_the_commonest_families_can_be_forced() -> None:
     assert {"hermes", "qwen_coder", "glm", "gpt_oss", "kimi_k2", "mistral", "deepseek_v31", "gemma4"} <= set(FORCED)
+
+
+@pytest.mark.parametrize("name", [name for name in FORCED if families.load(name).forced_json])
+def test_a_guide_that_ends_with_the_arguments_makes_a_whole_call(name: str) -> None:
+    tool = Tool("f", "f", parameters=SCHEMAS["f"])
+    forced = forced_calls.of(families.load(name), ToolSet((tool,), (tool,), required=True), "", guides=True)
+    segments = read(families.load(name), forced.begun, '{"a": 1}', forced.rest)
+    assert segments[-1] == CallEnd(True)
+    assert forced.guide is not None

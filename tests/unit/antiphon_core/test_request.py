@@ -31,6 +31,7 @@ def test_input_items_are_kept_as_the_client_wrote_them() -> None:
         {"include": list(get_args(Include)), "top_logprobs": 2},
         {"include": [], "tools": [], "tool_choice": "auto", "client_metadata": {"a": 1}, "stream_options": {}},
         {"reasoning": {"effort": "none", "summary": "auto"}, "text": {"format": {"type": "text"}, "verbosity": "low"}},
+        {"text": {"format": {"type": "json_object"}}},
         {"max_output_tokens": 1, "service_tier": "flex", "prompt_cache_key": "k", "safety_identifier": "s"},
         {"input": [{"type": "message", "role": "developer", "content": "x", "id": "msg_1", "status": "completed"}]},
         {"input": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}]},
@@ -48,7 +49,6 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
         ({"conversation": "conv_1"}, "conversation", "unsupported_parameter"),
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
-        ({"text": {"format": {"type": "json_object"}}}, "text", "unsupported_value"),
         ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
     ],
 )

@@ -30,7 +30,7 @@ def user(content: Any) -> dict[str, Any]:
         ({"input": [user(7)]}, "input[0].content", "invalid_type"),
         ({"input": [user([{"type": "input_text"}])]}, "input[0].content[0].text", "missing_required_parameter"),
         ({"input": [user([{"type": "input_text", "text": 4}])]}, "input[0].content[0].text", "invalid_type"),
-        ({"input": [user([{"type": "input_image", "image_url": "u"}])]}, "input[0].content[0]", "unsupported_value"),
+        ({"input": [user([{"type": "input_audio", "data": "u"}])]}, "input[0].content[0]", "unsupported_value"),
         ({"input": [user([{"type": "smell"}])]}, "input[0].content[0].type", "invalid_value"),
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "invalid_value"),
         ({"input": [{"type": "computer_call", "call_id": "c"}]}, "input[0]", "unsupported_value"),
@@ -60,6 +60,15 @@ def test_each_mistake_has_its_code_and_its_place(members: dict[str, Any], field:
         CreateRequest.parse(dumps(body))
     assert (caught.value.field, caught.value.code) == (field, code)
     assert field in caught.value.message
+
+
+def test_what_our_own_validators_find_is_told_with_its_place() -> None:
+    part = {"type": "input_image", "file_id": "file_1"}
+    with pytest.raises(InvalidRequest) as caught:
+        CreateRequest.parse(dumps({"model": "m", "input": [user([part])]}))
+    assert caught.value.message == (
+        "There is no Files API on this server, so no file has an id here: 'input[0].content[0].file_id'."
+    )
 
 
 def test_the_wording_is_that_of_openai() -> None:

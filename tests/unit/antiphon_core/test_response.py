@@ -23,6 +23,17 @@ def test_it_echoes_what_was_asked_and_fills_in_the_rest() -> None:
     assert new["reasoning"] == {"effort": "low", "summary": None}
 
 
+def test_it_echoes_the_form_of_an_answer_whole() -> None:
+    asked = {"type": "json_schema", "name": "person", "schema": {"type": "object", "default": None}}
+    text = {"format": asked, "verbosity": "low"}
+    new = response.skeleton({"model": "m", "text": text}, response_id="resp_1", created_at=1)
+    assert new["text"] == {"format": asked | {"strict": False, "description": None}, "verbosity": "low"}
+    text["format"] = asked | {"strict": True, "description": "Who."}
+    new = response.skeleton({"model": "m", "text": text}, response_id="resp_1", created_at=1)
+    assert new["text"]["format"] == text["format"]
+    # Open Responses' own type of this member admits no schema at all, so the echo is not held against it.
+
+
 def test_usage_adds_up() -> None:
     usage = response.usage(input_tokens=3, output_tokens=4, cached_tokens=2)
     assert usage["total_tokens"] == 7

@@ -6,8 +6,9 @@ import pytest
 
 from antiphon_core.jsons import loads
 from antiphon_translator.chat_form import of_conversation
-from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.conversation import Call, Conversation, Image, Message
 from antiphon_translator.tools import NO_TOOLS, Tool, ToolSet
+from tests.support.images import JPEG, PNG, data_url
 
 F, G = Tool("f", "f"), Tool("n__g", "g", namespace="n")
 
@@ -30,6 +31,23 @@ def test_messages_calls_and_results_are_written_down() -> None:
     assert loads(call["function"]["arguments"].encode()) == {"city": "Rome"}
     assert result == {"role": "tool", "content": "Sunny.", "tool_call_id": "call_1"}
     assert (chat.tools, chat.switches) == ((F.as_function(),), {"enable_thinking": False})
+
+
+def test_images_make_the_content_a_list() -> None:
+    shown = (Image(PNG, "png", 3, 2), Image(JPEG, "jpeg", 3, 2, "low"), Image(PNG, "png", 3, 2, "original"))
+    conversation = Conversation(
+        (Message("user", ("a", *shown, "b")), Message("tool", (shown[0],), call_id="c", name="f"))
+    )
+    user, result = of_conversation(conversation, NO_TOOLS, {}).messages
+    png = {"url": data_url(PNG)}
+    assert user["content"] == [
+        {"type": "text", "text": "a"},
+        {"type": "image_url", "image_url": png},
+        {"type": "image_url", "image_url": {"url": data_url(JPEG, "image/jpeg"), "detail": "low"}},
+        {"type": "image_url", "image_url": png | {"detail": "high"}},
+        {"type": "text", "text": "b"},
+    ]
+    assert result["content"] == [{"type": "image_url", "image_url": png}]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.conversation import Call, Conversation, Image, Message
 
 CONVERSATION = Conversation(
     messages=(
@@ -36,6 +36,17 @@ def test_what_is_changed_is_what_is_listed() -> None:
 
 def test_keys_are_listed_apart() -> None:
     assert {"key", "inner", "parameters", "enum"} <= set(CONVERSATION.object_keys())
+
+
+def test_images_stay_what_and_where_they_are() -> None:
+    first, second, third = (Image(name.encode(), "png", 1, 1) for name in ("first", "second", "third"))
+    shown = Conversation((Message("user", ("a", first, "b", second)), Message("tool", (third,), call_id="c")))
+    assert shown.images == (first, second, third)
+    assert shown.map_text(str.upper).messages[0].parts == ("A", first, "B", second)
+    assert shown.map_text(str.upper).images == shown.images
+    assert set(shown.texts()) == {"a", "b", "c", ""}
+    assert shown.messages[0].text == "a\nb"
+    assert "first" not in repr(shown)
 
 
 def test_the_parts_of_a_message_join_with_a_line_break() -> None:

@@ -5,9 +5,15 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.conversation_items import build
+from antiphon_translator.media.sight import Sight
+from antiphon_translator.media.turn_media import TurnMedia
+from tests.support.images import PNG, data_url, image_part, user
 from tests.support.served_models import message
+
+IMAGE = Image(PNG, "png", 3, 2)
+CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
 
 
 def test_instructions_come_first_then_history_then_input() -> None:
@@ -47,6 +53,9 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("input[0].content", {"role": "user", "content": None}, "invalid_type"),
     ("input[0].content[0]", {"role": "user", "content": ["x"]}, "invalid_type"),
     ("input[0].content[0]", {"role": "user", "content": [{"type": "input_image"}]}, "unsupported_value"),
+    ("input[0].content[0]", user(image_part()), "unsupported_value"),
+    ("input[0].content[1].file_id", user("x", image_part(file_id="file_1")), "unsupported_parameter"),
+    ("input[0].content[0].file_data", user({"type": "input_file", "file_data": "x"}), "invalid_value"),
     ("input[0].content[0]", {"role": "user", "content": [{"text": "x"}]}, "unsupported_value"),
     ("input[0].content[0].text", {"role": "user", "content": [{"type": "input_text"}]}, "invalid_type"),
 ]
@@ -74,6 +83,31 @@ def test_an_empty_conversation_is_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         build(instructions=None, history=[], given=[])
     assert caught.value.field == "input"
+
+
+def test_images_and_files_are_parts_like_others() -> None:
+    file = {"type": "input_file", "filename": "a.txt", "file_data": data_url(b"x", "text/plain")}
+    built = build(
+        instructions=None, history=[], given=[user("a", image_part(), file, "b")], media=TurnMedia(Sight.NATIVE)
+    )
+    assert built.messages == (Message("user", ("a", IMAGE, '<file name="a.txt">\nx\n</file>', "b")),)
+
+
+def test_tools_can_show_images() -> None:
+    for kind in ("function_call_output", "custom_tool_call_output"):
+        result = {"type": kind, "call_id": "c", "output": [image_part()]}
+        built = build(instructions=None, history=[CALL], given=[result], media=TurnMedia(Sight.NATIVE))
+        assert built.messages[-1] == Message("tool", (IMAGE,), call_id="c", name="look")
+
+
+@pytest.mark.parametrize("role", ["assistant", "system", "developer"])
+def test_nobody_else_can(role: str) -> None:
+    given = [user("a", image_part()) | {"role": role}]
+    with pytest.raises(InvalidRequest, match=f"not the {role}") as caught:
+        build(instructions=None, history=[], given=given, media=TurnMedia(Sight.NATIVE))
+    assert (caught.value.field, caught.value.code) == ("input[0].content[1]", "unsupported_value")
+    described = build(instructions=None, history=[], given=given, media=TurnMedia(Sight.PLACEHOLDER))
+    assert described.messages[0].parts == ("a", "[image: 3x2 png, not shown to this model]")
 
 
 def test_map_text_changes_every_text_and_nothing_else() -> None:

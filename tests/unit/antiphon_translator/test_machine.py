@@ -30,7 +30,7 @@ from antiphon_translator.machine import (
     State,
 )
 
-USAGE = Usage(input_tokens=3, output_tokens=2)
+USAGE = Usage(input_tokens=7, output_tokens=5, reasoning_tokens=3, cached_tokens=2)
 COMPLETE = Complete(USAGE, completed_at=1_700_000_009)
 INCOMPLETE = Incomplete(USAGE, "max_output_tokens")
 FAIL = Fail(USAGE, code="engine_fault", message="It broke.", reason="ENGINE_FAULT")
@@ -82,7 +82,7 @@ def test_the_ladder_of_a_completed_response() -> None:
     assert item_done["item"]["status"] == "completed"
     assert completed["response"]["status"] == "completed"
     assert completed["response"]["completed_at"] == 1_700_000_009
-    assert completed["response"]["usage"]["total_tokens"] == 5
+    assert completed["response"]["usage"]["total_tokens"] == 12
     assert completed["response"]["output"] == [item_done["item"]]
 
 
@@ -196,3 +196,13 @@ def test_items_follow_one_another_with_their_own_ids_and_indexes() -> None:
     assert deltas == [(0, first["id"]), (1, second["id"])]
     assert first["id"] != second["id"]
     assert first["id"].startswith("msg_")
+
+
+def test_the_response_says_what_was_counted() -> None:
+    made = machine()
+    for each in (Begin(), COMPLETE):
+        made.send(each)
+    usage = made.snapshot()["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (7, 5, 12)
+    assert usage["input_tokens_details"]["cached_tokens"] == 2
+    assert usage["output_tokens_details"]["reasoning_tokens"] == 3

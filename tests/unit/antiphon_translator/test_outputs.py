@@ -16,8 +16,8 @@ from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOK
 PROMPT = (1, 2, 3)
 
 
-def output(level: Level, *, max_tokens: int = 1000) -> ModelOutput:
-    request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,))
+def output(level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = ()) -> ModelOutput:
+    request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,), stop=stop)
     weather = Tool("get_weather", "get_weather")
     prompt = TurnPrompt(PROMPT, Conversation(()), ToolSet((weather,), (weather,)), {})
     return output_of(level, thinker(), prompt, request)
@@ -86,3 +86,24 @@ def test_what_another_server_parsed_is_passed_on() -> None:
     assert made.take(EngineChunk(segments=said)) == said
     assert made.end(cut_off=False) == []
     assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
+
+
+@pytest.mark.parametrize("pieces", [["one STOP two"], ["one S", "TOP two"], list("one STOP two")])
+def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_last(pieces: list[str]) -> None:
+    made = output(Level.TOKENS, stop=("STOP", "never"))
+    segments = [each for piece in pieces for each in made.take(EngineChunk(ids_of(TOKENIZER, piece)))]
+    segments += made.end(cut_off=False)
+    assert (made.finish, joined(segments)) == (FinishReason.STOP, ("", "one "))
+    assert made.usage().output_tokens == len("one STOP")
+
+
+def test_what_only_begins_like_a_stop_text_is_shown() -> None:
+    made = output(Level.TOKENS, stop=("STOP",))
+    segments = [*made.take(EngineChunk(ids_of(TOKENIZER, "one STO"))), *made.end(cut_off=False)]
+    assert joined(segments) == ("", "one STO")
+
+
+def test_a_control_token_can_be_a_stop_text() -> None:
+    made = output(Level.TOKENS, stop=("</think>",))
+    segments = made.take(EngineChunk(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja.")))
+    assert (made.finish, joined(segments)) == (FinishReason.STOP, ("Hm.", ""))

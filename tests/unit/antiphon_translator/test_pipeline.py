@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,17 +13,24 @@ from antiphon_core import events
 from antiphon_core.errors import ContextLengthExceeded, EngineTimeout, InvalidRequest
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
+from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines.scripted import ALL_CONTROLS
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.media.downloads import NOTHING, Download, Downloads
+from antiphon_translator.media.sight import Sight
 from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.served_model import ServedModel
+from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.turn_prompt import TurnPrompt
+from tests.support.images import GIF, PNG, data_url, image_part, user
 from tests.support.served_models import END_ID, message, model, tokenizer, turn
 
+ABLE = ALL_CONTROLS | {"ignore_eos", "guide"}
 COMPLETED_AT = 1_700_000_009
 
 
@@ -31,7 +39,7 @@ def encoded(text: str) -> list[int]:
 
 
 def pipeline(given_turn: Turn, served: ServedModel | None = None) -> TurnPipeline:
-    return TurnPipeline(served or model(), given_turn, controls=ALL_CONTROLS, ids=SequentialIds())
+    return TurnPipeline(served or model(), given_turn, controls=ABLE, ids=SequentialIds())
 
 
 def events_of(batches: Sequence[Batch]) -> list[Object]:
@@ -303,3 +311,151 @@ def test_nothing_that_a_model_says_is_lost(ids: list[int]) -> None:
     complete = [token for token in ids if token not in tokenizer().added]
     if len(complete) == len(ids) and "\ufffd" not in tokenizer().decode(ids):
         assert whole == tokenizer().decode(ids)
+
+
+def asking(
+    *, controls: frozenset[str] = ALL_CONTROLS, level: Level = Level.TOKENS, **request: Any
+) -> GenerationRequest:
+    """What the engine is asked for."""
+    made = TurnPipeline(model(lora="7"), turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
+    return made.start()[1]
+
+
+def test_extensions_reach_the_engine() -> None:
+    asked = asking(
+        seed=5, stop=["a", "b"], nvext={"top_k": 3, "min_p": 0.5, "ignore_eos": True}, controls=ABLE, temperature=0.5
+    )
+    assert (asked.sampling.seed, asked.sampling.top_k, asked.sampling.min_p) == (5, 3, 0.5)
+    assert (asked.stop, asked.stop_ids, asked.ignore_eos) == (("a", "b"), (), True)
+
+
+def test_greedy_is_greedy_whatever_else_was_asked() -> None:
+    batches, asked = play([[END_ID]], temperature=0.9, nvext={"greedy": True})
+    assert asked.sampling.temperature == 0.0
+    assert ended(batches)["temperature"] == 0.0
+
+
+def test_the_adapter_of_the_profile_reaches_the_engine() -> None:
+    assert asking().lora == "7"
+
+
+@pytest.mark.parametrize(
+    ("request_", "level", "field"),
+    [
+        ({"stop": "a"}, Level.TEXT, "stop"),
+        ({"nvext": {"ignore_eos": True}}, Level.TOKENS, "nvext.ignore_eos"),
+        ({"nvext": {"guided_regex": "a"}}, Level.TOKENS, "nvext.guided_regex"),
+    ],
+)
+def test_what_the_engine_lacks_is_refused(request_: Object, level: Level, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        asking(level=level, **request_)
+    assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
+
+
+def test_stop_texts_are_found_in_ids_whatever_the_engine_can() -> None:
+    batches, _ = play([encoded("Hello STOP there")], stop="STOP")
+    assert text_of(ended(batches)) == "Hello "
+    assert ended(batches)["status"] == "completed"
+
+
+# ---- Images ----
+
+SEEING = (
+    "{% for m in messages %}{% for p in m.content %}"
+    "{{ '[IMG]' if p.type == 'image' else p.text }}{% endfor %}{% endfor %}"
+)
+URL = "https://a.example/x"
+
+
+def asked_with(
+    *parts: str | Object,
+    sight: Sight = Sight.NATIVE,
+    level: Level = Level.TEXT,
+    controls: frozenset[str] = ALL_CONTROLS | {"images"},
+    downloads: Downloads = NOTHING,
+) -> GenerationRequest:
+    prompt = PromptEncoder(JinjaTemplate(SEEING, special_tokens={}), tokenizer())
+    served = model(prompt=prompt, sight=sight, image_tokens=1000)
+    given_turn = replace(turn(), input=dumps([user(*parts)]))
+    made = TurnPipeline(served, given_turn, controls=controls, ids=SequentialIds(), level=level, downloads=downloads)
+    return made.start()[1]
+
+
+def test_an_engine_of_text_is_given_images_in_the_order_of_their_marks() -> None:
+    asked = asked_with("a", image_part(URL), "b", image_part(), downloads={URL: Download(GIF)})
+    assert (asked.prompt_text, asked.images) == ("a[IMG]b[IMG]", (GIF, PNG))
+    assert asked.max_tokens == 8192 - 2000 - len(asked.prompt_ids)
+
+
+def test_an_engine_of_conversations_is_given_them_as_messages() -> None:
+    asked = asked_with("a", image_part(), level=Level.CHAT)
+    assert asked.images == ()
+    assert asked.chat is not None
+    assert asked.chat.messages[0]["content"][1] == {"type": "image_url", "image_url": {"url": data_url(PNG)}}
+
+
+def test_an_engine_without_images_refuses_them_whatever_the_profile_says() -> None:
+    with pytest.raises(InvalidRequest, match="sees no images") as caught:
+        asked_with("a", image_part(), controls=ALL_CONTROLS, level=Level.TOKENS)
+    assert caught.value.field == "input[0].content[1]"
+    asked = asked_with("a", image_part(), sight=Sight.PLACEHOLDER, controls=ALL_CONTROLS, level=Level.TOKENS)
+    assert tokenizer().decode(asked.prompt_ids) == "a[image: 3x2 png, not shown to this model]"
+
+
+def test_an_image_that_was_not_fetched_is_refused() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        asked_with(image_part(URL))
+    assert (caught.value.field, caught.value.code) == ("input[0].content[0].image_url", "failed_to_download_image")
+
+
+AGE: Object = {"type": "object", "properties": {"age": {"type": "integer"}}}
+AGE_FORMAT: Object = {"format": {"type": "json_schema", "name": "age", "schema": AGE}}
+
+
+@pytest.mark.parametrize(
+    ("said", "request_", "count"),
+    [
+        ('{"age": 5}', {"text": AGE_FORMAT}, 0),
+        ('{"age": "five"}', {"text": AGE_FORMAT}, 1),
+        ("five", {"text": AGE_FORMAT}, 1),
+        ("five", {"text": {"format": {"type": "json_object"}}}, 1),
+        ("{}", {"text": {"format": {"type": "json_object"}}}, 0),
+        ("five", {"text": {"verbosity": "low"}}, 0),
+        ("five", {}, 0),
+        ('{"age": "five"}', {"text": AGE_FORMAT, "max_output_tokens": 2}, 0),  # cut off: the client knows
+    ],
+)
+def test_an_answer_that_was_not_asked_for_is_counted_and_sent(said: str, request_: Object, count: int) -> None:
+    mismatches = Mismatches()
+    made = TurnPipeline(model(), turn("Hi", **request_), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+    batches = made.start()[0] + made.receive([EngineChunk([*encoded(said), END_ID])])
+    response = ended(batches + made.finish(completed_at=COMPLETED_AT))
+    assert said.startswith(text_of(response))
+    assert response["status"] == ("incomplete" if "max_output_tokens" in request_ else "completed")
+    assert mismatches.count == count
+
+
+def test_a_failed_turn_has_no_answer() -> None:
+    mismatches = Mismatches()
+    made = TurnPipeline(model(), turn("Hi", text=AGE_FORMAT), controls=ABLE, ids=SequentialIds(), mismatches=mismatches)
+    made.start()
+    made.receive([EngineChunk(encoded("five"))])
+    made.fail(EngineTimeout("No token came."))
+    assert mismatches.count == 0
+
+
+def test_a_schema_that_cannot_be_followed_is_refused_before_anything_happens() -> None:
+    bad = AGE_FORMAT["format"] | {"strict": True}
+    with pytest.raises(InvalidRequest, match="Invalid schema for response_format 'age'") as caught:
+        pipeline(turn("Hi", text={"format": bad}))
+    assert (caught.value.field, caught.value.code) == ("text.format.schema", "invalid_json_schema")
+
+
+def test_the_form_of_the_answer_is_told_back_whole() -> None:
+    batches, _ = play([encoded("{}")], text=AGE_FORMAT)
+    for event in (events_of(batches)[0], events_of(batches)[-1]):
+        assert event["response"]["text"] == {
+            "format": AGE_FORMAT["format"] | {"strict": False, "description": None},
+            "verbosity": "medium",
+        }

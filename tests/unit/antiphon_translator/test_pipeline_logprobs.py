@@ -172,6 +172,13 @@ def test_what_the_bytes_do_not_explain_is_over_with_its_text(cuts: Sequence[int]
     assert (second["text"], shown(second["logprobs"])) == ("b", "b")
 
 
+@pytest.mark.parametrize("cuts", [(), range(9)])
+def test_tokens_behind_the_end_are_nobodys(cuts: Sequence[int]) -> None:
+    served = of_pieces("plain", "behind")
+    (part,) = parts(play([0xE2 + 1, 0x98 + 1, 0, 257], cuts, served=served))
+    assert (part["text"], b"behind" in [bytes(each["bytes"]) for each in part["logprobs"]]) == ("��", False)
+
+
 def of_pieces(family: str, *pieces: str) -> ServedModel:
     """A model with a vocabulary of pieces, of which the last one is a marker by its spelling only."""
     vocabulary = fallback_tokenizer(*pieces, "▁", "x", "H", "i")

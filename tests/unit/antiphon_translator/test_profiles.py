@@ -53,6 +53,10 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"endpoints": [7]}, "must be a list of texts"),
         ({"endpoints": ["a:1", "b"]}, "give either endpoint or endpoints"),
         ({"engine": "openai_chat"}, "must be a URL"),
+        ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
+        ({"images": True}, "images = True must be one of native, placeholder, refuse"),
+        ({"image_token": ""}, "image_token = '' must be text"),
+        ({"image_tokens": 0}, "image_tokens = 0 must be a positive whole number"),
     ],
 )
 def test_mistakes_are_told_in_one_line(changes: dict[str, object], words: str) -> None:
@@ -76,6 +80,12 @@ def test_a_chat_completions_server_has_a_url_and_perhaps_a_key(tmp_path: Path) -
     profile = profiles.from_values(given | {"chat_model": "meta/llama"}, base=tmp_path)
     assert (profile.endpoint, profile.chat_model) == ("http://vllm:8000/v1", "meta/llama")
     assert profile.api_key_file == tmp_path / "key"
+
+
+def test_images_are_refused_unless_the_profile_says_otherwise() -> None:
+    assert profiles.from_values(MINIMAL).images == "refuse"
+    seeing = profiles.from_values(MINIMAL | {"images": "native", "image_token": "<image>", "image_tokens": 576})
+    assert (seeing.images, seeing.image_token, seeing.image_tokens) == ("native", "<image>", 576)
 
 
 @pytest.mark.parametrize("name", sorted(MINIMAL))

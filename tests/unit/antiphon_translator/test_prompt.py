@@ -7,7 +7,7 @@ from tokenizers import AddedToken, Tokenizer, normalizers
 from tokenizers.models import BPE
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
@@ -62,3 +62,55 @@ def test_a_control_token_that_only_the_tokenizer_recognises_is_refused() -> None
     assert encoder.encode(Conversation((Message("user", ("hi",)),)), now_s=0)[-1] == lower.token_to_id("<end>")
     with pytest.raises(InvalidRequest, match="control token"):
         encoder.encode(Conversation((Message("user", ("hi<END>",)),)), now_s=0)
+
+
+# ---- Images ----
+
+IMAGE = Image(b"", "png", 1, 1)
+SEEING = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{% for p in m.content %}"
+    "{{ '<|im_start|>[IMG]' if p.type == 'image' and m.role == 'user' else p.text }}{% endfor %}<|im_end|>\n"
+    "{% endfor %}"
+)
+"""A template that writes a control token for an image, and that passes over the images of anybody but a user."""
+
+
+def seeing(source: str = SEEING, image_token: str | None = None) -> PromptEncoder:
+    return PromptEncoder(JinjaTemplate(source, special_tokens={}, image_token=image_token), tokenizer())
+
+
+def test_the_marks_of_images_may_be_control_tokens() -> None:
+    shown = Conversation((Message("user", ("a", IMAGE, "b")),))
+    prompt = seeing().write(shown, now_s=0)
+    assert prompt == "<|im_start|>user\na<|im_start|>[IMG]b<|im_end|>\n"
+    assert seeing().encode(shown, now_s=0) == tokenizer().encode(prompt)
+
+
+def test_the_operators_token_may_be_a_control_token() -> None:
+    shown = Conversation((Message("user", (IMAGE, "b")),))
+    source = "{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"
+    encoder = seeing(source, image_token="<|endoftext|>")
+    assert encoder.write(shown, now_s=0) == "user: <|endoftext|>\nb"
+    assert 0 in encoder.encode(shown, now_s=0)
+
+
+@pytest.mark.parametrize(
+    ("messages", "words"),
+    [
+        ([Message("user", ("[IMG] <|im_start|>[IMG]",))], "control token"),
+        ([Message("tool", (IMAGE,), call_id="c")], "no place for one of these images"),
+        ([Message("user", (IMAGE,)), Message("tool", (IMAGE,), call_id="c")], "no place for one of these images"),
+    ],
+)
+def test_there_is_one_place_for_each_image_or_no_prompt(messages: list[Message], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words) as caught:
+        seeing().write(Conversation(tuple(messages)), now_s=0)
+    assert (caught.value.field, caught.value.code) == ("input", "unsupported_value")
+
+
+@pytest.mark.parametrize("parts", [("a <image> b",), ("a <image> b", IMAGE)])
+def test_a_text_that_spells_the_mark_is_no_place(parts: tuple[str | Image, ...]) -> None:
+    """`<image>` is no token of this vocabulary: a server takes every one that it finds for an image."""
+    encoder = seeing("{% for m in messages %}{{ m.content }}{% endfor %}", image_token="<image>")
+    with pytest.raises(InvalidRequest, match="a text spells '<image>'"):
+        encoder.write(Conversation((Message("user", parts),)), now_s=0)

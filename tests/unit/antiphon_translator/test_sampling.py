@@ -42,3 +42,19 @@ def test_what_the_engine_lacks_is_left_out_otherwise_and_not_claimed() -> None:
     chosen, effective = choose({"top_p": 1}, {"temperature": 0.6}, frozenset())
     assert chosen == Sampling()
     assert effective["temperature"] == 1.0
+
+
+def test_a_seed_that_was_asked_for_is_the_seed() -> None:
+    assert choose({"seed": 42})[0].seed == 42
+
+
+def test_no_seed_is_promised_where_the_engine_takes_none() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        choose({"seed": 42}, controls=ALL_CONTROLS - {"seed"})
+    assert caught.value.field == "seed"
+
+
+def test_an_extension_is_refused_under_its_own_name() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        choose({"top_k": 5}, controls=frozenset())
+    assert caught.value.field == "nvext.top_k"

@@ -17,7 +17,7 @@ from antiphon_translator.generation import (
 )
 from antiphon_translator.outputs import ModelOutput, output_of
 from antiphon_translator.parsing.segments import CallBegin, CallEnd, Candidate, Reasoning, ScoredText, Segment
-from antiphon_translator.scored_output import ScoredOutput, Scores
+from antiphon_translator.scored_output import ScoredOutput
 from antiphon_translator.tools import Tool, ToolSet
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.small_vocabulary import ids_of
@@ -104,7 +104,7 @@ def test_an_engine_may_say_why_it_ended() -> None:
 
 def test_what_the_prompt_began_has_no_tokens() -> None:
     made = output(Level.TOKENS)
-    assert written(made.begin("Also ")) == [("Also", b"")]
+    assert written(made.write("Also ")) == [("Also", b"")]
     assert written(made.take(chunk(Level.TOKENS, "ja"))) == [(" ja", b"ja")]
 
 
@@ -133,5 +133,4 @@ def test_an_engine_that_leaves_them_out_is_at_fault(level: Level, given: EngineC
 def test_where_they_are_not_wanted_there_is_no_such_output() -> None:
     assert not isinstance(output(Level.TOKENS, None), ScoredOutput)
     assert not isinstance(output(Level.TEXT, None), ScoredOutput)
-    request = GenerationRequest("resp_1", 10, top_logprobs=0)
-    assert Scores.wanted_by(request, Level.CHAT, thinker().syntax) is None  # its segments come with them
+    assert not isinstance(output(Level.CHAT), ScoredOutput)  # its segments come with them

@@ -7,7 +7,8 @@ import pytest
 
 from antiphon_core.config import SettingsError
 from antiphon_translator import served_model
-from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.conversation import Conversation, Image, Message
+from antiphon_translator.media.sight import Sight
 from antiphon_translator.profiles import ModelProfile
 from tests.support.served_models import model, write_directory
 
@@ -50,3 +51,42 @@ def test_what_is_missing_is_told_with_what_would_help(profile: ModelProfile, tmp
         served_model.load(
             replace(profile, chat_template=Path(__file__).parents[2] / "support/smollm2/chat_template.jinja")
         )
+
+
+@pytest.mark.parametrize(("template", "reasons"), [("{{ '<tool_call>' }}", False), ("{{ '<think>' }}", True)])
+def test_a_model_reasons_if_it_has_the_markers_of_its_family(
+    profile: ModelProfile, tmp_path: Path, template: str, reasons: bool
+) -> None:
+    (tmp_path / "t.jinja").write_text(template)
+    loaded = served_model.load(replace(profile, family="hermes", chat_template=tmp_path / "t.jinja"))
+    assert loaded.reasons is reasons
+
+
+def test_harmony_always_reasons(profile: ModelProfile) -> None:
+    assert served_model.load(replace(profile, family="gpt_oss", lora="7")).reasons
+
+
+SEEING = (
+    "{% for m in messages %}{% for p in m.content %}"
+    "{{ '[IMG]' if p.type == 'image' else p.text }}{% endfor %}{% endfor %}"
+)
+
+
+def test_whether_it_sees_is_what_the_profile_says(profile: ModelProfile, tmp_path: Path) -> None:
+    assert served_model.load(profile).sight is Sight.REFUSE
+    assert served_model.load(replace(profile, images="placeholder")).sight is Sight.PLACEHOLDER
+    (tmp_path / "seeing.jinja").write_text(SEEING)
+    seeing = replace(profile, images="native", chat_template=tmp_path / "seeing.jinja", image_tokens=576)
+    loaded = served_model.load(seeing)
+    assert (loaded.sight, loaded.image_tokens) == (Sight.NATIVE, 576)
+    shown = Conversation((Message("user", (Image(b"", "png", 1, 1), "x")),))
+    assert loaded.prompt.write(shown, now_s=0) == "[IMG]x"
+    assert loaded.prompt_tokens([1, 2, 3], shown) == 3 + 576
+
+
+def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> None:
+    blind = replace(profile, images="native")
+    with pytest.raises(SettingsError, match="no place for an image; say what stands for one with image_token"):
+        served_model.load(blind)
+    assert served_model.load(replace(blind, image_token="<image>")).sight is Sight.NATIVE
+    assert served_model.load(replace(blind, engine="openai_chat")).sight is Sight.NATIVE

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,21 +21,28 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_translator import service as service_module
-from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
+from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.media.sight import Sight
+from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.fake_chat import delta, ending, fake_chat
+from tests.support.images import PNG, data_url, image_part, user
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
+from tests.support.web import Page, web_server
 
 CLOCK = ManualClock(now_ms=1_700_000_123_456)
 
 
 def serving(*script: Step, settings: TranslatorSettings | None = None) -> tuple[TranslatorService, ScriptedEngine]:
-    engine = ScriptedEngine(script)
+    engine = ScriptedEngine(script, controls=ALL_CONTROLS | {"guide"})
     service = TranslatorService(settings or TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
     service.add(model(), engine)
     return service, engine
@@ -103,6 +111,17 @@ async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
         batches = await run(service)
     assert engine.stopped.is_set()
     assert log_of(batches)[-1]["type"] == "response.completed"
+
+
+async def test_answers_that_were_not_asked_for_are_counted() -> None:
+    service, engine = serving(*saying("{}"))
+    asked = turn("Hi", text={"format": {"type": "json_object"}})
+    await run(service, asked)
+    assert service.mismatches.count == 0
+    for count in (1, 2):
+        engine.script = saying("Hello")
+        await run(service, asked)
+        assert service.mismatches.count == count
 
 
 @pytest.mark.parametrize(
@@ -181,7 +200,7 @@ async def test_turns_run_side_by_side() -> None:
 
 async def test_models_tell_whether_they_are_ready() -> None:
     service, engine = serving(settings=TranslatorSettings(probe_ttl_s=0))
-    service.add(model(name="other"), ScriptedEngine([]))
+    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
     engine.unavailable = "It sleeps."
     first, second = await service.models()
     assert (first.id, first.root, first.ready, first.reason) == ("m", "m", False, "It sleeps.")
@@ -195,7 +214,7 @@ async def test_ready_means_that_one_model_can_be_served() -> None:
     engine.unavailable = "It sleeps."
     with pytest.raises(TranslatorUnavailable, match="m: It sleeps"):
         await service.ready()
-    service.add(model(name="other"), ScriptedEngine([]))
+    service.add(model(name="other"), ScriptedEngine([], controls=ALL_CONTROLS | {"guide"}))
     await service.ready()
 
 
@@ -233,3 +252,101 @@ async def test_closing_closes_the_engines() -> None:
     with pytest.raises(EngineUnavailable):
         await engine.ready()
     assert await service.models() == []
+
+
+class Replaying(ScriptedEngine):
+    """Plays one script after the other."""
+
+    def __init__(self, *scripts: Sequence[Step]) -> None:
+        super().__init__((), controls=ALL_CONTROLS | {"guide"})
+        self.scripts = list(scripts)
+
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self.script = self.scripts.pop(0)
+        return super().generate(request)
+
+
+async def test_an_answer_that_must_match_a_guide_may_take_two_generations() -> None:
+    tools = [{"type": "function", "name": "f"}]
+    engine = Replaying([Emit(tokenizer().encode("Sure")), Hang()], saying("42"))
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service.add(model(), engine)
+    batches = await run(service, turn("Hi", tools=tools, nvext={"guided_regex": "[0-9]+"}))
+    assert engine.stopped.is_set()  # the first one, when it began to answer
+    assert [request.guide is not None for request in engine.requests] == [False, True]
+    assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "42"
+
+
+# ---- Images and files ----
+
+LOCAL = TranslatorSettings(media_http=True, media_private_addresses=True)
+
+
+def showing(*parts: str | Object) -> Turn:
+    return replace(turn(), input=dumps([user(*parts)]))
+
+
+async def test_files_are_fetched_before_the_turn_is_read() -> None:
+    service, engine = serving(*saying("Hello"), settings=LOCAL)
+    async with web_server() as web:
+        web.pages["/notes.md"] = Page([b"# Notes"])
+        given = showing("Sum up.", {"type": "input_file", "file_url": web.url("/notes.md", "127.0.0.1")})
+        await run(service, given)
+        assert await service.count_tokens(given) == len(engine.requests[0].prompt_ids)
+    await service.close()
+    prompt = tokenizer().decode(engine.requests[0].prompt_ids)
+    assert 'Sum up.\n<file name="notes.md">\n# Notes\n</file>' in prompt
+
+
+async def test_images_are_fetched_for_models_that_see_and_for_no_others() -> None:
+    async with web_server() as web:
+        web.pages["/a"] = Page([PNG])
+        part = image_part(web.url("/a", "127.0.0.1"))
+        for sight, controls, requests in (
+            (Sight.NATIVE, {"images"}, 1),
+            (Sight.NATIVE, set[str](), 0),
+            (Sight.PLACEHOLDER, {"images"}, 0),
+            (Sight.REFUSE, {"images"}, 0),
+        ):
+            service = TranslatorService(LOCAL, clock=CLOCK, ids=SequentialIds())
+            engine = ScriptedEngine(saying("Hello"), controls=ALL_CONTROLS | controls)
+            service.add(model(sight=sight), engine)
+            refused = requests == 0 and sight is not Sight.PLACEHOLDER
+            with pytest.raises(InvalidRequest, match="sees no images") if refused else nullcontext():
+                await run(service, showing("a", part))
+            assert len(web.requests) == requests
+            web.requests.clear()
+            await service.close()
+
+
+async def test_what_cannot_be_fetched_is_told_before_the_first_batch() -> None:
+    service = TranslatorService(TranslatorSettings(), clock=CLOCK, ids=SequentialIds())
+    service.add(model(sight=Sight.NATIVE), ScriptedEngine([], controls=ALL_CONTROLS | {"images"}))
+    for url, code in (
+        ("http://a.example/", "invalid_image_url"),
+        ("https://127.0.0.1:1/", "failed_to_download_image"),
+    ):
+        with pytest.raises(InvalidRequest) as caught:
+            await run(service, showing("a", image_part(url)))
+        assert (caught.value.field, caught.value.code) == ("input[0].content[1].image_url", code)
+        assert "127.0.0.1" not in caught.value.message
+    await service.close()
+
+
+async def test_a_chat_server_is_sent_the_image_and_never_its_url(tmp_path: Path) -> None:
+    async with web_server() as web, fake_chat() as chat:
+        web.pages["/a"] = Page([PNG])
+        url = web.url("/a", "127.0.0.1")
+        chat.script = [delta(content="A cat."), *ending()]
+        profile = ModelProfile(name="m", directory=tmp_path, endpoint=chat.endpoint, engine="openai_chat")
+        service = TranslatorService(LOCAL, clock=CLOCK, ids=SequentialIds())
+        service.add(model(sight=Sight.NATIVE), OpenAIChatEngine(profile))
+        batches = await run(service, showing("What is it?", image_part(url, detail="low")))
+        await service.close()
+    (asked,) = chat.requests
+    assert asked["messages"][0]["content"] == [
+        {"type": "text", "text": "What is it?"},
+        {"type": "image_url", "image_url": {"url": data_url(PNG), "detail": "low"}},
+    ]
+    assert url not in str(asked)
+    assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "A cat."

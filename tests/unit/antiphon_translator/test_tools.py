@@ -115,3 +115,11 @@ def test_a_bad_tool_in_an_item_is_named() -> None:
     with pytest.raises(InvalidRequest) as caught:
         tools.declared_in([item], "input")
     assert caught.value.field == "input[0].tools[1].name"
+
+
+def test_parameters_that_are_no_schema_are_named_where_they_stand() -> None:
+    bad = {"type": "function", "name": "g", "parameters": {"type": "strnig"}}
+    item = {"type": "additional_tools", "tools": [WEATHER | {"strict": False}, bad]}
+    with pytest.raises(InvalidRequest) as caught:
+        tools.declared_in([{"type": "message"}, item], "input")
+    assert (caught.value.field, caught.value.code) == ("input[1].tools[1].parameters", "invalid_function_parameters")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.conversation import Call, Conversation, Image, Message
 from antiphon_translator.truncation import RESERVE_TOKENS_MAX, fit, reserve_tokens
 
 
@@ -85,3 +85,12 @@ def test_few_prompts_are_made() -> None:
 )
 def test_the_answer_has_room(context_length: int, asked: int | None, reserve: int) -> None:
     assert reserve_tokens(context_length, asked) == reserve
+
+
+def test_an_image_counts_and_leaves_with_its_message() -> None:
+    images = [Image(bytes([n]), "png", 1, 1) for n in range(2)]
+    given = Conversation((Message("user", ("x", images[0])), said("assistant"), Message("user", ("x", images[1]))))
+    everything = len(encode(given)) + 2 * 100
+    for most_tokens, left in ((everything, images), (everything - 1, images[1:])):
+        shown, _ = fit(given, encode, most_tokens=most_tokens, image_tokens=100)
+        assert list(shown.images) == left

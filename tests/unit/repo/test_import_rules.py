@@ -35,7 +35,9 @@ SANS_IO = [
     "antiphon_core/items.py",
     "antiphon_core/jsons.py",
     "antiphon_core/request.py",
+    "antiphon_core/request_text.py",
     "antiphon_core/response.py",
+    "antiphon_translator/answer_check.py",
     "antiphon_translator/conversation.py",
     "antiphon_translator/generation.py",
     "antiphon_translator/item_kinds.py",
@@ -43,11 +45,22 @@ SANS_IO = [
     "antiphon_translator/pipeline.py",
     "antiphon_translator/prompt.py",
     "antiphon_translator/sampling.py",
+    "antiphon_translator/schema_outline.py",
+    "antiphon_translator/schemas.py",
+    "antiphon_translator/strict_schemas.py",
+    "antiphon_translator/structured.py",
     "antiphon_translator/templates/content_format.py",
     "antiphon_translator/templates/control_tokens.py",
     "antiphon_translator/templates/jinja.py",
     "antiphon_translator/tokens.py",
+    "antiphon_translator/templates/image_mark.py",
+    "antiphon_translator/tool_schemas.py",
     *(f"antiphon_translator/{path.relative_to(TRANSLATOR)}" for path in sorted((TRANSLATOR / "parsing").rglob("*.py"))),
+    *(
+        f"antiphon_translator/media/{path.name}"
+        for path in sorted((TRANSLATOR / "media").glob("*.py"))
+        if path.name not in ("fetching.py", "resolver.py")
+    ),
 ]
 IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}
 
@@ -92,8 +105,8 @@ def test_the_store_client_needs_only_the_base_install() -> None:
         "import sys\n"
         "class Refuse:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.split('.')[0] in {'aiohttp', 'pydantic', 'jinja2', 'tokenizers', 'tritonclient', 'gguf',\n"
-        "                                  'antiphon_edge', 'antiphon_translator', 'antiphon'}:\n"
+        "        if name.split('.')[0] in {'aiohttp', 'pydantic', 'jinja2', 'jsonschema_rs', 'tokenizers', 'gguf',\n"
+        "                                  'tritonclient', 'antiphon_edge', 'antiphon_translator', 'antiphon'}:\n"
         "            raise ImportError(name)\n"
         "sys.meta_path.insert(0, Refuse())\n"
         "import antiphon_store.client\n"

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from antiphon_core import limits
 
-UNITS = {"BYTES", "CHARS", "ITEMS", "PAIRS", "DEPTH", "MS", "EVENTS", "MESSAGES", "LOGPROBS", "NODES"}
+UNITS = {
+    "BYTES",
+    "CHARS",
+    "ITEMS",
+    "PAIRS",
+    "DEPTH",
+    "MS",
+    "EVENTS",
+    "MESSAGES",
+    "LOGPROBS",
+    "NODES",
+    "PIXELS",
+    "REDIRECTS",
+    "FETCHES",
+}
 
 
 def test_every_limit_is_a_positive_whole_number_with_its_unit_in_its_name() -> None:

@@ -1,17 +1,11 @@
-"""Images as engines take them: text. What they are is told by their first bytes."""
+"""Images as engines take them: text."""
 
 from __future__ import annotations
 
 from base64 import b64encode
 
 from antiphon_core.errors import EngineFault
-
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
-    (b"RIFF", "image/webp"),
-)
+from antiphon_translator.media import image_format
 
 
 def base64(image: bytes) -> str:
@@ -20,7 +14,8 @@ def base64(image: bytes) -> str:
 
 def data_url(image: bytes) -> str:
     """A data: URL. EngineFault: the image is of no kind that engines know."""
-    for magic, media_type in _MAGIC:
-        if image.startswith(magic):
-            return f"data:{media_type};base64,{base64(image)}"
-    raise EngineFault("The image is neither PNG nor JPEG, GIF or WebP.")
+    try:
+        media_type = image_format.media_type(image)
+    except image_format.UnknownFormat as error:
+        raise EngineFault("The image is neither PNG nor JPEG, GIF or WebP.") from error
+    return f"data:{media_type};base64,{base64(image)}"

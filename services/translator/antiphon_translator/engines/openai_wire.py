@@ -36,11 +36,13 @@ class Dialect:
     sampling: Mapping[str, str]
     guides: Callable[[Guide], Object] | None = None
     takes_switches: bool = False
+    takes_ignore_eos: bool = False
 
     @property
     def controls(self) -> frozenset[str]:
         """As in engines.base.Engine. Images and an adapter are part of what is asked: a message, the model's name."""
-        return frozenset((*self.sampling, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
+        others = {"ignore_eos"} if self.takes_ignore_eos else set()
+        return frozenset((*self.sampling, *others, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
 
 
 def _named(*names: str, **others: str) -> dict[str, str]:
@@ -57,9 +59,11 @@ def _sglang_guide(guide: Guide) -> Object:
 
 PLAIN = Dialect(_named())
 DIALECTS: Mapping[str, Dialect] = {
-    "vllm": Dialect(_named(*_MORE), _vllm_guide, takes_switches=True),
-    "sglang": Dialect(_named(*_MORE), _sglang_guide, takes_switches=True),
-    "llamacpp": Dialect(_named("top_k", "min_p", repetition_penalty="repeat_penalty"), takes_switches=True),
+    "vllm": Dialect(_named(*_MORE), _vllm_guide, takes_switches=True, takes_ignore_eos=True),
+    "sglang": Dialect(_named(*_MORE), _sglang_guide, takes_switches=True, takes_ignore_eos=True),
+    "llamacpp": Dialect(
+        _named("top_k", "min_p", repetition_penalty="repeat_penalty"), takes_switches=True, takes_ignore_eos=True
+    ),
 }
 """By `owned_by` in the server's list of models."""
 
@@ -91,6 +95,8 @@ def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
     }
     if request.stop:
         written["stop"] = list(request.stop)
+    if request.ignore_eos:
+        written["ignore_eos"] = True
     if request.top_logprobs is not None:
         # For llama.cpp no alternatives mean no log probabilities either; one too many is not shown.
         written |= {"logprobs": True, "top_logprobs": max(request.top_logprobs, 1)}
@@ -120,7 +126,8 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
     if guide.kind is GuideKind.JSON:
         return {"response_format": {"type": "json_object"}}
     if guide.kind is GuideKind.JSON_SCHEMA:
-        schema = {"name": "output", "schema": loads(guide.text), "strict": True}
+        described = {"description": guide.description} if guide.description is not None else {}
+        schema = {"name": guide.name, **described, "schema": loads(guide.text), "strict": guide.strict}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
     if dialect.guides is None:
         raise EngineFault(f"The engine cannot be told a guide of type {guide.kind.value}.")

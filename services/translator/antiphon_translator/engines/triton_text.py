@@ -18,7 +18,6 @@ from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines import images, triton_wire
-from antiphon_translator.engines.stop_texts import StopTexts
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
@@ -34,6 +33,7 @@ from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.stop_texts import StopTexts
 
 PROMPT, TEXT = "text_input", "text_output"
 _COUNTS = ("num_input_tokens", "num_output_tokens")
@@ -120,6 +120,7 @@ class TextSignature:
     def controls(self) -> frozenset[str]:
         others = {
             "stop": True,
+            "ignore_eos": self.names is ENSEMBLE,  # without an `end_id` nothing but the length ends a generation
             "guide": takes_guides(self.model),
             "images": self.names.images in self.model.inputs,
             "lora": "lora_task_id" in self.model.inputs,

@@ -74,8 +74,13 @@ class TokensSignature:
             "guide": takes_guides(self.model),
             "logprobs": _LOGPROBS_IN in self.model.inputs and _LOGPROBS_OUT in self.model.outputs,
             "lora": "lora_task_id" in self.model.inputs,
+            "ignore_eos": True,  # without an `end_id` nothing but the length ends a generation
         }
-        return named_controls(self.model, CONTROL_INPUTS) | {name for name, has in others.items() if has}
+        # Without an `end_id` nothing but the length ends a generation.
+        return named_controls(self.model, CONTROL_INPUTS) | {
+            "ignore_eos",
+            *(name for name, has in others.items() if has),
+        }
 
     def request(self, request: GenerationRequest) -> Any:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))

@@ -69,7 +69,7 @@ class VllmSignature:
         optional = {"logprobs": _LOGPROBS, "images": _IMAGES}
         has = {control for control, name in optional.items() if name in self.model.inputs}
         has |= {"top_logprobs"} if "logprobs" in has else set()
-        return frozenset((*Sampling.__dataclass_fields__, "guide", "stop", "lora", *has))
+        return frozenset((*Sampling.__dataclass_fields__, "guide", "stop", "ignore_eos", "lora", *has))
 
     def request(self, request: GenerationRequest) -> Any:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
@@ -111,6 +111,8 @@ def sampling_parameters(request: GenerationRequest) -> Object:
         parameters["stop_token_ids"] = list(request.stop_ids)
     if request.stop:
         parameters["stop"] = list(request.stop)
+    if request.ignore_eos:
+        parameters["ignore_eos"] = True
     if request.top_logprobs is not None:
         parameters["logprobs"] = request.top_logprobs
     if request.guide is not None:

@@ -40,13 +40,12 @@ class Family:
     """What a call of the tool NAME begins with, up to its arguments: behind a prompt, a model has to go on with it."""
     forced_any: str = ""
     """The same for a call of any tool."""
+    forced_json: bool = False
+    """Whether the arguments behind `forced` are JSON."""
+    forced_object: str = ""
+    """What a call begins with, if then comes a JSON object of `name` and `arguments`."""
     bare: Bare | None = None
     grammar: Grammar | None = None
-
-    @property
-    def reasons(self) -> bool:
-        """Whether its models think aloud."""
-        return bool(self.reasoning) or self.grammar is not None
 
     def begins_in_reasoning(self, prompt_tail: str) -> bool:
         """Whether the last opener in the prompt's tail is not closed."""
@@ -58,9 +57,19 @@ class Family:
         """What makes a model call this tool, or any, when its prompt ends with it; empty when nothing does. Reasoning
         that the prompt opened is closed."""
         beginning = self.forced.replace("NAME", name) if name is not None else self.forced_any
+        return self.behind_reasoning(beginning, prompt_tail)
+
+    def behind_reasoning(self, beginning: str, prompt_tail: str) -> str:
+        """The beginning of an answer, behind the end of the reasoning that the prompt opened."""
         if not beginning or not self.begins_in_reasoning(prompt_tail):
             return beginning
         return f"\n{self.reasoning[0][1]}\n\n{beginning}"
+
+    def answers_at_once(self, prompt_tail: str) -> bool:
+        """Whether the prompt has ended the reasoning already."""
+        return self.grammar is None and prompt_tail.rstrip().endswith(
+            tuple(closer.strip() for closer in self.reasoning_close)
+        )
 
     @cached_property
     def reasoning_open(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Dropped, Reasoning, Segment, Text
 from antiphon_translator.parsing.traced import Watch
+from antiphon_translator.stop_texts import StopTexts
 from antiphon_translator.tokens import Detokenizer, ModelTokenizer
 
 PROMPT_TAIL_IDS = 128
@@ -38,7 +39,7 @@ class TokenSyntax:
 
 
 class TokenParser:
-    """One model output. Used once. `schemas` and `watch` as with `OutputParser`."""
+    """One model output. Used once. `schemas` and `watch` as with `OutputParser`; each text in `stop` ends it."""
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class TokenParser:
         *,
         prompt_ids: Sequence[int] = (),
         schemas: Mapping[str, Object] | None = None,
+        stop: Sequence[str] = (),
         watch: Watch | None = None,
     ) -> None:
         self._alphabet = syntax.alphabet
@@ -54,6 +56,13 @@ class TokenParser:
         self._detokenizer = Detokenizer(syntax.tokenizer, prompt_ids=prompt_ids, spelling=syntax.alphabet.character_of)
         tail = syntax.prompt_tail(prompt_ids)
         self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=tail, watch=watch)
+        spellings = dict.fromkeys((*stop, *map(syntax.alphabet.encode, stop)))
+        self._stop = StopTexts(tuple(spellings)) if stop else None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop text came."""
+        return self._stop is not None and self._stop.matched
 
     @property
     def in_reasoning(self) -> bool:
@@ -77,11 +86,15 @@ class TokenParser:
     def feed(self, token_ids: Iterable[int]) -> list[Segment]:
         """What these ids completed."""
         text = "".join(map(self._detokenizer.feed, token_ids))
+        if self._stop is not None:
+            text = self._stop.feed(text)
         return self._decoded(self._parser.feed(text)) if text else []
 
     def finish(self, *, cut_off: bool) -> list[Segment]:
         """What is left at the end. `cut_off`: the model would have gone on."""
         rest = self._detokenizer.finish(cut_off=cut_off)
+        if self._stop is not None:
+            rest = self._stop.feed(rest) + self._stop.finish()
         return self._decoded([*self._parser.feed(rest), *self._parser.finish(cut_off=cut_off)])
 
     def _decoded(self, segments: list[Segment]) -> list[Segment]:

@@ -7,8 +7,10 @@ not escape HTML, `raise_exception`, `strftime_now`.
 
 How a conversation is put to a template:
 
-* A message's content is a list of text parts for templates that loop over the content, and one text (parts joined by
-  a line break) for all others. Which of the two is read from the template's syntax tree when it is loaded.
+* A message's content is a list of parts for templates that loop over the content, and one text (parts joined by a line
+  break) for all others. Which of the two is read from the template's syntax tree when it is loaded.
+* An image is a part of its own for the former, and what they write for one is found out when they are loaded. Where the
+  operator names a token for images, that token is written as text, whatever the template.
 * `developer` becomes `system` for templates that do not know the role, and system messages that stand next to each
   other become one, separated by a blank line: most templates allow a single one.
 * What an assistant reasoned, called and got back is given in the members that templates look for:
@@ -35,7 +37,8 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.conversation import Call, Conversation, Image, Message
+from antiphon_translator.templates import image_mark
 from antiphon_translator.templates.content_format import loops_over_content
 
 
@@ -46,8 +49,9 @@ class InvalidTemplate(Exception):
 class JinjaTemplate:
     """One compiled chat template."""
 
-    def __init__(self, source: str, *, special_tokens: Mapping[str, str]) -> None:
-        """`special_tokens` are `bos_token`, `eos_token` and the like. InvalidTemplate."""
+    def __init__(self, source: str, *, special_tokens: Mapping[str, str], image_token: str | None = None) -> None:
+        """`special_tokens` are `bos_token`, `eos_token` and the like; `image_token` is what stands for an image.
+        InvalidTemplate."""
         environment = _environment()
         try:
             tree = environment.parse(source)
@@ -60,6 +64,9 @@ class JinjaTemplate:
         self._knows_developer = "developer" in source
         self.variables = frozenset(meta.find_undeclared_variables(tree))
         """Everything that the template asks for by name."""
+        self._image_token = image_token
+        self.image_mark = image_token or image_mark.of(self.render)
+        """What stands for an image in the prompt; empty if nothing does."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on. InvalidRequest: the template refuses the conversation."""
@@ -99,8 +106,7 @@ class JinjaTemplate:
         return "system" if renamed else message.role
 
     def _plain(self, message: Message) -> dict[str, Any]:
-        content = [{"type": "text", "text": part} for part in message.parts] if self._content_is_list else message.text
-        plain: dict[str, Any] = {"role": message.role, "content": content}
+        plain: dict[str, Any] = {"role": message.role, "content": self._content(message)}
         if message.reasoning:
             plain |= {"reasoning_content": message.reasoning, "thinking": message.reasoning}
         if message.calls:
@@ -108,6 +114,13 @@ class JinjaTemplate:
         if message.call_id:
             plain |= {"tool_call_id": message.call_id, "name": message.name}
         return plain
+
+    def _content(self, message: Message) -> str | list[dict[str, str]]:
+        token = self._image_token
+        parts = [token if token and isinstance(part, Image) else part for part in message.parts]
+        if self._content_is_list:
+            return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
+        return "\n".join(part for part in parts if isinstance(part, str))
 
 
 def _plain_call(call: Call) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_each_server_has_names_of_its_own() -> None:
     with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
         body(asked, "m", PLAIN)
     assert PLAIN.controls == {*STANDARD, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"}
-    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty"}
+    assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty", "ignore_eos"}
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,16 @@ def test_each_server_has_names_of_its_own() -> None:
                 "response_format": {
                     "type": "json_schema",
                     "json_schema": {"name": "output", "schema": {"type": "object"}, "strict": True},
+                }
+            },
+        ),
+        (
+            Guide(GuideKind.JSON_SCHEMA, "{}", "person", description="Who.", strict=False),
+            PLAIN,
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "person", "description": "Who.", "schema": {}, "strict": False},
                 }
             },
         ),

@@ -64,7 +64,7 @@ def test_a_request_to_the_llm_api_model() -> None:
 def test_the_controls_are_those_that_the_model_declares() -> None:
     assert describe(model_of(ENSEMBLE)).controls == {
         *("temperature", "top_p", "top_k", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"),
-        *("stop", "guide"),
+        *("stop", "guide", "ignore_eos"),
     }
     assert describe(model_of(LLM_API)).controls == {"temperature", "top_p", "top_k", "seed", "stop"}
     assert describe(model_of(LLM_API)).level is Level.TEXT

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Dropped, Reasoning, Text
@@ -70,16 +68,3 @@ def test_in_reasoning_says_what_comes_next() -> None:
     parser = OutputParser(families.load("gpt_oss"), schemas={})
     parser.feed("<|channel|>analysis<|message|>a")
     assert parser.in_reasoning
-
-
-def test_the_cost_of_a_piece_does_not_grow_with_the_text() -> None:
-    def seconds(pieces: int) -> float:
-        parser = OutputParser(families.load("llama3"), schemas={"f": {}})
-        parser.feed('{"not a call": "')
-        begun = time.perf_counter()
-        for _ in range(pieces):
-            parser.feed("word")
-        return time.perf_counter() - begun
-
-    small = min(seconds(1000) for _ in range(5))
-    assert min(seconds(25_000) for _ in range(3)) < 25 * 4 * small

@@ -3,11 +3,12 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from tests.support.served_models import FILES
 
 NOW_S = 1_700_000_000  # 2023-11-14 22:13:20 UTC
+IMAGE = Image(b"", "png", 1, 1)
 TEXTS = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
 
 
@@ -87,3 +88,27 @@ def test_a_template_that_refuses_is_the_callers_error(source: str, words: str) -
 def test_a_template_that_does_not_compile_says_where() -> None:
     with pytest.raises(InvalidTemplate, match="line 2"):
         JinjaTemplate("a\n{% for %}", special_tokens={})
+
+
+def test_images_have_their_places_in_the_list() -> None:
+    source = "{% for m in messages %}{% for p in m.content %}<{{ p.type }} {{ p.text }}>{% endfor %}{% endfor %}"
+    assert render(source, Message("user", ("a", IMAGE, "b", IMAGE))) == "<text a><image ><text b><image >"
+
+
+@pytest.mark.parametrize(
+    ("source", "prompt"),
+    [
+        (TEXTS, "[user:a\n<image>\nb]"),
+        ("{% for m in messages %}{% for p in m.content %}<{{ p.type }} {{ p.text }}>{% endfor %}{% endfor %}", None),
+    ],
+)
+def test_a_token_of_the_operators_stands_for_an_image(source: str, prompt: str | None) -> None:
+    template = JinjaTemplate(source, special_tokens={}, image_token="<image>")
+    shown = Conversation((Message("user", ("a", IMAGE, "b")),))
+    assert template.image_mark == "<image>"
+    assert template.render(shown, now_s=NOW_S) == (prompt or "<text a><text <image>><text b>")
+
+
+def test_a_template_of_texts_has_no_place_for_images_by_itself() -> None:
+    assert render(TEXTS, Message("user", ("a", IMAGE, "b"))) == "[user:a\nb]"
+    assert render(TEXTS, Message("user", (IMAGE,))) == "[user:]"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_translator.engines.stop_texts import StopTexts
+from antiphon_translator.stop_texts import StopTexts
 
 
 def shown(pieces: list[str], stops: list[str]) -> tuple[str, bool]:

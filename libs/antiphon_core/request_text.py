@@ -1,0 +1,81 @@
+"""`text`: in which form a model is to answer, as a request may say it.
+
+Whether a schema is one that can be followed is decided where a prompt is made of it (antiphon_translator.structured).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request_errors import TAG
+from antiphon_core.request_items import Open
+
+SchemaName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.SCHEMA_NAME_CHARS_MAX)]
+
+
+class _Format(BaseModel):
+    """A misspelt member would be a wish that nobody hears."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
+
+
+class PlainText(_Format):
+    type: Literal["text"]
+
+
+class JsonObject(_Format):
+    """Any JSON object at all: JSON mode. That the input mentions JSON, as OpenAI wants it, is not asked for."""
+
+    type: Literal["json_object"]
+
+
+class JsonSchema(_Format):
+    type: Literal["json_schema"]
+    name: SchemaName
+    schema_: Annotated[Object, Field(alias="schema")]
+    strict: bool | None = None
+    description: str | None = None
+
+
+def _format_tag(value: object) -> str | None:
+    """Which model a format is checked by: the one named after its `type`."""
+    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return TAG + str(given) if given is not None else None
+
+
+TextFormat = Annotated[
+    Annotated[PlainText, Tag(TAG + "text")]
+    | Annotated[JsonObject, Tag(TAG + "json_object")]
+    | Annotated[JsonSchema, Tag(TAG + "json_schema")],
+    Discriminator(_format_tag),
+]
+
+
+class Text(Open):
+    format: TextFormat | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
+
+
+def refuse_chat_spelling(given: Object) -> None:
+    """InvalidRequest: the format is written as in chat completions. It says how to write it here."""
+    if "response_format" in given:
+        raise InvalidRequest(
+            "Unsupported parameter: 'response_format'. In the Responses API it is 'text.format', with 'type', 'name', "
+            "'schema' and 'strict' side by side.",
+            field="response_format",
+            code="unsupported_parameter",
+        )
+    text = given.get("text")
+    asked = text.get("format") if isinstance(text, dict) else None
+    if isinstance(asked, dict) and "json_schema" in asked:
+        raise InvalidRequest(
+            "Unknown parameter: 'text.format.json_schema'. In the Responses API its members ('name', 'schema', "
+            "'strict', 'description') stand in 'text.format' itself.",
+            field="text.format.json_schema",
+            code="unknown_parameter",
+        )

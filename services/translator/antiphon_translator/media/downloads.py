@@ -1,0 +1,42 @@
+"""What became of a URL: the words that fetching and reading share. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Problem(Enum):
+    """What was wrong with a URL; the values are OpenAI's codes for images."""
+
+    URL = "invalid_image_url"
+    DOWNLOAD = "failed_to_download_image"
+    SIZE = "image_file_too_large"
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """What was there. `media_type` is what its server says, without parameters."""
+
+    content: bytes = field(repr=False)
+    media_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Nothing that can be used was there. `why` can be shown to the caller: it tells nothing of this network."""
+
+    problem: Problem
+    why: str
+
+
+Downloads = Mapping[str, Download | Failure]
+"""By URL, as the caller wrote it."""
+NOTHING: Downloads = {}
+
+_NOT_FETCHED = Failure(Problem.DOWNLOAD, "one turn can have no more URLs")
+
+
+def at(url: str, downloads: Downloads) -> Download | Failure:
+    return downloads.get(url, _NOT_FETCHED)

@@ -1,0 +1,44 @@
+"""Looks up names in threads of its own.
+
+The system's look-up cannot be given up: a name server that does not answer holds its thread for as long as it likes.
+In the event loop's own pool such threads would be missing where long conversations are encoded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from antiphon_core import limits
+
+
+class Resolver(AbstractResolver):
+    """The system's look-up: /etc/hosts, the cluster's names and the world's."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(limits.MEDIA_FETCHES_MAX, thread_name_prefix="media-names")
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """OSError: the name leads nowhere."""
+        found = await asyncio.get_running_loop().run_in_executor(
+            self._threads, socket.getaddrinfo, host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG
+        )
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(address[0]),
+                port=port,
+                family=kind,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for kind, _, protocol, _, address in found
+        ]
+
+    async def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

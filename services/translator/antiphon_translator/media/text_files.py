@@ -1,0 +1,77 @@
+"""Files as text: which are text, and how the model is shown one.
+
+A file is text if its media type says so or, where that says nothing, its name; and if it is UTF-8 without control
+characters that no text has. A file of any other kind is refused: what a model is shown of a PDF would depend on the
+program that made text of it.
+
+    <file name="notes.md">
+    # Notes
+    </file>
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from antiphon_core.jsons import dumps
+
+TEXT_TYPES = frozenset(
+    """
+    application/json application/ld+json application/jsonl application/x-ndjson application/x-jsonlines application/xml
+    application/xhtml+xml application/yaml application/x-yaml application/toml application/javascript
+    application/x-javascript application/typescript application/ecmascript application/sql application/graphql
+    application/x-sh application/x-shellscript application/x-httpd-php application/x-python application/x-python-code
+    application/x-tex application/x-latex application/csv application/x-ipynb+json image/svg+xml message/rfc822
+    """.split()
+)
+"""Besides text/*, and all that end with +json or +xml."""
+UNTOLD_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/unknown"})
+"""Types that say nothing: the name decides."""
+EXTENSIONS = frozenset(
+    """
+    txt text md markdown rst adoc tex csv tsv json jsonl ndjson json5 ipynb xml xsd xsl html htm xhtml svg yaml yml toml
+    ini cfg conf properties env log diff patch eml srt vtt
+    py pyi pyx js mjs cjs jsx ts tsx vue svelte css scss sass less c h cc cpp cxx hh hpp cu cuh m mm java kt kts scala
+    groovy gradle go rs rb php pl pm lua r jl swift dart cs fs fsx vb ex exs erl hrl hs ml mli clj cljs elm zig nim d v
+    sv vhd sh bash zsh fish ps1 bat cmd sql graphql gql proto thrift tf tfvars hcl nix cmake mk bzl jinja j2 tmpl
+    """.split()
+)
+NAMES = frozenset("makefile dockerfile containerfile jenkinsfile license readme changelog notice".split())
+"""Files that have no extension."""
+
+_NOT_TEXT = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_PDF = b"%PDF-"
+
+
+class NotText(Exception):
+    """The file cannot be shown as text. The message says why, and can be shown to the caller."""
+
+
+def read(content: bytes, *, media_type: str, name: str) -> str:
+    """The text of a file. NotText."""
+    if content.startswith(_PDF):
+        raise NotText("it is a PDF")
+    if not _is_called_text(media_type, name):
+        known = media_type if media_type not in UNTOLD_TYPES else f"'{name}'"
+        raise NotText(f"{known} is not known to be text")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotText("it is not UTF-8") from error
+    if _NOT_TEXT.search(text):
+        raise NotText("it has control characters that no text has")
+    return text
+
+
+def shown(text: str, name: str) -> str:
+    """A file's text as the model reads it."""
+    ending = "" if text.endswith("\n") else "\n"
+    return f"<file name={dumps(name).decode()}>\n{text}{ending}</file>"
+
+
+def _is_called_text(media_type: str, name: str) -> bool:
+    if media_type in UNTOLD_TYPES:
+        path = PurePosixPath(name.lower())
+        return path.suffix.removeprefix(".") in EXTENSIONS or path.name in NAMES
+    return media_type.startswith("text/") or media_type in TEXT_TYPES or media_type.endswith(("+json", "+xml"))

@@ -1,0 +1,198 @@
+"""The places of a JSON schema: where schemas stand in it, what they say something about, where references lead.
+
+A table of keywords tells, for all drafts at once. Whatever stands elsewhere (`const`, `enum`, `default`, members that
+no draft knows) is data, and a `$ref` in it means nothing. Schemas come from strangers, so nothing here recurses, and
+nothing is followed that leads out of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from antiphon_core.jsons import Object
+from antiphon_core.limits import SCHEMA_DEPTH_MAX
+
+T = TypeVar("T")
+Path = tuple[str, ...]
+_TOLD_CHARS_MAX = 1_000  # messages repeat what is wrong, however long that is
+
+
+class InvalidSchema(Exception):
+    """What is wrong with a schema. `path` leads from its root to the culprit."""
+
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(f"In context={path!r}, {message}"[:_TOLD_CHARS_MAX])
+        self.path = path
+        self.message = message
+
+
+class About(Enum):
+    """What a schema within a schema says something about."""
+
+    SAME = auto()
+    """the value that the outer schema is about"""
+    PART = auto()
+    """a part of that value"""
+    NOTHING = auto()
+    """nothing, unless something refers to it"""
+
+
+KEYWORDS: Mapping[str, About] = {
+    **dict.fromkeys("allOf anyOf oneOf not if then else dependentSchemas dependencies".split(), About.SAME),
+    **dict.fromkeys("properties patternProperties additionalProperties unevaluatedProperties".split(), About.PART),
+    **dict.fromkeys("propertyNames items prefixItems additionalItems unevaluatedItems".split(), About.PART),
+    **dict.fromkeys("contains contentSchema".split(), About.PART),
+    **dict.fromkeys("$defs definitions".split(), About.NOTHING),
+}
+_BY_NAME = frozenset("properties patternProperties dependentSchemas dependencies $defs definitions".split())
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One schema in a schema: an object, or `true` or `false`.
+
+    `keyword` is what it stands under, empty at the root; `depth` counts schemas around it, `level` values around the
+    value that it is about.
+    """
+
+    path: Path
+    schema: Any
+    keyword: str = ""
+    depth: int = 1
+    level: int = 0
+
+    @property
+    def keywords(self) -> Object:
+        """What it says; `true` and `false` say nothing that has a name."""
+        return self.schema if isinstance(self.schema, dict) else {}
+
+    def get(self, keyword: str, kind: type[T]) -> T:
+        """What it says under a keyword; nothing of its kind where it says nothing, or something of another kind, which
+        drafts that do not know the keyword let pass."""
+        said = self.keywords.get(keyword)
+        return said if isinstance(said, kind) else kind()
+
+    def within(self) -> Iterator[Place]:
+        """The schemas that stand directly in this one."""
+        for keyword, value in self.keywords.items():
+            about = KEYWORDS.get(keyword)
+            if about is not None:
+                level = {About.SAME: self.level, About.PART: self.level + 1, About.NOTHING: 0}[about]
+                for steps, schema in _schemas_under(keyword, value):
+                    yield Place((*self.path, keyword, *steps), schema, keyword, self.depth + 1, level)
+
+
+def _schemas_under(keyword: str, value: object) -> Iterator[tuple[Path, Any]]:
+    found: Iterable[tuple[Path, Any]]
+    if isinstance(value, list):
+        found = [((str(index),), schema) for index, schema in enumerate(value)]
+    elif isinstance(value, dict) and keyword in _BY_NAME:
+        found = [((name,), schema) for name, schema in value.items()]
+    else:
+        found = [((), value)]
+    return ((steps, schema) for steps, schema in found if isinstance(schema, dict | bool))
+
+
+class Outline:
+    """All places of one schema, in the order in which they are written."""
+
+    def __init__(self, schema: Object) -> None:
+        """InvalidSchema: schemas stand too deep in each other."""
+        self.schema = schema
+        self.root = Place((), schema)
+        self.places: dict[Path, Place] = {}
+        self._within: dict[Path, tuple[Place, ...]] = {}
+        self._anchors: dict[str, Place] = {}
+        waiting = [self.root]
+        while waiting:
+            place = waiting.pop()
+            if place.depth > SCHEMA_DEPTH_MAX:
+                raise InvalidSchema(place.path, f"schemas are nested deeper than {SCHEMA_DEPTH_MAX} levels.")
+            self._note(place)
+            waiting.extend(reversed(self._within[place.path]))
+
+    def _note(self, place: Place) -> None:
+        self.places[place.path] = place
+        self._within[place.path] = tuple(place.within())
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            self._anchors[place.get(keyword, str)] = place
+
+    def target(self, reference: str) -> Place | None:
+        """Where a reference leads; None if that is no place in this schema."""
+        if not reference.startswith("#"):
+            return None
+        pointer = unquote(reference[1:])
+        if pointer and not pointer.startswith("/"):
+            return self._anchors.get(pointer)
+        steps = pointer.split("/")[1:]
+        return self.places.get(tuple(step.replace("~1", "/").replace("~0", "~") for step in steps))
+
+    def loop(self) -> Place | None:
+        """A schema that says of a value only what another says, which in the end is itself; no grammar has an end
+        for that."""
+        visits = _visits(self.places.values(), self._about_the_same)
+        return next((place for visit, place in visits if visit is _Visit.AGAIN), None)
+
+    @property
+    def is_recursive(self) -> bool:
+        """Something in it refers to what it stands in."""
+        return any(visit is _Visit.AGAIN for visit, _ in _visits([self.root], self._about_anything))
+
+    def weight(self, own: Callable[[Place], int]) -> int:
+        """What it costs at most to hold a value against it, if a place by itself costs `own`.
+
+        Definitions count wherever something refers to them. A reference back to what it stands in counts 1: the
+        validator remembers what it has seen.
+        """
+        weights: dict[Path, int] = {}
+        for visit, place in _visits([self.root], self._about_anything):
+            if visit is _Visit.LEAVE:
+                weights[place.path] = own(place) + sum(
+                    weights.get(each.path, 1) for each in self._about_anything(place)
+                )
+        return weights[()]
+
+    def _referred_to(self, place: Place) -> Iterator[Place]:
+        for keyword in REFERENCES:
+            target = self.target(place.get(keyword, str))
+            if target is not None:
+                yield target
+
+    def _about_the_same(self, place: Place) -> Iterator[Place]:
+        yield from self._referred_to(place)
+        yield from (each for each in self._within[place.path] if KEYWORDS[each.keyword] is About.SAME)
+
+    def _about_anything(self, place: Place) -> Iterator[Place]:
+        yield from self._referred_to(place)
+        yield from (each for each in self._within[place.path] if KEYWORDS[each.keyword] is not About.NOTHING)
+
+
+class _Visit(Enum):
+    LEAVE = auto()
+    """everything behind it has been seen"""
+    AGAIN = auto()
+    """the way led back to a place that it comes from"""
+
+
+def _visits(starts: Iterable[Place], following: Callable[[Place], Iterable[Place]]) -> Iterator[tuple[_Visit, Place]]:
+    """Goes through places, depth first, into each one once."""
+    entered: set[Path] = set()
+    left: set[Path] = set()
+    for start in starts:
+        waiting: list[tuple[Place, bool]] = [(start, False)]
+        while waiting:
+            place, is_done = waiting.pop()
+            if is_done:
+                left.add(place.path)
+                yield _Visit.LEAVE, place
+            elif place.path not in entered:
+                entered.add(place.path)
+                waiting.append((place, True))
+                waiting.extend((each, False) for each in following(place))
+            elif place.path not in left:
+                yield _Visit.AGAIN, place

@@ -1,0 +1,53 @@
+"""Small images of 3x2 pixels in every format, as real encoders wrote them (Pillow 13), and ones made to order."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from base64 import b64decode, b64encode
+
+from antiphon_core.jsons import Object
+
+JPEG = b64decode(
+    "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAP///////////////////////////////////////////////////////////////////////////////"
+    "///////2wBDAf/////////////////////////////////////////////////////////////////////////////////////"
+    "/wAARCAACAAMDASIAAhEBAxEB/8QAFQABAQAAAAAAAAAAAAAAAAAAAAH/xAAUEAEAAAAAAAAAAAAAAAAAAAAA/8QAFQEBAQAAAAAAAAAAAAAAAAAAAQL"
+    "/xAAUEQEAAAAAAAAAAAAAAAAAAAAA/9oADAMBAAIRAxEAPwCABb//2Q=="
+)
+GIF = b64decode("R0lGODdhAwACAIEAAMgeKAAAAAAAAAAAACwAAAAAAwACAAAIBgABCBwYEAA7")
+WEBP_LOSSY = b64decode("UklGRi4AAABXRUJQVlA4ICIAAABwAQCdASoDAAIADMDOJaACdAFAAAD+2iYLtH4u7EcZJAAA")
+WEBP_LOSSLESS = b64decode("UklGRh4AAABXRUJQVlA4TBEAAAAvAkAAAAdQjyIXpf+BiOh/AAA=")
+WEBP_EXTENDED = b64decode(
+    "UklGRkoAAABXRUJQVlA4WAoAAAAIAAAAAgAAAQAAVlA4ICIAAABwAQCdASoDAAIADMDOJaACdAFAAAD+2iYLtH4u7EcZJAAARVhJRgIAAABhYg=="
+)
+
+
+def png(width: int = 3, height: int = 2) -> bytes:
+    """A grey image. Its size may be one that nobody would decode: the pixels are not all there then."""
+    rows = b"".join(b"\0" + b"\x80" * width for _ in range(height)) if width * height < 1_000_000 else b""
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in (
+            (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)),
+            (b"IDAT", zlib.compress(rows)),
+            (b"IEND", b""),
+        )
+    )
+
+
+PNG = png()
+
+
+def data_url(content: bytes, media_type: str = "image/png") -> str:
+    return f"data:{media_type};base64,{b64encode(content).decode()}"
+
+
+def image_part(url: str | None = None, **members: object) -> Object:
+    """An input_image; without a URL, a small PNG."""
+    return {"type": "input_image", "image_url": data_url(PNG) if url is None else url} | members
+
+
+def user(*parts: str | Object) -> Object:
+    """A user's message with these parts, texts among them."""
+    content = [{"type": "input_text", "text": part} if isinstance(part, str) else part for part in parts]
+    return {"type": "message", "role": "user", "content": content}

@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from typing import get_args
+
+from openai.types.responses.response_error import ResponseError
+
+from antiphon_translator.media.downloads import Download, Failure, Problem, at
+
+
+def test_problems_are_called_as_openai_calls_them() -> None:
+    assert {problem.value for problem in Problem} <= set(get_args(ResponseError.model_fields["code"].annotation))
+
+
+def test_what_is_not_there_was_not_fetched() -> None:
+    found = Download(b"x", "text/plain")
+    assert at("u", {"u": found}) is found
+    assert isinstance(at("v", {"u": found}), Failure)
+
+
+def test_content_is_not_printed() -> None:
+    assert "secret" not in repr(Download(b"secret"))

@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from antiphon_core import limits
+from antiphon_translator.media import fetching
+from antiphon_translator.media.downloads import Download, Failure, Problem
+from antiphon_translator.media.fetching import Fetcher, FetchRules
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.certificates import authority, signed_by
+from tests.support.images import PNG
+from tests.support.web import HERE, Names, Page, Web, redirect, web_server
+
+METADATA = "169.254.169.254"
+MOST = 1_000
+
+
+@pytest_asyncio.fixture
+async def web() -> AsyncIterator[Web]:
+    async with web_server() as served:
+        yield served
+
+
+def rules(**changes: Any) -> FetchRules:
+    """For these tests the address of the server is public, and no other one is."""
+    return replace(FetchRules(permits=lambda address: address == HERE, schemes=("https", "http")), **changes)
+
+
+@asynccontextmanager
+async def fetcher(given: FetchRules | None = None, names: Names | None = None) -> AsyncIterator[Fetcher]:
+    made = Fetcher(given or rules(), resolver=names or Names())
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def fetch(url: str, given: FetchRules | None = None, names: Names | None = None) -> Download | Failure:
+    async with fetcher(given, names) as made:
+        return (await made.fetch({url: MOST}))[url]
+
+
+@contextmanager
+def nobody_listens() -> Iterator[int]:
+    """A port that refuses connections."""
+    with socket.socket() as bound:
+        bound.bind((HERE, 0))
+        yield bound.getsockname()[1]
+
+
+# ---- What is fetched ----
+
+
+async def test_what_is_behind_a_url_is_fetched(web: Web) -> None:
+    web.pages["/a"] = Page([PNG[:9], PNG[9:]], {"Content-Type": "Image/PNG; charset=x"})
+    assert await fetch(web.url("/a?b=c")) == Download(PNG, "image/png")
+    assert web.requests[0].query_string == "b=c"
+
+
+async def test_a_type_that_nobody_told_is_none(web: Web) -> None:
+    web.pages["/a"] = Page([b"x"], {"Content-Type": ""})
+    assert await fetch(web.url("/a")) == Download(b"x", "")
+
+
+async def test_several_are_fetched_side_by_side_and_each_has_its_own_outcome(web: Web) -> None:
+    web.pages |= {f"/{n}": Page([b"%d" % n]) for n in range(9)}
+    wanted = {web.url(f"/{n}"): MOST for n in range(10)}
+    async with fetcher() as made:
+        found = await made.fetch(wanted)
+    assert list(found) == list(wanted)
+    contents = [outcome.content for outcome in found.values() if isinstance(outcome, Download)]
+    assert contents == [b"%d" % n for n in range(9)]
+
+
+async def test_redirects_are_followed_and_may_be_relative(web: Web) -> None:
+    web.pages |= {
+        "/a/b": redirect("../c", 301),
+        "/c": redirect(web.url("/d", "b.example"), 307),
+        "/d": redirect("/e", 308),
+        "/e": Page([b"x"]),
+    }
+    names = Names()
+    found = await fetch(web.url("/a/b"), names=names)
+    assert isinstance(found, Download)
+    assert set(names.asked) == {"a.example", "b.example"}
+
+
+async def test_nothing_is_told_about_us(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No cookies kept from the first answer, no proxy, no credentials of the environment."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    web.pages |= {"/a": Page(headers={"Set-Cookie": "a=b", "Location": "/b"}, status=302), "/b": Page([b"x"])}
+    async with fetcher() as made:
+        await made.fetch({web.url("/a"): MOST})
+        await made.fetch({web.url("/b"): MOST})
+    assert [set(request.headers) for request in web.requests] == [
+        {"Host", "User-Agent", "Accept", "Accept-Encoding", "Connection"}
+    ] * 3
+
+
+async def test_certificates_are_checked(tmp_path: Path) -> None:
+    trusted = authority(tmp_path, "trusted")
+    shown = signed_by(trusted, tmp_path, "server")
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(shown.cert, shown.key)
+    knowing = ssl.create_default_context(cafile=trusted.cert)
+    async with web_server(serving) as web:
+        web.pages["/"] = Page([b"x"])
+        for host, tls, fetched in (
+            ("localhost", knowing, True),
+            ("127.0.0.1", knowing, True),
+            ("a.example", knowing, False),
+            ("localhost", None, False),
+        ):
+            url = web.url("/", host, "https")
+            made = Fetcher(rules(schemes=("https",)), resolver=Names(), tls=tls)
+            found = (await made.fetch({url: MOST}))[url]
+            await made.close()
+            assert isinstance(found, Download) is fetched, host
+
+
+async def test_nothing_is_decompressed(web: Web) -> None:
+    bomb = zlib.compress(b"\0" * 10 * MOST)
+    web.pages["/a"] = Page([bomb], {"Content-Encoding": "deflate"})
+    assert await fetch(web.url("/a")) == Download(bomb, "application/octet-stream")
+
+
+# ---- Where nothing is fetched from ----
+
+URLS: list[tuple[str, str]] = [
+    ("ftp://a.example/", "must begin with https or http, or with data:"),
+    ("file:///etc/passwd", "must begin with https"),
+    ("//a.example/", "must begin with https"),
+    ("a.example/x.png", "must begin with https"),
+    ("", "must begin with https"),
+    ("https://", "names no host"),
+    ("https:///x", "names no host"),
+    ("http://[::1", "is no URL"),
+    ("http://a.example:99999/", "is no URL"),
+    ("http://user@a.example/", "user name"),
+    ("http://user:pass@a.example/", "user name"),
+    ("http://:pass@a.example/", "user name"),
+    ("http://a.example\\@b.example/", "is no URL"),
+    ("http://" + "a" * 9000, "more than 8192 characters"),
+]
+
+
+@pytest.mark.parametrize(("url", "words"), URLS)
+async def test_urls_that_are_refused_as_they_stand(url: str, words: str) -> None:
+    names = Names({url: ["127.0.0.2"]})
+    found = await fetch(url, rules(permits=lambda _: False), names)
+    assert isinstance(found, Failure)
+    assert re.search(words, found.why), found.why
+
+
+PRIVATE = [
+    *("127.0.0.2", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.1.", "[::1]", "[::ffff:127.0.0.1]"),
+    *("10.0.0.1", "169.254.169.254", "[64:ff9b::7f00:1]", "[fd00:ec2::254]", "0", "localhost", "[::]"),
+]
+
+
+@pytest.mark.parametrize("host", PRIVATE)
+async def test_no_spelling_of_an_address_is_a_way_in(web: Web, host: str) -> None:
+    """With the rules that hold unless an operator says otherwise, and the system's own look-up."""
+    given = FetchRules.of(TranslatorSettings(media_http=True))
+    made = Fetcher(given)
+    url = web.url("/", host)
+    try:
+        found = (await made.fetch({url: MOST}))[url]
+    finally:
+        await made.close()
+    assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
+    assert web.requests == []
+
+
+async def test_a_name_that_leads_inside_is_not_followed(web: Web) -> None:
+    names = Names({"rebind.example": ["127.0.0.2"]})
+    assert isinstance(await fetch(web.url(host="rebind.example"), names=names), Failure)
+    assert web.requests == []
+
+
+async def test_a_name_is_looked_up_once_for_each_connection(web: Web) -> None:
+    """What was checked is what is connected to: a second answer would lead elsewhere, and is never asked for."""
+    web.pages["/"] = Page([b"x"])
+    names = Names({"rebind.example": [HERE, "127.0.0.2", "127.0.0.2"]})
+    assert isinstance(await fetch(web.url(host="rebind.example"), names=names), Download)
+    assert names.asked == ["rebind.example"]
+
+
+@pytest.mark.parametrize("target", ["http://127.0.0.2/", f"http://{METADATA}/latest/", "http://inside.example/"])
+async def test_a_redirect_to_the_inside_is_not_followed(web: Web, target: str) -> None:
+    web.pages["/a"] = redirect(target)
+    found = await fetch(web.url("/a"), names=Names({"inside.example": ["10.0.0.1"]}))
+    assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
+    assert len(web.requests) == 1
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://a.example/", "http://u:p@a.example/", "data:,x"])
+async def test_a_redirect_is_a_url_with_the_same_rules(web: Web, target: str) -> None:
+    web.pages["/a"] = redirect(target)
+    found = await fetch(web.url("/a"))
+    assert isinstance(found, Failure)
+    assert found.problem is Problem.URL
+
+
+async def test_a_redirect_leads_not_from_https_to_http(web: Web) -> None:
+    found = await fetch(web.url("/a"), rules(schemes=("https",)))
+    assert found == Failure(Problem.URL, "its URL must begin with https, or with data:")
+    assert web.requests == []
+
+
+async def test_redirects_are_few(web: Web) -> None:
+    web.pages |= {f"/{n}": redirect(f"/{n + 1}") for n in range(9)} | {"/9": Page([b"x"])}
+    assert isinstance(await fetch(web.url("/6")), Download)
+    found = await fetch(web.url("/5"))
+    assert found == Failure(Problem.DOWNLOAD, "its server redirects more than 3 times")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "allowed"),
+    [
+        (("a.example",), "a.example", True),
+        (("a.example",), "A.Example", True),
+        (("a.example",), "a.example.", True),
+        (("a.example",), "b.a.example", False),
+        (("a.example",), "xa.example", False),
+        (("*.a.example",), "b.a.example", True),
+        (("*.a.example",), "c.b.a.example", True),
+        (("*.a.example",), "a.example", False),
+        (("*.a.example",), "ba.example", False),
+        (("b.example", "a.example"), "a.example", True),
+    ],
+)
+async def test_the_operator_may_say_which_hosts(web: Web, hosts: tuple[str, ...], host: str, allowed: bool) -> None:
+    web.pages["/"] = Page([b"x"])
+    found = await fetch(web.url(host=host), rules(hosts=hosts))
+    assert isinstance(found, Download) is allowed
+    if not allowed:
+        assert found == Failure(Problem.URL, "this server does not fetch from that host")
+
+
+async def test_a_redirect_leads_to_no_other_host_either(web: Web) -> None:
+    web.pages["/"] = redirect(web.url("/x", "b.example"))
+    found = await fetch(web.url(), rules(hosts=("a.example",)))
+    assert found == Failure(Problem.URL, "this server does not fetch from that host")
+
+
+async def test_the_operator_may_say_that_nothing_is_fetched(web: Web) -> None:
+    assert await fetch(web.url(), rules(fetches=False)) == Failure(Problem.URL, "this server takes data: URLs only")
+
+
+# ---- What does not come as it should ----
+
+
+@pytest.mark.parametrize("status", [204, 206, 304, 404, 500])
+async def test_any_answer_but_200_is_a_failure(web: Web, status: int) -> None:
+    web.pages["/a"] = Page(status=status)
+    found = await fetch(web.url("/a"))
+    assert found == Failure(Problem.DOWNLOAD, f"its server answered with the status {status}")
+
+
+async def test_too_much_is_refused_by_the_length_it_promises(web: Web) -> None:
+    web.pages["/a"] = Page([b"x"], {"Content-Length": str(MOST + 1)}, breaks_off=True)
+    found = await fetch(web.url("/a"))
+    assert isinstance(found, Failure)
+    assert (found.problem, "more than" in found.why) == (Problem.SIZE, True)
+
+
+async def test_too_much_is_refused_while_it_comes(web: Web) -> None:
+    """A stream without a promise, which would never end."""
+    endless: list[bytes | float] = [b"x" * 100, 0.001]
+    web.pages["/a"] = Page([*endless * 1000, 600.0])
+    async with asyncio.timeout(10):
+        found = await fetch(web.url("/a"))
+    assert isinstance(found, Failure)
+    assert found.problem is Problem.SIZE
+
+
+async def test_exactly_as_much_as_may_be_is_fine(web: Web) -> None:
+    web.pages["/a"] = Page([b"x" * MOST])
+    assert isinstance(await fetch(web.url("/a")), Download)
+
+
+async def test_a_turn_has_a_limit_for_all_together(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MEDIA_BYTES_MAX", 1500)
+    web.pages |= {"/a": Page([b"x" * MOST]), "/b": Page([b"x" * MOST])}
+    async with fetcher() as made:
+        found = await made.fetch({web.url("/a"): MOST, web.url("/b"): MOST})
+        assert sorted(type(outcome).__name__ for outcome in found.values()) == ["Download", "Failure"]
+        assert isinstance((await made.fetch({web.url("/a"): MOST}))[web.url("/a")], Download)
+
+
+async def test_a_slow_server_holds_up_nothing_but_itself(web: Web) -> None:
+    web.pages |= {"/slow": Page([b"x", 600.0]), "/fast": Page([b"x"])}
+    async with fetcher(rules(timeout_s=2.0)) as made:
+        found = await made.fetch({web.url("/slow"): MOST, web.url("/fast"): MOST})
+    assert found == {
+        web.url("/slow"): Failure(Problem.DOWNLOAD, "it took too long"),
+        web.url("/fast"): Download(b"x", "application/octet-stream"),
+    }
+
+
+async def test_an_answer_that_breaks_off_is_a_failure(web: Web) -> None:
+    web.pages["/a"] = Page([b"x"], {"Content-Length": "9"}, breaks_off=True)
+    found = await fetch(web.url("/a"))
+    assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
+
+
+async def test_a_server_that_is_not_there_is_not_told_from_one_that_may_not_be_asked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    with nobody_listens() as port:
+        absent = await fetch(f"http://a.example:{port}/")
+    forbidden = await fetch("http://b.example/", names=Names({"b.example": ["10.0.0.1"]}))
+    assert absent == forbidden == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
+    assert "10.0.0.1 is no address that may be fetched from" in caplog.text
+
+
+async def test_a_name_that_leads_nowhere_is_told_like_that() -> None:
+    class Nowhere(Names):
+        async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> Any:
+            raise OSError("no such name")
+
+    found = await fetch("http://a.example/", names=Nowhere())
+    assert found == Failure(Problem.DOWNLOAD, "its server cannot be reached from here")
+
+
+async def test_a_caller_who_leaves_takes_the_fetches_along(web: Web) -> None:
+    web.pages["/a"] = Page([b"x", 600.0])
+    async with fetcher() as made:
+        running = asyncio.create_task(made.fetch({web.url("/a"): MOST}))
+        while not web.requests:
+            await asyncio.sleep(0.001)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert [task for task in asyncio.all_tasks() if "fetch_one" in repr(task)] == []
+
+
+# ---- Rules by settings ----
+
+
+@pytest.mark.parametrize(
+    ("address", "settings", "permitted"),
+    [
+        ("1.1.1.1", {}, True),
+        ("10.0.0.1", {}, False),
+        ("127.0.0.1", {}, False),
+        ("10.0.0.1", {"media_private_addresses": True}, True),
+        ("127.0.0.1", {"media_private_addresses": True}, True),
+        (METADATA, {"media_private_addresses": True}, False),
+        ("100.64.0.1", {"media_private_addresses": True}, False),
+    ],
+)
+def test_which_addresses_the_settings_permit(address: str, settings: dict[str, bool], permitted: bool) -> None:
+    assert FetchRules.of(TranslatorSettings(**settings)).permits(address) is permitted  # type: ignore[arg-type]
+
+
+def test_the_other_settings() -> None:
+    careful = FetchRules.of(TranslatorSettings())
+    assert (careful.fetches, careful.hosts, careful.schemes) == (True, (), ("https",))
+    open_minded = FetchRules.of(TranslatorSettings(media_http=True, media_hosts=("A.Example",), media_timeout_s=3))
+    assert (open_minded.hosts, open_minded.schemes, open_minded.timeout_s) == (("a.example",), ("https", "http"), 3)
+
+
+def test_the_time_to_connect_is_less_than_that_of_a_turn() -> None:
+    assert TranslatorSettings().media_timeout_s > fetching.CONNECT_TIMEOUT_S

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_translator.media.refusals import refusal, text_member, too_large
+
+
+def test_a_refusal_says_what_why_and_where() -> None:
+    error = refusal("input[0]", "it is broken", "invalid_image")
+    assert (error.message, error.field, error.code) == (
+        "'input[0]' cannot be used: it is broken.",
+        "input[0]",
+        "invalid_image",
+    )
+
+
+@pytest.mark.parametrize(("size", "words"), [(20 * 2**20, "20 MiB"), (2**19, "0.5 MiB")])
+def test_how_large_it_may_be_is_told(size: int, words: str) -> None:
+    assert f"an image can have at most {words}." in too_large("p", "an image", size, "c").message
+
+
+@pytest.mark.parametrize("part", [{}, {"image_url": None}, {"image_url": {"url": "u"}}])
+def test_a_member_that_must_be_text(part: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        text_member(part, "image_url", "input[0]")
+    assert (caught.value.field, caught.value.code) == ("input[0].image_url", "invalid_type")
+    assert text_member({"image_url": "u"}, "image_url", "input[0]") == "u"

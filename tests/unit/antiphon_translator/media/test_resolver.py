@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from antiphon_translator.media.resolver import Resolver
+
+
+async def test_names_are_looked_up_as_the_system_does_it() -> None:
+    resolver = Resolver()
+    try:
+        found = await resolver.resolve("127.0.0.1", 80)
+    finally:
+        await resolver.close()
+    assert [(one["host"], one["port"], one["family"]) for one in found] == [("127.0.0.1", 80, socket.AF_INET)]
+
+
+async def test_a_look_up_has_a_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def look_up(*_: object) -> list[object]:
+        threads.append(threading.current_thread().name)
+        raise socket.gaierror("nothing")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    resolver = Resolver()
+    with pytest.raises(OSError, match="nothing"):
+        await resolver.resolve("a.example")
+    await resolver.close()
+    assert threads[0].startswith("media-names")
