@@ -15,7 +15,7 @@ import aiohttp
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_translator.engines import openai_logprobs, openai_wire
+from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.inbox import Inbox, Patience
 from antiphon_translator.engines.openai_wire import ChunkReader, Dialect
 from antiphon_translator.engines.sse import EventData
@@ -105,6 +105,8 @@ class OpenAIChatEngine:
     def _error(self, told: object, *, status: int) -> AntiphonError:
         """The error that an answer stands for; its own words go to the log."""
         log.warning("model '%s': the server reports: %d %.*s", self._profile.name, status, _LOGGED_CHARS_MAX, told)
+        if (refusal := guide_errors.of_text(str(told), server=self._server)) is not None:
+            return refusal
         code = told.get("code") if isinstance(told, dict) else None
         kind, what = _BY_STATUS.get(code if isinstance(code, int) else status, (EngineFault, "reported an error"))
         return kind(f"{self._server} {what}.")
