@@ -14,8 +14,10 @@ from typing import Protocol
 
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.parsing.traced import Watch
+from antiphon_translator.scored_output import ScoredOutput, Scores
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.tokens import ModelTokenizer
 from antiphon_translator.turn_prompt import TurnPrompt
@@ -65,6 +67,16 @@ def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: Gen
 
 def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
     """The output of a generation that is read here."""
+    scores = Scores.wanted_by(request, level, model.syntax)
+    if scores is None:
+        return _read_output(level, model, prompt, request)
+    return ScoredOutput(_read_output(level, model, prompt, request, scores.watch), scores)
+
+
+def _read_output(
+    level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
+) -> ReadOutput:
+    """`watch` is told all text that is read."""
     schemas = prompt.tools.schemas
     if level is Level.TOKENS:
         parser = TokenParser(
@@ -73,10 +85,11 @@ def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request
             schemas=schemas,
             stop=request.stop,
             continues_last=prompt.conversation.continues_last,
+            watch=watch,
         )
         return TokenOutput(parser, request)
     tail = request.prompt_text.removesuffix(prompt.forced.begun)
-    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail)
+    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
     return TextOutput(literal, request, model.tokenizer)
 
 
@@ -255,7 +268,7 @@ class _Count:
 
 def _text_of(segment: Segment) -> str:
     match segment:
-        case Text(text) | Reasoning(text) | Arguments(text):
+        case Text(text) | Reasoning(text) | Arguments(text) | ScoredText(text):
             return text
         case CallBegin(name):
             return name

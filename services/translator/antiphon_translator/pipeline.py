@@ -31,7 +31,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import guides, sampling, structured
+from antiphon_translator import guides, logprobs, sampling, structured
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
@@ -77,6 +77,7 @@ class TurnPipeline:
         )
         _require_controls(parameters, controls, level)
         guide = guides.of_request(parameters, controls)
+        top_logprobs = logprobs.wanted(parameters, controls)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
         prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
         if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
@@ -97,6 +98,7 @@ class TurnPipeline:
             stop=parameters.stop_texts,
             ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
+            top_logprobs=top_logprobs,
             lora=model.lora,
             images=prompt.images if level is Level.TEXT else (),
             cache_key=parameters.prompt_cache_key,

@@ -17,7 +17,7 @@ character is complete, and adds what that leaves to its caller:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from antiphon_translator import separators
+from antiphon_translator.token_bytes import TokenBytes
 
 PENDING_IDS_MAX = 16
 PRIMING_IDS = 6  # more costs time on the first step and changes nothing
@@ -76,6 +77,11 @@ class ModelTokenizer:
     def separators(self) -> frozenset[str]:
         """Added tokens behind which a text can be cut, and its parts encoded apart."""
         return separators.of(self._tokenizer)
+
+    @cached_property
+    def bytes_of(self) -> Callable[[int], bytes]:
+        """What a token writes, all by itself; nothing for an id that is none."""
+        return TokenBytes(self._tokenizer, self.added).of
 
     @cached_property
     def replacement_ids(self) -> list[int]:

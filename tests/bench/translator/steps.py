@@ -16,8 +16,9 @@ from tokenizers.decoders import DecodeStream
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
+from antiphon_core.request import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
-from antiphon_translator.generation import EngineChunk
+from antiphon_translator.generation import Alternative, EngineChunk, TokenLogprob
 from antiphon_translator.machine import Append, Begin, OpenNext, ResponseMachine
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.service import TranslatorService
@@ -29,6 +30,7 @@ from tests.support.served_models import model, tokenizer, turn
 TEXT = "The quick brown fox jumps over the lazy dog, 3.14 times; naïve Größe 北京 ☃. " * 250
 IDS = tokenizer().encode(TEXT)[:7000]
 BATCH = 16
+TOP = 5
 
 
 def print_steps() -> None:
@@ -84,6 +86,20 @@ def _pipeline(batch: int) -> None:
     made.finish(completed_at=0)
 
 
+def _pipeline_with_logprobs(batch: int, top: int) -> None:
+    """Each token has its log probability, and `top` alternatives with theirs."""
+    asked = turn("Hi", include=[OUTPUT_LOGPROBS], top_logprobs=top)
+    made = TurnPipeline(model(), asked, controls=ALL_CONTROLS | {"logprobs", "top_logprobs"}, ids=RandomIds())
+    made.start()
+    for start in range(0, len(IDS), batch):
+        made.receive([EngineChunk([each], logprobs=[_scored(each, top)]) for each in IDS[start : start + batch]])
+    made.finish(completed_at=0)
+
+
+def _scored(token_id: int, top: int) -> TokenLogprob:
+    return TokenLogprob(token_id, -0.5, tuple(Alternative(token_id + more, -0.5 - more) for more in range(top)))
+
+
 def _service(batch: int) -> None:
     async def run() -> None:
         emits = [Emit(*([token_id] for token_id in IDS[start : start + batch])) for start in range(0, len(IDS), batch)]
@@ -103,6 +119,7 @@ ROWS: dict[str, Callable[[], None]] = {
     "machine + frame + batch": _machine_only,
     "pipeline, 1 id a batch": partial(_pipeline, 1),
     f"pipeline, {BATCH} ids a batch": partial(_pipeline, BATCH),
+    f"the same, {TOP} alternatives each": partial(_pipeline_with_logprobs, BATCH, TOP),
     "service, 1 id a batch": partial(_service, 1),
     f"service, {BATCH} ids a batch": partial(_service, BATCH),
 }

@@ -12,7 +12,15 @@ from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
 from antiphon_translator.engines.endpoints import MOVES_MAX, EndpointsEngine
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, GuideKind, Level
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    TokenLogprob,
+)
 
 REQUEST = GenerationRequest(request_id="r", prompt_ids=(1, 2), max_tokens=10, stop_ids=(0,))
 GONE = Break(EngineUnavailable("gone"))
@@ -52,6 +60,24 @@ async def test_a_generation_that_loses_its_endpoint_goes_on_behind_what_came() -
     (moved,) = fleet.engines[1].requests
     assert moved == replace(REQUEST, prompt_ids=(1, 2, 5, 6, 7), max_tokens=7)
     assert fleet.engine.migrations == 1
+
+
+async def test_log_probabilities_go_on_with_the_ids() -> None:
+    scored = [EngineChunk([number], logprobs=(TokenLogprob(number, -number / 8),)) for number in (5, 6, 0)]
+    fleet = Fleet([Emit(*scored[:2]), GONE], [Emit(scored[2])])
+    asked = replace(REQUEST, top_logprobs=0)
+    async with aclosing(fleet.engine.generate(asked)) as batches:
+        assert [chunk async for batch in batches for chunk in batch] == scored
+    (moved,) = fleet.engines[1].requests
+    assert moved == replace(asked, prompt_ids=(1, 2, 5, 6), max_tokens=8)
+
+
+async def test_text_with_log_probabilities_is_not_over_before_its_engine_says_so() -> None:
+    stop = EngineChunk(text="a", logprobs=(TokenLogprob(REQUEST.stop_ids[0], -0.5),))
+    fleet = Fleet([Emit(stop), GONE], [Emit([6])])
+    fleet.serves_text()
+    with pytest.raises(EngineUnavailable):
+        await fleet.ids(replace(REQUEST, top_logprobs=0))
 
 
 async def test_so_does_one_that_hears_nothing_any_more() -> None:
