@@ -35,7 +35,11 @@ from tests.support.harmony.conversations import (
 from tests.support.harmony.outputs import WELL_FORMED, Output, Part, parts_meant
 from tests.support.harmony.recording import FILE, asked
 
-pytestmark = pytest.mark.skipif(bool(oracle.missing()), reason=oracle.missing())
+
+@pytest.fixture(scope="module", autouse=True)
+def _oracle_is_there() -> None:
+    assert not oracle.missing()
+
 
 # We cut text that spells a control token in two, so that it stays text (docs/adr/0009); it does so in one piece.
 SPELT = "markers-that-somebody-spelt"
