@@ -23,6 +23,9 @@ grpc.aio.init_grpc_aio()
 settings.register_profile("antiphon", deadline=None, derandomize=True)
 settings.load_profile("antiphon")
 
+SYSTEMS = {"system", "up_system", "split_system"}
+"""Fixtures that start the whole system."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The table is printed by the process that hears of all tests."""
@@ -35,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            needs_system = "up_system" in getattr(item, "fixturenames", ())
+            needs_system = not SYSTEMS.isdisjoint(getattr(item, "fixturenames", ()))
             item.add_marker(pytest.mark.xdist_group("system" if needs_system else str(item.path)))
 
 
