@@ -9,7 +9,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
-from antiphon_edge import request_ids
+from antiphon_edge import request_ids, routes_openapi
 from antiphon_edge.background import Background
 from antiphon_edge.http_errors import errors_as_envelopes
 from antiphon_edge.routes_conversations import ConversationRoutes
@@ -42,6 +42,7 @@ class EdgeServer:
         self.app.on_response_prepare.append(request_ids.add_headers)
         self.app.add_routes([*responses.table(), *self._service.table()])
         self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
+        self.app.add_routes(routes_openapi.table())
         self.url = ""
 
     async def start(self) -> None:
