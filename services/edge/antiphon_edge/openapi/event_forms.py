@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from antiphon_core import events
 from antiphon_core.jsons import Object
-from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, named, nullable, record, said
+from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, record
 
 _OF_ITEM: Object = {"item_id": STRING, "output_index": INTEGER}
 _OF_PART: Object = _OF_ITEM | {"content_index": INTEGER}
@@ -49,8 +49,6 @@ SCHEMAS: dict[str, Object] = {
     name_of(event_type): record({"type": const(event_type), "sequence_number": INTEGER} | members)
     for event_type, members in MEMBERS.items()
 } | {
-    "StreamEvent": said(
-        any_of(*map(name_of, MEMBERS)),
-        "What `data:` holds in each event; `event:` repeats its `type`. `data: [DONE]` comes last.",
-    )
+    "StreamEvent": any_of(*map(name_of, MEMBERS)),
+    "StreamFrame": frame("StreamEvent", "`event` repeats the type of the event in `data`. Last comes [DONE]."),
 }

@@ -50,8 +50,8 @@ _ITEM: Errors = (*_CONVERSATION, ItemNotFound, LimitExceeded)
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method on a path. `body`, `answer` and `events` name schemas: what is sent, what comes back, and each event
-    where a stream may come back instead. `errors` are those of its own; what any route can answer is not told."""
+    """A method on a path. `body`, `answer` and `events` name schemas: what is sent, what comes back, and each frame
+    of the stream that may come back instead. `errors` are those of its own; what any route can answer is not told."""
 
     name: str
     method: str
@@ -89,7 +89,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Response",
         _TURN,
         body="CreateRequest",
-        events="StreamEvent",
+        events="StreamFrame",
         parameters=_CREATING,
     ),
     Operation(
@@ -108,7 +108,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Read a response, or its events",
         "Response",
         (*_PAGE, LogNotFound),
-        events="StreamEvent",
+        events="StreamFrame",
         parameters=(p.RESPONSE_ID, p.STREAM, p.STARTING_AFTER),
     ),
     Operation(

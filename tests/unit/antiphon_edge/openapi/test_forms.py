@@ -10,6 +10,7 @@ from antiphon_edge.openapi.forms import (
     any_of,
     array,
     const,
+    frame,
     mapping,
     named,
     nullable,
@@ -48,3 +49,9 @@ def test_the_others_say_what_they_are_called() -> None:
 def test_names_point_into_the_document() -> None:
     assert named("Error") == {"$ref": "#/components/schemas/Error"}
     assert any_of("A", "B") == {"anyOf": [named("A"), named("B")]}
+
+
+def test_a_frame_tells_what_its_data_is() -> None:
+    schema = frame("StreamEvent", "One of them.")
+    assert schema["properties"]["data"]["anyOf"][1]["contentSchema"] == named("StreamEvent")
+    assert schema["required"] == ["data"]
