@@ -98,9 +98,9 @@ class ScriptedModel:
         for chunk in islice(self._chunks(said), request.max_tokens):
             if self.pause_s:
                 await asyncio.sleep(self.pause_s)
+            if _END_ID in chunk.token_ids and prompt.endswith("Fail.<|im_end|>\n<|im_start|>assistant\n"):
+                raise EngineFault("The script says to fail.")
             yield [chunk]
-        if prompt.endswith("Fail.<|im_end|>\n<|im_start|>assistant\n"):
-            raise EngineFault("The script says to fail.")
         if self.level is Level.TEXT:
             length = len("".join(said))
             finish = FinishReason.STOP if length <= request.max_tokens else FinishReason.LENGTH

@@ -12,6 +12,7 @@ from antiphon_core.ports.translator import Translator
 from antiphon_edge import request_ids, routes_openapi
 from antiphon_edge.background import Background
 from antiphon_edge.http_errors import errors_as_envelopes
+from antiphon_edge.routes_chat import ChatRoutes
 from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
@@ -42,7 +43,8 @@ class EdgeServer:
         self.app.on_response_prepare.append(request_ids.add_headers)
         self.app.add_routes([*responses.table(), *self._service.table()])
         self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
-        self.app.add_routes(routes_openapi.table())
+        chat = ChatRoutes(self._turns, keep_alive_s=settings.keep_alive_s)
+        self.app.add_routes([*chat.table(), *routes_openapi.table()])
         self.url = ""
 
     async def start(self) -> None:

@@ -81,3 +81,9 @@ def test_facts_are_fields_not_prose() -> None:
 def test_a_refusal_between_services_does_not_blame_who_asked_over_http(error: AntiphonError) -> None:
     row = row_of(error)
     assert (row.http_status, row.openai_type) == (500, "server_error")
+
+
+def test_a_fact_that_is_none_is_no_fact() -> None:
+    error = InvalidRequest("No.", field="input", code=None)
+    assert error.facts == {}
+    assert envelope(error)["error"]["code"] is None

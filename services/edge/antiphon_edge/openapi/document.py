@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from antiphon_core.errors import TABLE, Row
 from antiphon_core.jsons import Object
-from antiphon_edge.openapi import event_forms, request_forms, response_forms
+from antiphon_edge.openapi import chat_forms, event_forms, request_forms, response_forms
 from antiphon_edge.openapi.forms import named
 from antiphon_edge.openapi.operations import OPERATIONS, Operation
 
@@ -45,7 +45,7 @@ def document() -> Object:
 
 
 def _schemas() -> Object:
-    return {**request_forms.schemas(), **response_forms.SCHEMAS, **event_forms.SCHEMAS}
+    return {**request_forms.schemas(), **response_forms.SCHEMAS, **event_forms.SCHEMAS, **chat_forms.SCHEMAS}
 
 
 def _operation(operation: Operation) -> Object:

@@ -255,6 +255,16 @@ OPERATIONS: tuple[Operation, ...] = (
         (*_ITEM, SessionLocked),
         parameters=(p.CONVERSATION_ID, p.ITEM_ID),
     ),
+    Operation(
+        "createChatCompletion",
+        "POST",
+        "/v1/chat/completions",
+        "Have a model answer, in the older form",
+        "ChatCompletion",
+        (*_BODY, ContextLengthExceeded, *_ENGINE),
+        body="ChatRequest",
+        events="ChatFrame",
+    ),
     Operation("listModels", "GET", "/v1/models", "List what can be asked for", "ModelList", (TranslatorUnavailable,)),
     Operation(
         "getModel",

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from antiphon_core.jsons import Object
 from antiphon_core.request import CreateRequest
+from antiphon_core.request_chat import ChatRequest
 from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.forms import PATH
 
@@ -22,6 +23,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     UpdateConversation,
     AddItems,
     ForkSession,
+    ChatRequest,
 )
 
 
