@@ -20,7 +20,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import item_references
+from antiphon_edge import item_references, session_trees
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
@@ -49,7 +49,8 @@ class Beginnings:
         given = await self._looked_up(tenant, request.input_given)
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
-        asked = self._asked(request, session_id, key)
+        relative = await session_trees.relative_of(self._store, tenant, session_id)
+        asked = self._asked(request, session_id, key, relative=relative)
         start = await self._start(tenant, asked)
         response_id = str(asked.response_id)
         if start.replay is not None or start.running_response_id is not None:
@@ -121,11 +122,13 @@ class Beginnings:
             input=dumps(normalise_input(given, self._ids)),
         )
 
-    def _asked(self, request: CreateRequest, session_id: str | None, key: str | None) -> TurnRequest:
+    def _asked(
+        self, request: CreateRequest, session_id: str | None, key: str | None, *, relative: str | None = None
+    ) -> TurnRequest:
         previous = request.previous_response_id
         if previous is not None and not is_response_id(previous):
             raise PreviousResponseNotFound.of(previous)
-        response_id = new_response_id(self._ids, relative=previous or session_id)
+        response_id = new_response_id(self._ids, relative=previous or relative)
         return TurnRequest(
             previous_response_id=previous,
             session_id=session_id,

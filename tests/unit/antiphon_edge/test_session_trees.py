@@ -1,0 +1,44 @@
+"""Turns in sessions are named in the tree of what they continue."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
+from antiphon_edge.session_trees import relative_of
+from tests.support.edge import running_edge
+
+HEADER = "x-antiphon-session"
+
+
+async def test_a_conversation_is_its_own_relative_and_nothing_has_none() -> None:
+    async with running_edge() as edge:
+        conversation_id = new_conversation_id(RandomIds())
+        assert await relative_of(edge.store, "default", conversation_id) == conversation_id
+        assert await relative_of(edge.store, "default", None) is None
+        assert await relative_of(edge.store, "default", "mine") is None
+
+
+@pytest.mark.parametrize("key", [None, "key"])
+async def test_a_session_of_a_clients_own_name_goes_on_in_one_tree(key: str | None) -> None:
+    async with running_edge() as edge:
+        made = []
+        for number in range(3):
+            headers = {HEADER: "mine"} | ({} if key is None else {"Idempotency-Key": f"{key}{number}"})
+            answer = await edge.ask("POST", "/v1/responses", {"model": "m", "input": f"{number}"}, headers=headers)
+            assert answer.status == 200, answer.body
+            made.append(answer.json["id"])
+        assert len({tree_tag(each) for each in made}) == 1
+        assert len(edge.translator.turns) == 3
+        chain = (await edge.ask("GET", f"/v1/responses/{made[-1]}/chain")).json["data"]
+        assert [each["id"] for each in chain] == made
+
+
+async def test_a_fork_goes_on_in_the_tree_of_what_it_was_forked_from() -> None:
+    async with running_edge() as edge:
+        body = {"model": "m", "input": "Hi"}
+        first = await edge.ask("POST", "/v1/responses", body, headers={HEADER: "mine"})
+        await edge.ask("POST", "/v1/sessions/mine/fork", {"new_session_id": "other"})
+        second = await edge.ask("POST", "/v1/responses", body, headers={HEADER: "other"})
+        assert second.status == 200, second.body
+        assert tree_tag(first.json["id"]) == tree_tag(second.json["id"])
