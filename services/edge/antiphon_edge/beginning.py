@@ -49,8 +49,8 @@ class Beginnings:
         given = await self._looked_up(tenant, request.input_given)
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
-        relative = await session_trees.relative_of(self._store, tenant, session_id)
-        asked = self._asked(request, session_id, key, relative=relative)
+        asked = self._asked(request, session_id, key)
+        asked = await session_trees.placed(self._store, tenant, asked, self._ids)
         start = await self._start(tenant, asked)
         response_id = str(asked.response_id)
         if start.replay is not None or start.running_response_id is not None:
@@ -122,13 +122,11 @@ class Beginnings:
             input=dumps(normalise_input(given, self._ids)),
         )
 
-    def _asked(
-        self, request: CreateRequest, session_id: str | None, key: str | None, *, relative: str | None = None
-    ) -> TurnRequest:
+    def _asked(self, request: CreateRequest, session_id: str | None, key: str | None) -> TurnRequest:
         previous = request.previous_response_id
         if previous is not None and not is_response_id(previous):
             raise PreviousResponseNotFound.of(previous)
-        response_id = new_response_id(self._ids, relative=previous or relative)
+        response_id = new_response_id(self._ids, relative=previous or session_id)
         return TurnRequest(
             previous_response_id=previous,
             session_id=session_id,

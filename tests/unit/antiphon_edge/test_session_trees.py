@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
-from antiphon_edge.session_trees import relative_of
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
+from antiphon_core.ports.store import TurnRequest
+from antiphon_edge.session_trees import placed
 from tests.support.edge import running_edge
 
 HEADER = "x-antiphon-session"
 
 
-async def test_a_conversation_is_its_own_relative_and_nothing_has_none() -> None:
+async def test_only_sessions_that_went_on_are_asked() -> None:
+    ids = RandomIds()
     async with running_edge() as edge:
-        conversation_id = new_conversation_id(RandomIds())
-        assert await relative_of(edge.store, "default", conversation_id) == conversation_id
-        assert await relative_of(edge.store, "default", None) is None
-        assert await relative_of(edge.store, "default", "mine") is None
+        for session_id in (None, new_conversation_id(ids), "mine"):
+            asked = TurnRequest(session_id=session_id, holder="a", response_id=new_response_id(ids))
+            assert await placed(edge.store, "default", asked, ids) == asked
 
 
 @pytest.mark.parametrize("key", [None, "key"])
