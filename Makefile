@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens fuzz clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -82,6 +82,9 @@ goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementa
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)
+
+schemathesis: $(VENV)/.installed-dev  ## ask a scripted system 10,000 requests that its OpenAPI document suggests
+	$(BIN)/python -m tests.clients.http_fuzz $(ARGS)
 
 clean:           ## remove what the other targets made
 	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis dist

@@ -28,7 +28,8 @@ log = logging.getLogger(__name__)
 Network = IPv4Network | IPv6Network
 
 TENANT_HEADER = "x-tenant-id"
-OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version"})  # probes carry no keys
+OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
+"""Probes carry no keys; neither do those who read what a server can do."""
 
 _NO_KEY = (
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "

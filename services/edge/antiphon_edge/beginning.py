@@ -20,7 +20,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import item_references
+from antiphon_edge import item_references, session_trees
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
@@ -50,6 +50,7 @@ class Beginnings:
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
         asked = self._asked(request, session_id, key)
+        asked = await session_trees.placed(self._store, tenant, asked, self._ids)
         start = await self._start(tenant, asked)
         response_id = str(asked.response_id)
         if start.replay is not None or start.running_response_id is not None:

@@ -25,7 +25,7 @@ from antiphon_edge.tenancy import tenant_of
 from antiphon_edge.turn import Turns
 
 SESSION_HEADER = "x-antiphon-session"
-_SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
+SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 
 
 class ResponseRoutes:
@@ -67,7 +67,7 @@ class ResponseRoutes:
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
-        after = queries.number(request, "starting_after", least=0, most=_SEQUENCE_MAX)
+        after = queries.number(request, "starting_after", least=0, most=SEQUENCE_MAX)
         record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
             return await self._send(request, self._told(tenant_of(request), record, after))

@@ -9,11 +9,12 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
-from antiphon_edge import admission, authentication, connections, request_ids
+from antiphon_edge import admission, authentication, connections, request_ids, routes_openapi
 from antiphon_edge.background import Background
 from antiphon_edge.cors import Cors
 from antiphon_edge.http_errors import errors_as_envelopes
 from antiphon_edge.rate_limits import LocalRateLimiter, RateLimiter
+from antiphon_edge.routes_chat import ChatRoutes
 from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
@@ -48,6 +49,8 @@ class EdgeServer:
         self._keep_the_door(clock, limiter)
         self.app.add_routes([*responses.table(), *self._service.table()])
         self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
+        chat = ChatRoutes(self._turns, keep_alive_s=settings.keep_alive_s)
+        self.app.add_routes([*chat.table(), *routes_openapi.table()])
         self.url = ""
 
     def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:

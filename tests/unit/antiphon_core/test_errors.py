@@ -96,3 +96,9 @@ def test_who_asks_and_how_often_is_answered_in_openais_words(
 ) -> None:
     row = row_of(error)
     assert (row.http_status, row.openai_type, error.code) == (status, openai_type, code)
+
+
+def test_a_fact_that_is_none_is_no_fact() -> None:
+    error = InvalidRequest("No.", field="input", code=None)
+    assert error.facts == {}
+    assert envelope(error)["error"]["code"] is None

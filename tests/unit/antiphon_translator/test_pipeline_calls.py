@@ -60,6 +60,16 @@ def thinker() -> ServedModel:
 
 def play(*said: str, cuts: Sequence[int] = (), history: list[Object] | None = None, **request: Any) -> Object:
     """The response when the model says this; its ids are cut into messages at `cuts`."""
+    log = log_of_play(*said, cuts=cuts, history=history, **request)
+    folded = fold(log)
+    assert folded == log[-1]["response"]
+    return folded
+
+
+def log_of_play(
+    *said: str, cuts: Sequence[int] = (), history: list[Object] | None = None, **request: Any
+) -> list[Object]:
+    """All events of it."""
     made = TurnPipeline(thinker(), turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _asked = made.start()
     ids = [*ids_of(TOKENIZER, *said), END_ID]
@@ -70,9 +80,7 @@ def play(*said: str, cuts: Sequence[int] = (), history: list[Object] | None = No
     batches += made.finish(completed_at=9)
     log = [event for batch in batches for event in events.decode(batch.frames)]
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
-    folded = fold(log)
-    assert folded == log[-1]["response"]
-    return folded
+    return log
 
 
 def kinds(response: Object) -> list[str]:

@@ -1,0 +1,310 @@
+"""The body of POST /v1/chat/completions: what it may say.
+
+Only its own spelling is checked here. What it comes to is a create request (antiphon_edge.chat.requests), checked as
+one. As in request.py, what is not declared is refused, and what is declared and not served as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request_errors import TAG, from_validation
+from antiphon_core.request_items import Open, json_kind
+
+
+class _Exact(BaseModel):
+    """A misspelt member would be a wish that nobody hears."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
+
+
+def _tagged(value: object) -> str | None:
+    """Which model a part, a tool or a format is checked by: the one named after its `type`."""
+    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return TAG + str(given) if given is not None else None
+
+
+# ---- Messages ----
+
+
+class ChatText(Open):
+    type: Literal["text"]
+    text: str
+
+
+class ChatRefusal(Open):
+    type: Literal["refusal"]
+    refusal: str
+
+
+class ChatImageUrl(Open):
+    url: str
+    detail: Literal["low", "high", "auto", "original"] | None = None
+
+
+class ChatImage(Open):
+    type: Literal["image_url"]
+    image_url: ChatImageUrl
+
+
+class ChatFileContent(Open):
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class ChatFile(Open):
+    type: Literal["file"]
+    file: ChatFileContent
+
+
+ChatPart = Annotated[
+    Annotated[ChatText, Tag(TAG + "text")]
+    | Annotated[ChatRefusal, Tag(TAG + "refusal")]
+    | Annotated[ChatImage, Tag(TAG + "image_url")]
+    | Annotated[ChatFile, Tag(TAG + "file")],
+    Discriminator(_tagged),
+]
+ChatContent = Annotated[
+    Annotated[str, Tag(TAG + "string")] | Annotated[list[ChatPart], Tag(TAG + "array")], Discriminator(json_kind)
+]
+
+
+class ChatCalledFunction(Open):
+    name: str
+    arguments: str
+
+
+class ChatFunctionCall(Open):
+    type: Literal["function"]
+    id: str
+    function: ChatCalledFunction
+
+
+class ChatCalledCustom(Open):
+    name: str
+    input: str
+
+
+class ChatCustomCall(Open):
+    type: Literal["custom"]
+    id: str
+    custom: ChatCalledCustom
+
+
+ChatCall = Annotated[
+    Annotated[ChatFunctionCall, Tag(TAG + "function")] | Annotated[ChatCustomCall, Tag(TAG + "custom")],
+    Discriminator(_tagged),
+]
+
+
+class ChatMessage(Open):
+    """What each role needs of it is checked where it becomes items. `name` is taken, and shown to no model."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: ChatContent | None = None
+    refusal: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: Annotated[list[ChatCall], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+# ---- Tools, and the form of the answer ----
+
+
+class ChatFunctionTool(_Exact):
+    type: Literal["function"]
+    function: Object
+
+
+class ChatCustomTool(_Exact):
+    type: Literal["custom"]
+    custom: Object
+
+
+ChatTool = Annotated[
+    Annotated[ChatFunctionTool, Tag(TAG + "function")] | Annotated[ChatCustomTool, Tag(TAG + "custom")],
+    Discriminator(_tagged),
+]
+
+
+class ChatFunctionChoice(_Exact):
+    type: Literal["function"]
+    function: Object
+
+
+class ChatCustomChoice(_Exact):
+    type: Literal["custom"]
+    custom: Object
+
+
+class ChatAllowed(_Exact):
+    mode: Literal["auto", "required"]
+    tools: list[Object]
+
+
+class ChatAllowedChoice(_Exact):
+    type: Literal["allowed_tools"]
+    allowed_tools: ChatAllowed
+
+
+def _choice_tag(value: object) -> str | None:
+    return TAG + "string" if isinstance(value, str) else _tagged(value)
+
+
+ChatChoice = Annotated[
+    Annotated[Literal["none", "auto", "required"], Tag(TAG + "string")]
+    | Annotated[ChatFunctionChoice, Tag(TAG + "function")]
+    | Annotated[ChatCustomChoice, Tag(TAG + "custom")]
+    | Annotated[ChatAllowedChoice, Tag(TAG + "allowed_tools")],
+    Discriminator(_choice_tag),
+]
+
+
+class ChatPlainFormat(_Exact):
+    type: Literal["text", "json_object"]
+
+
+class ChatSchemaFormat(_Exact):
+    type: Literal["json_schema"]
+    json_schema: Object
+
+
+def _format_tag(value: object) -> str | None:
+    tag = _tagged(value)
+    return TAG + "text" if tag == TAG + "json_object" else tag
+
+
+ChatFormat = Annotated[
+    Annotated[ChatPlainFormat, Tag(TAG + "text")] | Annotated[ChatSchemaFormat, Tag(TAG + "json_schema")],
+    Discriminator(_format_tag),
+]
+
+
+class ChatStreamOptions(Open):
+    include_usage: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+# ---- The request ----
+
+
+class ChatRequest(_Exact):
+    """A whole request. Members that create requests have by the same name are checked there."""
+
+    model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
+    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=limits.INPUT_ITEMS_MAX)]
+    stream: bool | None = None
+    stream_options: ChatStreamOptions | None = None
+    n: int | None = None
+
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    stop: (
+        Annotated[
+            Annotated[str, Tag(TAG + "string")] | Annotated[list[str], Tag(TAG + "array")], Discriminator(json_kind)
+        ]
+        | None
+    ) = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    nvext: Object | None = None
+
+    tools: Annotated[list[ChatTool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    tool_choice: ChatChoice | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: ChatFormat | None = None
+    reasoning_effort: str | None = None
+    verbosity: str | None = None
+
+    metadata: Object | None = None
+    user: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+    service_tier: str | None = None
+    store: bool | None = None
+    modalities: list[str] | None = None
+    logit_bias: Object | None = None
+    audio: Object | None = None
+    prediction: Object | None = None
+    web_search_options: Object | None = None
+    functions: list[Object] | None = None
+    function_call: Any = None
+
+    @classmethod
+    def parse(cls, body: bytes) -> Self:
+        """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
+        given = parse_object(body)
+        try:
+            request = cls.model_validate(given)
+        except ValidationError as error:
+            raise from_validation(error) from error
+        _refuse_unserved(request)
+        return request
+
+
+@dataclass(frozen=True, slots=True)
+class _Unserved:
+    """A well-formed wish that cannot be granted, and what to say then."""
+
+    field: str
+    asked: Callable[[Any], bool]
+    message: str
+    code: str = "unsupported_parameter"
+
+
+_UNSERVED: tuple[_Unserved, ...] = (
+    _Unserved(
+        "n",
+        lambda n: n != 1,
+        "Invalid value for 'n': this server gives one choice per request. Leave 'n' out, and ask again for more.",
+        "unsupported_value",
+    ),
+    _Unserved("logprobs", bool, "Unsupported parameter: 'logprobs'. Log probabilities are not served yet."),
+    _Unserved("top_logprobs", bool, "Unsupported parameter: 'top_logprobs'. None are served yet."),
+    _Unserved(
+        "store", bool, "Unsupported parameter: 'store'. What /v1/responses makes is kept, chat completions are not."
+    ),
+    _Unserved(
+        "modalities",
+        lambda given: given != ["text"],
+        "Invalid value for 'modalities': models of this server write text only.",
+        "unsupported_value",
+    ),
+    _Unserved("logit_bias", bool, "Unsupported parameter: 'logit_bias'."),
+    _Unserved("audio", bool, "Unsupported parameter: 'audio'. Models of this server write text only."),
+    _Unserved("prediction", bool, "Unsupported parameter: 'prediction'."),
+    _Unserved("web_search_options", lambda _: True, "Unsupported parameter: 'web_search_options'."),
+    _Unserved("functions", bool, "Unsupported parameter: 'functions'. Use 'tools'."),
+    _Unserved("function_call", bool, "Unsupported parameter: 'function_call'. Use 'tool_choice'."),
+)
+
+
+def _refuse_unserved(request: ChatRequest) -> None:
+    """Raises InvalidRequest for the first thing asked for that is not served."""
+    for wish in _UNSERVED:
+        value = getattr(request, wish.field)
+        if value is not None and wish.asked(value):
+            raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
+    if request.stream_options is not None and not request.stream:
+        raise InvalidRequest("'stream_options' needs 'stream': true.", field="stream_options", code="invalid_value")
+    if None not in (request.max_tokens, request.max_completion_tokens):
+        raise InvalidRequest(
+            "'max_tokens' is the old name of 'max_completion_tokens': give one of them.",
+            field="max_tokens",
+            code="mutually_exclusive_parameters",
+        )

@@ -1,0 +1,96 @@
+"""Events as the chunks of a streamed chat completion. One table says what each event comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from antiphon_core import events
+from antiphon_core.jsons import Object, dumps
+from antiphon_edge.chat.completions import call_of, finish_reason_of, id_of, is_call, logprobs_of, usage_of
+
+
+def frame(data: Object) -> bytes:
+    """One server-sent event as chat completions have it: without its type."""
+    return b"data: " + dumps(data) + b"\n\n"
+
+
+class ChunkStream:
+    """The chunks of one completion. Feed it the frames of a response from the first one on, in pieces of any size.
+
+    With `include_usage` one more chunk follows the last, with what was counted and no choice; the others say null."""
+
+    def __init__(self, *, include_usage: bool) -> None:
+        self._include_usage = include_usage
+        self._head: Object = {}
+        self._calls: dict[int, int] = {}
+        """The place of a call among the calls, by its place in the output."""
+
+    def feed(self, frames: bytes) -> bytes:
+        """The chunks that some frames come to, framed; empty when they come to none."""
+        return b"".join(self._of_event(event) for event in events.decode(frames))
+
+    def _of_event(self, event: Object) -> bytes:
+        make = self._CHUNKS.get(event["type"])
+        return make(self, event) if make is not None else b""
+
+    def _begin(self, event: Object) -> bytes:
+        response = event["response"]
+        self._head = {
+            "id": id_of(response["id"]),
+            "object": "chat.completion.chunk",
+            "created": response["created_at"],
+            "model": response["model"],
+            "service_tier": response["service_tier"],
+            "system_fingerprint": None,
+        }
+        return self._delta({"role": "assistant", "content": "", "refusal": None})
+
+    def _text(self, event: Object) -> bytes:
+        return self._delta({"content": event["delta"]}, logprobs=logprobs_of(event["logprobs"]))
+
+    def _thought(self, event: Object) -> bytes:
+        return self._delta({"reasoning_content": event["delta"]})
+
+    def _item(self, event: Object) -> bytes:
+        if not is_call(event["item"]):
+            return b""
+        index = self._calls[event["output_index"]] = len(self._calls)
+        return self._delta({"tool_calls": [{"index": index, **call_of(event["item"])}]})
+
+    def _arguments(self, event: Object) -> bytes:
+        return self._call(event, {"function": {"arguments": event["delta"]}})
+
+    def _input(self, event: Object) -> bytes:
+        return self._call(event, {"custom": {"input": event["delta"]}})
+
+    def _call(self, event: Object, more: Object) -> bytes:
+        return self._delta({"tool_calls": [{"index": self._calls[event["output_index"]], **more}]})
+
+    def _end(self, event: Object) -> bytes:
+        response = event["response"]
+        last = self._delta({}, finish_reason=finish_reason_of(response))
+        if not self._include_usage:
+            return last
+        return last + frame(self._head | {"choices": [], "usage": usage_of(response["usage"])})
+
+    def _error(self, event: Object) -> bytes:
+        """The envelope of errors, which SDKs look for in every chunk. No finish reason follows: nothing is finished."""
+        return frame({"error": event["error"]})
+
+    def _delta(self, delta: Object, *, finish_reason: str | None = None, logprobs: Object | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
+        usage = {"usage": None} if self._include_usage else {}
+        return frame(self._head | {"choices": [choice], **usage})
+
+    _CHUNKS: ClassVar[dict[str, Callable[[ChunkStream, Object], bytes]]] = {
+        events.CREATED: _begin,
+        events.OUTPUT_TEXT_DELTA: _text,
+        events.REASONING_TEXT_DELTA: _thought,
+        events.OUTPUT_ITEM_ADDED: _item,
+        events.FUNCTION_CALL_ARGUMENTS_DELTA: _arguments,
+        events.CUSTOM_TOOL_CALL_INPUT_DELTA: _input,
+        events.COMPLETED: _end,
+        events.INCOMPLETE: _end,
+        events.ERROR: _error,
+    }

@@ -1,0 +1,94 @@
+"""A response as a chat completion."""
+
+from __future__ import annotations
+
+from antiphon_core.jsons import Object
+
+_FINISHED = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def completion_of(response: Object) -> Object:
+    """What a response that ended well, or was cut off, is in chat completions."""
+    return {
+        "id": id_of(response["id"]),
+        "object": "chat.completion",
+        "created": response["created_at"],
+        "model": response["model"],
+        "choices": [
+            {
+                "index": 0,
+                "message": _message(response["output"]),
+                "logprobs": logprobs_of(_logprobs(response["output"])),
+                "finish_reason": finish_reason_of(response),
+            }
+        ],
+        "usage": usage_of(response["usage"]),
+        "service_tier": response["service_tier"],
+        "system_fingerprint": None,
+    }
+
+
+def id_of(response_id: str) -> str:
+    """The id of a completion: that of its response, in the form that clients know."""
+    return "chatcmpl-" + response_id.removeprefix("resp_")
+
+
+def finish_reason_of(response: Object) -> str:
+    """Why it ended. What was cut off was cut off, also in the middle of a call."""
+    if response["incomplete_details"] is not None:
+        return _FINISHED.get(response["incomplete_details"]["reason"], "stop")
+    return "tool_calls" if any(map(is_call, response["output"])) else "stop"
+
+
+def usage_of(usage: Object) -> Object:
+    return {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage["output_tokens"],
+        "total_tokens": usage["total_tokens"],
+        "prompt_tokens_details": {"cached_tokens": usage["input_tokens_details"]["cached_tokens"]},
+        "completion_tokens_details": {"reasoning_tokens": usage["output_tokens_details"]["reasoning_tokens"]},
+    }
+
+
+def is_call(item: Object) -> bool:
+    return item["type"] in ("function_call", "custom_tool_call")
+
+
+def call_of(item: Object) -> Object:
+    """A call item as one of `tool_calls`."""
+    if item["type"] == "custom_tool_call":
+        called = {"type": "custom", "custom": {"name": item["name"], "input": item["input"]}}
+    else:
+        called = {"type": "function", "function": {"name": item["name"], "arguments": item["arguments"]}}
+    return {"id": item["call_id"], **called}
+
+
+def logprobs_of(tokens: list[Object]) -> Object | None:
+    """Log probabilities of some tokens, where there are any."""
+    return {"content": tokens, "refusal": None} if tokens else None
+
+
+def _message(output: list[Object]) -> Object:
+    """The items as one message: texts joined, thoughts beside them."""
+    calls = [call_of(item) for item in output if is_call(item)]
+    text = _text_of(output, "message")
+    thought = _text_of(output, "reasoning")
+    return {
+        "role": "assistant",
+        "content": text if text is not None or calls else "",
+        "refusal": None,
+        "annotations": [],
+        **({"reasoning_content": thought} if thought is not None else {}),
+        **({"tool_calls": calls} if calls else {}),
+    }
+
+
+def _text_of(output: list[Object], item_type: str) -> str | None:
+    """All text in items of a type; None when there is no such item."""
+    found = [part["text"] for item in output if item["type"] == item_type for part in item.get("content", [])]
+    return "".join(found) if found else None
+
+
+def _logprobs(output: list[Object]) -> list[Object]:
+    messages = (item for item in output if item["type"] == "message")
+    return [token for item in messages for part in item["content"] for token in part["logprobs"]]

@@ -1,0 +1,87 @@
+"""Messages as items: one message is a message, calls, results, thoughts, or several of them in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request_chat import ChatCustomCall, ChatFile, ChatImage, ChatMessage, ChatPart, ChatRefusal
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An item, and the path of what it was made of."""
+
+    item: Object
+    origin: str
+
+
+def as_items(messages: Sequence[ChatMessage]) -> list[Placed]:
+    """All messages. InvalidRequest: one lacks what its role needs."""
+    custom_ids: set[str] = set()
+    placed: list[Placed] = []
+    for index, message in enumerate(messages):
+        placed += _of_message(message, f"messages[{index}]", custom_ids)
+    return placed
+
+
+def _of_message(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[Placed]:
+    """`custom_ids` are those of the calls of custom tools so far: their results are items of another type."""
+    if message.role == "tool":
+        yield Placed(_result(message, origin, custom_ids), origin)
+    elif message.role == "assistant":
+        yield from _said_by_the_model(message, origin, custom_ids)
+    else:
+        yield Placed({"type": "message", "role": message.role, "content": _content(message, origin)}, origin)
+
+
+def _said_by_the_model(message: ChatMessage, origin: str, custom_ids: set[str]) -> Iterator[Placed]:
+    if message.reasoning_content:
+        thought = {"type": "reasoning_text", "text": message.reasoning_content}
+        yield Placed({"type": "reasoning", "summary": [], "content": [thought]}, f"{origin}.reasoning_content")
+    calls = message.tool_calls or []
+    if message.content or message.refusal or not (calls or message.reasoning_content):
+        yield Placed({"type": "message", "role": "assistant", "content": _content(message, origin)}, origin)
+    for index, call in enumerate(calls):
+        if isinstance(call, ChatCustomCall):
+            custom_ids.add(call.id)
+            item = {"type": "custom_tool_call", "name": call.custom.name, "input": call.custom.input}
+        else:
+            item = {"type": "function_call", "name": call.function.name, "arguments": call.function.arguments}
+        yield Placed({"call_id": call.id, **item}, f"{origin}.tool_calls[{index}]")
+
+
+def _result(message: ChatMessage, origin: str, custom_ids: set[str]) -> Object:
+    if message.tool_call_id is None:
+        raise _missing(f"{origin}.tool_call_id")
+    kind = "custom_tool_call_output" if message.tool_call_id in custom_ids else "function_call_output"
+    return {"type": kind, "call_id": message.tool_call_id, "output": _content(message, origin)}
+
+
+def _content(message: ChatMessage, origin: str) -> str | list[Object]:
+    if message.refusal:
+        said = [{"type": "output_text", "text": message.content}] if isinstance(message.content, str) else []
+        return [*said, {"type": "refusal", "refusal": message.refusal}]
+    if message.content is None:
+        raise _missing(f"{origin}.content")
+    if isinstance(message.content, str):
+        return message.content
+    return [_part(part, message.role) for part in message.content]
+
+
+def _part(part: ChatPart, role: str) -> Object:
+    match part:
+        case ChatImage():
+            return {"type": "input_image", "image_url": part.image_url.url, "detail": part.image_url.detail}
+        case ChatFile():
+            return {"type": "input_file", **part.file.model_dump(include={"file_data", "file_id", "filename"})}
+        case ChatRefusal():
+            return {"type": "refusal", "refusal": part.refusal}
+        case _:
+            return {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
+
+
+def _missing(path: str) -> InvalidRequest:
+    return InvalidRequest(f"Missing required parameter: '{path}'.", field=path, code="missing_required_parameter")

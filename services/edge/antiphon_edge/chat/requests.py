@@ -1,0 +1,105 @@
+"""A chat request as the create request that it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request import CreateRequest
+from antiphon_core.request_chat import (
+    ChatAllowedChoice,
+    ChatCustomChoice,
+    ChatFunctionChoice,
+    ChatRequest,
+    ChatSchemaFormat,
+)
+from antiphon_edge.chat.culprits import Culprits
+from antiphon_edge.chat.messages import as_items
+
+_SAME = (
+    "model",
+    "stream",
+    "temperature",
+    "top_p",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "stop",
+    "nvext",
+    "parallel_tool_calls",
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "service_tier",
+)
+"""Members that mean the same by the same name."""
+
+_LOGPROBS = "message.output_text.logprobs"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatTurn:
+    """What is to be generated, and how it is to be told. `culprits` has the caller's names for what is wrong."""
+
+    create: CreateRequest
+    culprits: Culprits
+    stream: bool
+    include_usage: bool
+
+
+def as_turn(chat: ChatRequest) -> ChatTurn:
+    """InvalidRequest: the create request would be refused; the culprit is told by its name in chat completions."""
+    placed = as_items(chat.messages)
+    culprits = Culprits(
+        [each.origin for each in placed],
+        max_tokens="max_tokens" if chat.max_tokens is not None else "max_completion_tokens",
+        tools=[tool.type for tool in chat.tools or []],
+    )
+    body: Object = {name: getattr(chat, name) for name in _SAME} | {
+        "input": [each.item for each in placed],
+        "store": False,
+        "max_output_tokens": chat.max_completion_tokens or chat.max_tokens,
+        "tools": [_tool(tool.model_dump()) for tool in chat.tools or []],
+        "tool_choice": _choice(chat),
+        "text": {"format": _format(chat), "verbosity": chat.verbosity},
+        "reasoning": {"effort": chat.reasoning_effort},
+        "include": [_LOGPROBS] if chat.logprobs else None,
+        "top_logprobs": chat.top_logprobs,
+    }
+    with culprits.named():
+        create = CreateRequest.parse(dumps(body))
+    options = chat.stream_options
+    return ChatTurn(create, culprits, bool(chat.stream), bool(options is not None and options.include_usage))
+
+
+def _tool(tool: Object) -> Object:
+    """A tool, or the name of one in a choice, without the level that chat completions have between."""
+    inner: Object = tool.get(tool["type"], {})
+    return {"type": tool["type"], **inner}
+
+
+def _choice(chat: ChatRequest) -> str | Object | None:
+    match chat.tool_choice:
+        case ChatAllowedChoice(allowed_tools=allowed):
+            return {"type": "allowed_tools", "mode": allowed.mode, "tools": _names(allowed.tools)}
+        case ChatFunctionChoice() | ChatCustomChoice() as named:
+            return _tool(named.model_dump())
+        case given:
+            return given
+
+
+def _names(tools: Sequence[Object]) -> list[Object]:
+    return [_tool(tool) if isinstance(tool.get(tool.get("type", "")), dict) else tool for tool in tools]
+
+
+def _format(chat: ChatRequest) -> Object | None:
+    match chat.response_format:
+        case None:
+            return None
+        case ChatSchemaFormat(json_schema=schema):
+            return {**schema, "type": "json_schema"}
+        case plain:
+            return {"type": plain.type}

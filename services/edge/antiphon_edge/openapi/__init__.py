@@ -1,0 +1,13 @@
+"""The OpenAPI document of the edge, made of what the code itself declares.
+
+    request_forms     the bodies that are accepted: the models that check them
+    response_forms    what comes back: the response, its items, lists, errors
+    event_forms       the events of a stream
+    chat_forms        what chat completions answer
+    parameters        what stands in paths, queries and headers
+    operations        the table of operations: one row for each route
+    document          all of it as one document
+    page              the document as a page for people
+
+A new route needs one row in `operations`; a test fails when a route has none, or a row has no route.
+"""

@@ -1,0 +1,90 @@
+"""The document itself: the table of operations and all schemas, put together as OpenAPI has it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from importlib.metadata import version
+
+from antiphon_core.errors import TABLE, Row
+from antiphon_core.jsons import Object
+from antiphon_edge.openapi import chat_forms, event_forms, request_forms, response_forms
+from antiphon_edge.openapi.forms import named
+from antiphon_edge.openapi.operations import OPERATIONS, Operation
+
+OPENAPI_VERSION = "3.1.0"
+ANYWHERE = frozenset({401, 403, 429, 500, 503, 504})
+"""Statuses that any route may answer with: who asks, how much, and what broke."""
+
+_JSON = "application/json"
+_EVENTS = "text/event-stream"
+_ABOUT = """A stateful OpenAI Responses API for NVIDIA Triton fleets.
+
+Errors are OpenAI's envelope, whatever happened. What is not served is refused by name, never ignored."""
+
+
+@cache
+def document() -> Object:
+    """All that this release serves. It is not to be changed."""
+    paths: dict[str, Object] = defaultdict(dict)
+    for operation in OPERATIONS:
+        paths[operation.path][operation.method.lower()] = _operation(operation)
+    return {
+        "openapi": OPENAPI_VERSION,
+        "info": {"title": "Antiphon", "version": version("antiphon"), "description": _ABOUT},
+        "servers": [{"url": "/"}],
+        "security": [{}, {"key": []}],
+        "paths": dict(paths),
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "Where keys are asked for."}
+            },
+        },
+    }
+
+
+def _schemas() -> Object:
+    return {**request_forms.schemas(), **response_forms.SCHEMAS, **event_forms.SCHEMAS, **chat_forms.SCHEMAS}
+
+
+def _operation(operation: Operation) -> Object:
+    described: Object = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "responses": {"200": _answer(operation), **_errors(operation)},
+    }
+    if operation.parameters:
+        described["parameters"] = [parameter.as_object() for parameter in operation.parameters]
+    if operation.body is not None:
+        described["requestBody"] = {"required": operation.body_needed, "content": _content(operation.body)}
+    return described
+
+
+def _answer(operation: Operation) -> Object:
+    content = _content(operation.answer, operation.media_type)
+    if operation.events is not None:
+        content |= _content(operation.events, _EVENTS)
+    return {"description": "Done.", "content": content}
+
+
+def _errors(operation: Operation) -> Object:
+    rows: dict[int, list[Row]] = defaultdict(list)
+    for row in TABLE:
+        if row.http_status in ANYWHERE or row.error in operation.errors:
+            rows[row.http_status].append(row)
+    told = {str(status): {"description": _codes(rows[status]), "content": _content("Error")} for status in sorted(rows)}
+    if operation.not_ready:
+        told["503"] = {"description": "Not ready; the message says what is missing.", "content": _content("Health")}
+    return told
+
+
+def _codes(rows: list[Row]) -> str:
+    """What `code` may be, for people."""
+    codes = sorted({row.openai_code for row in rows if row.openai_code is not None})
+    return f"`code` is one of {', '.join(codes)}." if codes else "`code` may be null."
+
+
+def _content(schema: str, media_type: str = _JSON) -> Object:
+    return {media_type: {"schema": named(schema) if schema else {}}}

@@ -1,0 +1,283 @@
+"""The table of operations: one row for each route, in the order in which they are to be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    AntiphonError,
+    ChainTooLong,
+    ContextLengthExceeded,
+    ConversationNotFound,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    IdempotencyMismatch,
+    InvalidRequest,
+    ItemNotFound,
+    LimitExceeded,
+    LogNotFound,
+    ModelNotFound,
+    NotFound,
+    PreviousResponseNotFound,
+    ResponseNotFound,
+    SessionLocked,
+    TooLarge,
+    TranslatorUnavailable,
+)
+from antiphon_edge.openapi import parameters as p
+
+Errors = tuple[type[AntiphonError], ...]
+
+_BODY: Errors = (InvalidRequest, TooLarge)
+_ENGINE: Errors = (ModelNotFound, TranslatorUnavailable, EngineUnavailable, EngineTimeout, EngineFault)
+_INPUT: Errors = (
+    *_BODY,
+    PreviousResponseNotFound,
+    ContextLengthExceeded,
+    ItemNotFound,
+    ConversationNotFound,
+    ChainTooLong,
+    *_ENGINE,
+)
+_TURN: Errors = (*_INPUT, SessionLocked, IdempotencyMismatch)
+_RESPONSE: Errors = (ResponseNotFound,)
+_PAGE: Errors = (InvalidRequest, ResponseNotFound)
+_CONVERSATION: Errors = (InvalidRequest, ConversationNotFound)
+_ITEM: Errors = (*_CONVERSATION, ItemNotFound, LimitExceeded)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method on a path. `body`, `answer` and `events` name schemas: what is sent, what comes back, and each frame
+    of the stream that may come back instead. `errors` are those of its own; what any route can answer is not told."""
+
+    name: str
+    method: str
+    path: str
+    summary: str
+    answer: str = ""
+    errors: Errors = ()
+    body: str | None = None
+    body_needed: bool = True
+    events: str | None = None
+    parameters: tuple[p.Parameter, ...] = ()
+    media_type: str = "application/json"
+    not_ready: bool = False
+    """Whether 503 has the same body as 200."""
+
+    @property
+    def tag(self) -> str:
+        first = self.path.removeprefix("/v1/").strip("/").split("/")[0]
+        return first if self.path.startswith("/v1/") else "documentation"
+
+
+_RESPONSES = "/v1/responses"
+_ONE = _RESPONSES + "/{id}"
+_CONVERSATIONS = "/v1/conversations"
+_TALK = _CONVERSATIONS + "/{id}"
+_ITEMS = _TALK + "/items"
+_CREATING = (p.IDEMPOTENCY_KEY, p.SESSION)
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "createResponse",
+        "POST",
+        _RESPONSES,
+        "Have a model answer",
+        "Response",
+        _TURN,
+        body="CreateRequest",
+        events="StreamFrame",
+        parameters=_CREATING,
+    ),
+    Operation(
+        "countInputTokens",
+        "POST",
+        _RESPONSES + "/input_tokens",
+        "Count the tokens of a prompt",
+        "InputTokens",
+        _INPUT,
+        body="CreateRequest",
+    ),
+    Operation(
+        "getResponse",
+        "GET",
+        _ONE,
+        "Read a response, or its events",
+        "Response",
+        (*_PAGE, LogNotFound),
+        events="StreamFrame",
+        parameters=(p.RESPONSE_ID, p.STREAM, p.STARTING_AFTER),
+    ),
+    Operation(
+        "deleteResponse",
+        "DELETE",
+        _ONE,
+        "Delete a response",
+        "DeletedResponse",
+        _RESPONSE,
+        parameters=(p.RESPONSE_ID,),
+    ),
+    Operation(
+        "cancelResponse",
+        "POST",
+        _ONE + "/cancel",
+        "Stop a background response",
+        "Response",
+        _PAGE,
+        parameters=(p.RESPONSE_ID,),
+    ),
+    Operation(
+        "listInputItems",
+        "GET",
+        _ONE + "/input_items",
+        "List the response's own input",
+        "ItemList",
+        _PAGE,
+        parameters=(p.RESPONSE_ID, *p.PAGE),
+    ),
+    Operation(
+        "getTree",
+        "GET",
+        _ONE + "/tree",
+        "List what descends from a response",
+        "NodeList",
+        _PAGE,
+        parameters=(p.RESPONSE_ID, p.FROM_ROOT, p.TREE_LIMIT, p.CURSOR),
+    ),
+    *(
+        Operation(
+            f"list{relation.capitalize()}",
+            "GET",
+            f"{_ONE}/{relation}",
+            f"List the {relation} of a response",
+            "NodeList",
+            _PAGE,
+            parameters=(p.RESPONSE_ID, p.NODE_LIMIT, p.CURSOR),
+        )
+        for relation in ("children", "siblings", "leaves")
+    ),
+    Operation(
+        "getChain",
+        "GET",
+        _ONE + "/chain",
+        "Read all responses from the root to this one",
+        "Chain",
+        (*_PAGE, LimitExceeded),
+        parameters=(p.RESPONSE_ID,),
+    ),
+    Operation(
+        "forkSession",
+        "POST",
+        "/v1/sessions/{id}/fork",
+        "Begin a session with the history of another",
+        "Session",
+        (*_BODY, NotFound, ConversationNotFound, ResponseNotFound, AlreadyExists, LimitExceeded),
+        body="ForkSession",
+        body_needed=False,
+        parameters=(p.SESSION_ID,),
+    ),
+    Operation(
+        "createConversation",
+        "POST",
+        _CONVERSATIONS,
+        "Begin a conversation",
+        "Conversation",
+        (*_BODY, ItemNotFound, IdempotencyMismatch),
+        body="CreateConversation",
+        body_needed=False,
+        parameters=(p.IDEMPOTENCY_KEY,),
+    ),
+    Operation(
+        "getConversation",
+        "GET",
+        _TALK,
+        "Read a conversation",
+        "Conversation",
+        (ConversationNotFound,),
+        parameters=(p.CONVERSATION_ID,),
+    ),
+    Operation(
+        "updateConversation",
+        "POST",
+        _TALK,
+        "Replace its metadata",
+        "Conversation",
+        (*_BODY, ConversationNotFound),
+        body="UpdateConversation",
+        parameters=(p.CONVERSATION_ID,),
+    ),
+    Operation(
+        "deleteConversation",
+        "DELETE",
+        _TALK,
+        "Delete a conversation",
+        "DeletedConversation",
+        (ConversationNotFound,),
+        parameters=(p.CONVERSATION_ID,),
+    ),
+    Operation(
+        "addItems",
+        "POST",
+        _ITEMS,
+        "Add items by hand",
+        "ItemList",
+        (*_BODY, ConversationNotFound, ItemNotFound, SessionLocked, IdempotencyMismatch, LimitExceeded),
+        body="AddItems",
+        parameters=(p.CONVERSATION_ID, p.INCLUDE, p.IDEMPOTENCY_KEY),
+    ),
+    Operation(
+        "listItems",
+        "GET",
+        _ITEMS,
+        "List the items of a conversation",
+        "ItemList",
+        (*_CONVERSATION, LimitExceeded),
+        parameters=(p.CONVERSATION_ID, *p.PAGE, p.INCLUDE),
+    ),
+    Operation(
+        "getItem",
+        "GET",
+        _ITEMS + "/{item_id}",
+        "Read an item",
+        "StoredItem",
+        _ITEM,
+        parameters=(p.CONVERSATION_ID, p.ITEM_ID, p.INCLUDE),
+    ),
+    Operation(
+        "deleteItem",
+        "DELETE",
+        _ITEMS + "/{item_id}",
+        "Take an item out",
+        "Conversation",
+        (*_ITEM, SessionLocked),
+        parameters=(p.CONVERSATION_ID, p.ITEM_ID),
+    ),
+    Operation(
+        "createChatCompletion",
+        "POST",
+        "/v1/chat/completions",
+        "Have a model answer, in the older form",
+        "ChatCompletion",
+        (*_BODY, ContextLengthExceeded, *_ENGINE),
+        body="ChatRequest",
+        events="ChatFrame",
+    ),
+    Operation("listModels", "GET", "/v1/models", "List what can be asked for", "ModelList", (TranslatorUnavailable,)),
+    Operation(
+        "getModel",
+        "GET",
+        "/v1/models/{id}",
+        "Read about a model",
+        "Model",
+        (ModelNotFound, TranslatorUnavailable),
+        parameters=(p.MODEL_ID,),
+    ),
+    Operation("live", "GET", "/v1/health/live", "Whether the process lives", "Health"),
+    Operation("ready", "GET", "/v1/health/ready", "Whether questions are answered", "Health", not_ready=True),
+    Operation("getVersion", "GET", "/v1/version", "Which release this is", "Version"),
+    Operation("getDocument", "GET", "/openapi.json", "This document"),
+    Operation("getPage", "GET", "/docs", "This document as a page", media_type="text/html"),
+)

@@ -1,0 +1,51 @@
+"""The bodies that are accepted, as JSON schemas of the very models that check them.
+
+What a schema cannot say is said in words: members that are known and not served, for example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+
+from antiphon_core.jsons import Object
+from antiphon_core.request import CreateRequest
+from antiphon_core.request_chat import ChatRequest
+from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
+from antiphon_edge.openapi.forms import PATH
+
+BODIES: tuple[type[BaseModel], ...] = (
+    CreateRequest,
+    CreateConversation,
+    UpdateConversation,
+    AddItems,
+    ForkSession,
+    ChatRequest,
+)
+
+
+class _Plain(GenerateJsonSchema):
+    """Without titles that repeat a name, and without the null of members that may be left out."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        found: dict[str, Any] = super().default_schema(schema)
+        if found.get("default", ...) is None:
+            del found["default"]
+        return found
+
+
+def schemas(bodies: tuple[type[BaseModel], ...] = BODIES) -> Mapping[str, Object]:
+    """All of them with everything they are made of, by name."""
+    _, found = models_json_schema(
+        [(body, "validation") for body in bodies], ref_template=PATH + "{model}", schema_generator=_Plain
+    )
+    named: dict[str, Object] = found["$defs"]
+    for schema in named.values():
+        schema.pop("title", None)
+    return named

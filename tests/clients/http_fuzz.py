@@ -1,0 +1,138 @@
+"""Requests that nobody would write, made by schemathesis from the document that the server tells about itself.
+
+    python -m tests.clients.http_fuzz 10000
+
+asks a scripted system that many times, in all operations, with what the document allows and with what it does not. No
+answer may be a 5xx, or of a status or a form that the document does not tell. Ids are mostly real ones and the model is
+mostly one that is served: what is refused at the door tests nothing but the door.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, Verbosity, given, settings
+from hypothesis import seed as with_seed
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.support.scripted_system import MODEL, scripted_system_in_a_thread
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+HEAVY = frozenset({"createResponse", "createChatCompletion", "addItems", "createConversation"})
+"""Operations that get a larger share: there is most to get wrong in what they take."""
+SHARE = 5
+TIMEOUT_S = 30
+
+
+@dataclass
+class Fuzz:
+    """A run against one server."""
+
+    url: str
+    ids: Mapping[str, Sequence[str]]
+    """Real ids, by what the first word of a path calls them."""
+    asked: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """How often an operation was answered with a status."""
+
+    def run(self, cases: int, *, seed: int = 0) -> None:
+        """Raises what schemathesis finds, with a curl line for it. What is deleted is deleted at the end."""
+        schema = schemathesis.openapi.from_url(self.url + "/openapi.json")
+        operations = [result.ok() for result in schema.get_all_operations() if isinstance(result, Ok)]
+        operations.sort(key=lambda operation: operation.method == "delete")
+        shares = {each.label: SHARE if self._name(each) in HEAVY else 1 for each in operations}
+        for operation in operations:
+            count = max(2, cases * shares[operation.label] // sum(shares.values()))
+            for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+                self._fuzz(operation, mode, max(1, count // 2), seed)
+
+    def _fuzz(self, operation: Any, mode: GenerationMode, count: int, seed: int) -> None:
+        strategy = operation.as_strategy(generation_mode=mode)
+        name = self._name(operation)
+
+        @with_seed(seed)
+        @settings(
+            max_examples=count,
+            deadline=None,
+            database=None,
+            derandomize=False,
+            phases=[Phase.generate, Phase.shrink],
+            verbosity=Verbosity.quiet,
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(case=strategy, real=st.data())
+        def ask(case: Case[Any], real: st.DataObject) -> None:
+            self._make_real(case, real.draw)
+            answer = case.call(base_url=self.url, timeout=TIMEOUT_S)
+            self.asked[name, answer.status_code] += 1
+            case.validate_response(answer, checks=CHECKS)
+
+        try:
+            ask()
+        except Unsatisfiable:  # what takes nothing cannot be given anything wrong
+            if mode is GenerationMode.POSITIVE:
+                raise
+
+    def _make_real(self, case: Case[Any], draw: Callable[[Any], Any]) -> None:
+        mostly = st.sampled_from([True, True, True, False])
+        words = case.path.strip("/").split("/")
+        known = self.ids.get(words[1] if len(words) > 1 else "", ())
+        if case.path_parameters and known and draw(mostly):
+            case.path_parameters["id"] = draw(st.sampled_from(known))
+        if isinstance(case.body, dict) and "model" in case.body and draw(mostly):
+            case.body["model"] = MODEL
+        if isinstance(case.body, dict) and "previous_response_id" in case.body and draw(mostly):
+            case.body["previous_response_id"] = draw(st.sampled_from(self.ids["responses"]))
+            case.body.pop("conversation", None)
+
+    @staticmethod
+    def _name(operation: Any) -> str:
+        name: str = operation.definition.raw["operationId"]
+        return name
+
+
+def known_ids(url: str) -> dict[str, list[str]]:
+    """Some responses that continue each other, and some conversations."""
+    first = _post(url, "/v1/responses", {"model": MODEL, "input": "Hi"})
+    second = _post(url, "/v1/responses", {"model": MODEL, "input": "And?", "previous_response_id": first})
+    background = _post(url, "/v1/responses", {"model": MODEL, "input": "Hi", "background": True})
+    talks = [_post(url, "/v1/conversations", {"items": [{"role": "user", "content": "Hi"}]}) for _ in range(3)]
+    return {"responses": [first, second, background], "conversations": talks, "sessions": talks, "models": [MODEL]}
+
+
+def _post(url: str, path: str, body: Mapping[str, Any]) -> str:
+    made = requests.post(url + path, json=dict(body), timeout=TIMEOUT_S)
+    made.raise_for_status()
+    made_id: str = made.json()["id"]
+    return made_id
+
+
+def run(cases: int, *, seed: int = 0) -> Counter[tuple[str, int]]:
+    """Asks a fresh system so many times, and tells how often each operation answered with which status."""
+    with scripted_system_in_a_thread() as url:
+        fuzz = Fuzz(url, known_ids(url))
+        while fuzz.asked.total() < cases:  # some operations take too little to be asked so often
+            fuzz.run(cases - fuzz.asked.total(), seed=seed)
+            fuzz.ids, seed = known_ids(url), seed + 1
+    return fuzz.asked
+
+
+if __name__ == "__main__":
+    told = run(*map(int, sys.argv[1:2] or ["10000"]), seed=int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    for (name, status), count in sorted(told.items()):
+        print(f"{name:24} {status} {count:6}")
+    print(f"{sum(told.values())} cases, no 5xx")

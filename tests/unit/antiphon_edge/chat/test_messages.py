@@ -1,0 +1,97 @@
+"""Messages become items."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request_chat import ChatMessage
+from antiphon_edge.chat.messages import as_items
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CUSTOM = {"id": "call_2", "type": "custom", "custom": {"name": "c", "input": "a"}}
+
+
+def items(*messages: Object) -> list[tuple[Object, str]]:
+    return [(each.item, each.origin) for each in as_items([ChatMessage.model_validate(one) for one in messages])]
+
+
+@pytest.mark.parametrize("role", ["system", "developer", "user"])
+def test_what_people_say(role: str) -> None:
+    assert items({"role": role, "content": "Hi"}) == [
+        ({"type": "message", "role": role, "content": "Hi"}, "messages[0]")
+    ]
+
+
+def test_parts() -> None:
+    parts = [
+        {"type": "text", "text": "Look:"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA==", "detail": "low"}},
+        {"type": "file", "file": {"file_data": "data:text/plain;base64,AA==", "filename": "a.txt"}},
+    ]
+    ((item, _),) = items({"role": "user", "content": parts})
+    assert item["content"] == [
+        {"type": "input_text", "text": "Look:"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"},
+        {
+            "type": "input_file",
+            "file_data": "data:text/plain;base64,AA==",
+            "file_id": None,
+            "filename": "a.txt",
+        },
+    ]
+
+
+def test_what_the_model_said_thought_and_called() -> None:
+    message = {"role": "assistant", "content": "I look.", "reasoning_content": "Hm.", "tool_calls": [CALL, CUSTOM]}
+    assert items({"role": "user", "content": "a"}, message)[1:] == [
+        (
+            {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "Hm."}]},
+            "messages[1].reasoning_content",
+        ),
+        ({"type": "message", "role": "assistant", "content": "I look."}, "messages[1]"),
+        (
+            {"call_id": "call_1", "type": "function_call", "name": "f", "arguments": "{}"},
+            "messages[1].tool_calls[0]",
+        ),
+        ({"call_id": "call_2", "type": "custom_tool_call", "name": "c", "input": "a"}, "messages[1].tool_calls[1]"),
+    ]
+
+
+def test_results_know_what_kind_of_call_they_answer() -> None:
+    found = items(
+        {"role": "assistant", "tool_calls": [CALL, CUSTOM]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "one"},
+        {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "text", "text": "two"}]},
+    )
+    assert [item for item, _ in found[2:]] == [
+        {"type": "function_call_output", "call_id": "call_1", "output": "one"},
+        {
+            "type": "custom_tool_call_output",
+            "call_id": "call_2",
+            "output": [{"type": "input_text", "text": "two"}],
+        },
+    ]
+
+
+def test_refusals() -> None:
+    ((item, _),) = items({"role": "assistant", "content": "Well.", "refusal": "No."})
+    assert item["content"] == [{"type": "output_text", "text": "Well."}, {"type": "refusal", "refusal": "No."}]
+    ((item, _),) = items({"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]})
+    assert item["content"] == [{"type": "refusal", "refusal": "No."}]
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        ({"role": "user"}, "messages[0].content"),
+        ({"role": "assistant", "tool_calls": []}, "messages[0].content"),
+        ({"role": "tool", "content": "a"}, "messages[0].tool_call_id"),
+        ({"role": "tool", "tool_call_id": "call_1"}, "messages[0].content"),
+    ],
+)
+def test_what_a_role_needs(message: Object, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        items(message)
+    assert (caught.value.field, caught.value.code) == (field, "missing_required_parameter")

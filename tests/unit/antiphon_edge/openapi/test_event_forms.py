@@ -1,0 +1,32 @@
+"""Real events are what the schemas say, and every event that the code can send has one."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core import events
+from antiphon_edge.openapi import event_forms
+from tests.support.document import require
+from tests.support.scripted_system import MODEL, scripted_system
+
+TYPES = {value for name, value in vars(events).items() if name.isupper() and isinstance(value, str)}
+
+
+def test_every_type_has_a_row() -> None:
+    assert set(event_forms.MEMBERS) == TYPES
+
+
+def test_names() -> None:
+    assert event_forms.name_of("response.output_text.delta") == "ResponseOutputTextDeltaEvent"
+    assert event_forms.name_of("error") == "ErrorEvent"
+
+
+@pytest.mark.parametrize("text", ["Hi", "Think.", "Fail.", "Call."])
+async def test_events_of_real_streams(text: str) -> None:
+    tools = [{"type": "function", "name": "f"}] if text == "Call." else []
+    async with scripted_system() as system:
+        log = (await system.http.create(model=MODEL, input=text, tools=tools, stream=True)).events
+    assert len(log) > 5
+    for event in log:
+        require(event_forms.name_of(event["type"]), event)
+        require("StreamEvent", event)

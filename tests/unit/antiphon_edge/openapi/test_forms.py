@@ -1,0 +1,57 @@
+"""The words that schemas are written with."""
+
+from __future__ import annotations
+
+import jsonschema_rs
+
+from antiphon_edge.openapi.forms import (
+    INTEGER,
+    STRING,
+    any_of,
+    array,
+    const,
+    frame,
+    mapping,
+    named,
+    nullable,
+    one_of,
+    record,
+    said,
+)
+
+
+def test_a_record_needs_its_members_and_may_have_more() -> None:
+    schema = record({"id": STRING}, {"count": INTEGER}, description="A thing.")
+    assert schema["description"] == "A thing."
+    accepts = jsonschema_rs.validator_for(schema).is_valid
+    assert accepts({"id": "a"})
+    assert accepts({"id": "a", "count": 1, "new": True})
+    assert not accepts({"count": 1})
+    assert not accepts({"id": "a", "count": "1"})
+
+
+def test_the_others_say_what_they_are_called() -> None:
+    schema = record(
+        {
+            "list": array(nullable(INTEGER)),
+            "map": mapping(STRING),
+            "kind": const("a"),
+            "colour": said(one_of(["red", "blue"]), "Of it."),
+        }
+    )
+    accepts = jsonschema_rs.validator_for(schema).is_valid
+    good = {"list": [1, None], "map": {"a": "b"}, "kind": "a", "colour": "red"}
+    assert accepts(good)
+    for bad in ({"list": ["1"]}, {"map": {"a": 1}}, {"kind": "b"}, {"colour": "green"}):
+        assert not accepts(good | bad)
+
+
+def test_names_point_into_the_document() -> None:
+    assert named("Error") == {"$ref": "#/components/schemas/Error"}
+    assert any_of("A", "B") == {"anyOf": [named("A"), named("B")]}
+
+
+def test_a_frame_tells_what_its_data_is() -> None:
+    schema = frame("StreamEvent", "One of them.")
+    assert schema["properties"]["data"]["anyOf"][1]["contentSchema"] == named("StreamEvent")
+    assert schema["required"] == ["data"]

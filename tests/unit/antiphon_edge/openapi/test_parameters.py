@@ -1,0 +1,23 @@
+"""Parameters as the document tells them."""
+
+from __future__ import annotations
+
+from antiphon_core import limits
+from antiphon_edge.openapi import parameters as p
+
+
+def test_a_parameter_of_a_path_is_needed_and_others_are_not() -> None:
+    assert p.RESPONSE_ID.as_object()["required"] is True
+    assert p.ORDER.as_object() == {
+        "name": "order",
+        "in": "query",
+        "required": False,
+        "schema": {"type": "string", "enum": ["asc", "desc"], "default": "desc"},
+        "description": "Which first.",
+    }
+
+
+def test_bounds_are_those_of_the_handlers() -> None:
+    assert p.ITEM_LIMIT.schema["maximum"] == limits.PAGE_ITEMS_MAX
+    assert p.TREE_LIMIT.schema["maximum"] == limits.TREE_NODES_MAX
+    assert p.IDEMPOTENCY_KEY.schema["maxLength"] == limits.IDEMPOTENCY_KEY_BYTES_MAX

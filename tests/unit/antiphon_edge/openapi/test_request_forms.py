@@ -1,0 +1,68 @@
+"""The schemas of what is accepted agree with what is accepted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request import CreateRequest
+from antiphon_edge.openapi import request_forms
+from antiphon_edge.openapi.forms import PATH
+
+
+def accepts(name: str, body: Object) -> bool:
+    schema: Object = {"$ref": PATH + name, "components": {"schemas": dict(request_forms.schemas())}}
+    return jsonschema_rs.validator_for(schema).is_valid(body)
+
+
+FUNCTION = {"type": "function", "name": "f"}
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"input": [{"role": "user", "content": "Hi"}]},
+        {"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}]},
+        {"tools": [FUNCTION], "tool_choice": {"type": "function", "name": "f"}},
+        {"text": {"format": {"type": "json_schema", "name": "n", "schema": {}}}},
+        {"conversation": "conv_1"},
+        {"conversation": {"id": "conv_1"}},
+        {"temperature": None, "stop": ["a"], "metadata": {"a": "b"}},
+    ],
+)
+def test_what_is_accepted_is_in_the_schema(members: Object) -> None:
+    body = {"model": "m", "input": "hi"} | members
+    CreateRequest.parse(dumps(body))
+    assert accepts("CreateRequest", body)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"input": 42},
+        {"temperature": 3},
+        {"unknown": 1},
+        {"tools": [{"type": "function", "name": "no spaces"}]},
+        {"input": [{"type": "message", "role": "nobody", "content": "Hi"}]},
+        {"tool_choice": "perhaps"},
+        {"max_output_tokens": 0},
+    ],
+)
+def test_what_is_refused_is_not(members: Object) -> None:
+    body: dict[str, Any] = {"model": "m", "input": "hi"} | members
+    with pytest.raises(InvalidRequest):
+        CreateRequest.parse(dumps(body))
+    assert not accepts("CreateRequest", body)
+
+
+def test_every_body_has_a_schema_without_titles_and_null_defaults() -> None:
+    schemas = request_forms.schemas()
+    assert {body.__name__ for body in request_forms.BODIES} <= set(schemas)
+    text = dumps(dict(schemas))
+    assert b'"title":"' not in text
+    assert b'"default":null' not in text
