@@ -3,6 +3,10 @@
 A translator that is lost in mid-stream is replaced by another one, which goes on from the token ids so far; who reads
 the batches cannot tell. That needs an engine of ids: where the batches brought none, only a turn that has said nothing
 yet can go on.
+
+What comes without ids, once there were some, is held back and sent with the next batch: so every batch that was sent
+ends where the ids end, and whoever goes on there repeats nothing. It is little (the events that close the last item,
+which then come with the terminal one), and never waits for the model.
 """
 
 from __future__ import annotations
@@ -10,8 +14,9 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
-from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.errors import EngineFault, TranslatorUnavailable
 from antiphon_core.fold import Fold
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_edge.sealed_reasoning import Change, unchanged
@@ -41,10 +46,12 @@ class Generation:
         self._translator = translator
         self._turn = turn
         self._change = change
-        self._is_blind = False
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Everything that is still to be sent. Raises what the translator raises when nobody can go on."""
+        """Everything that is still to be sent. Raises what the translator raises when nobody can go on, EngineFault
+        when that is so from the beginning."""
+        if not self.can_go_on:
+            raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
         replacements = 0
         while True:
             try:
@@ -60,23 +67,38 @@ class Generation:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether another translator can go on behind what was sent."""
-        return not self._is_blind
+        """Whether another translator can go on behind what was sent: there are ids, or nothing was said."""
+        return bool(self.token_ids) or not self.fold.response().get("output")
 
     async def _run(self) -> AsyncGenerator[Batch, None]:
         resume = None
         if self.fold.next_sequence:
             resume = Resume(self.fold.next_sequence, tuple(self.token_ids))
         stream = self._translator.generate(self._turn, resume=resume, checkpoints=True)
+        held: Batch | None = None
         async with aclosing(stream) as batches:
             async for each in batches:
-                batch = self._change(each)
+                batch = _joined(held, self._change(each))
+                held = None
+                if batch.final is None and not batch.token_ids and self.token_ids:
+                    held = batch
+                    continue
                 if batch.final is None:
                     self._note(batch)
                 yield batch
 
     def _note(self, batch: Batch) -> None:
-        is_opening = self.fold.next_sequence == 0
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
         self.token_ids += batch.token_ids
-        self._is_blind = self._is_blind or not (is_opening or batch.token_ids)
+
+
+def _joined(held: Batch | None, batch: Batch) -> Batch:
+    """Two consecutive batches as one."""
+    if held is None:
+        return batch
+    return replace(
+        batch,
+        first_sequence=held.first_sequence,
+        count=held.count + batch.count,
+        frames=held.frames + batch.frames,
+    )

@@ -5,10 +5,11 @@ Only who asks for it pays: the frames that end a reasoning item, and the last on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from antiphon_core import events
+from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.begun import Begun
@@ -26,23 +27,27 @@ def opened(items: Sequence[Object], sealer: Sealer, tenant: str) -> list[Object]
 
 
 def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
+    """A seal has to be ours also where the client has the text beside it; then the text is what counts."""
     sealed = item.get("encrypted_content")
-    if item.get("type") != "reasoning" or not isinstance(sealed, str) or item.get("content"):
+    if item.get("type") != "reasoning" or sealed is None:
         return item
     try:
         text = sealer.open(tenant, sealed)
     except BadSeal:
         raise refused(f"{path}.encrypted_content") from None
-    return item | {"content": [{"type": "reasoning_text", "text": text}]}
+    return item if item.get("content") else item | {"content": [{"type": "reasoning_text", "text": text}]}
 
 
 class ReasoningSealer:
     """Seals the reasoning of one response."""
 
-    def __init__(self, sealer: Sealer, tenant: str) -> None:
+    def __init__(self, sealer: Sealer, tenant: str, *, said: Iterable[Object] = ()) -> None:
+        """`said` are items that were told before, by this process or another."""
         self._sealer = sealer
         self._tenant = tenant
-        self._sealed: dict[str, str] = {}
+        self._sealed: dict[str, str] = {
+            item["id"]: item["encrypted_content"] for item in said if "encrypted_content" in item
+        }
 
     def __call__(self, batch: Batch) -> Batch:
         if _REASONING not in batch.frames or (batch.final is None and _DONE not in batch.frames):
@@ -67,7 +72,7 @@ class ReasoningSealer:
         if item["type"] != "reasoning":
             return item
         if item["id"] not in self._sealed:
-            text = "".join(part["text"] for part in item["content"])
+            text = "".join(part["text"] for part in item.get("content", ()))
             self._sealed[item["id"]] = self._sealer.seal(self._tenant, text)
         return item | {"encrypted_content": self._sealed[item["id"]]}
 
@@ -76,9 +81,12 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(begun: Begun, sealer: Sealer) -> Change:
-    """What seals the reasoning of a turn, if it was asked for."""
+def sealer_of(begun: Begun, sealer: Sealer, told: Fold | None = None) -> Change:
+    """What seals the reasoning of a turn, if it was asked for. What was `told` already keeps its seal."""
     if INCLUDE.encode() not in begun.turn.request:
         return unchanged
     wanted = loads(begun.turn.request).get("include") or ()
-    return ReasoningSealer(sealer, begun.tenant) if INCLUDE in wanted else unchanged
+    if INCLUDE not in wanted:
+        return unchanged
+    said = told.response().get("output", ()) if told is not None else ()
+    return ReasoningSealer(sealer, begun.tenant, said=said)
