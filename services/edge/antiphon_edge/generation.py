@@ -50,7 +50,7 @@ class Generation:
     async def batches(self) -> AsyncGenerator[Batch, None]:
         """Everything that is still to be sent. Raises what the translator raises when nobody can go on, EngineFault
         when that is so from the beginning."""
-        if not self.can_go_on:
+        if not self.can_go_on():
             raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
         replacements = 0
         while True:
@@ -60,12 +60,11 @@ class Generation:
                         yield batch
                 return
             except TranslatorUnavailable as error:
-                if replacements == REPLACEMENTS_MAX or not self.can_go_on or self.fold.next_sequence == 0:
+                if replacements == REPLACEMENTS_MAX or not self.can_go_on() or self.fold.next_sequence == 0:
                     raise
                 replacements += 1
                 log.warning("%s goes on elsewhere: %s", self._turn.response_id, error)
 
-    @property
     def can_go_on(self) -> bool:
         """Whether another translator can go on behind what was sent: there are ids, or nothing was said."""
         return bool(self.token_ids) or not self.fold.response().get("output")
