@@ -62,7 +62,7 @@ def _parts(item: Object, place: Object) -> Iterator[Object]:
 
 def _text(part: Object, at: Object) -> Iterator[Object]:
     delta, done = _PART_EVENTS[part["type"]]
-    none = {"logprobs": []} if "logprobs" in part else {}
+    none: Object = {"logprobs": []} if "logprobs" in part else {}
     logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
     yield {"type": events.CONTENT_PART_ADDED, "part": part | none | {"text": ""}, **at}
     if part["text"]:

@@ -30,15 +30,15 @@ class EventLogWriter:
         *,
         fence: Fence | None = None,
         ids_before: int = 0,
-        pauses_s: Sequence[float] = PAUSES_S,
+        pauses_s: Sequence[float] | None = None,
     ) -> None:
         """`ids_before` is how many token ids the log's checkpoints have already."""
         self._logs = logs
         self._tenant = tenant
         self._response_id = response_id
         self._fence = fence
-        self._ids_before = ids_before
-        self._pauses_s = pauses_s
+        self.ids_before = ids_before
+        self._pauses_s = PAUSES_S if pauses_s is None else pauses_s
         self._waiting: list[Batch] = []
         self._error: AntiphonError | None = None
         self._writer: asyncio.Task[None] | None = None
@@ -80,7 +80,7 @@ class EventLogWriter:
             expected_position=batches[0].first_sequence,
             count=sum(batch.count for batch in batches),
             frames=b"".join(batch.frames for batch in batches),
-            checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
+            checkpoint=Checkpoint(self.ids_before, ids) if ids else None,
         )
         for pause_s in (*self._pauses_s, None):
             try:
@@ -90,7 +90,7 @@ class EventLogWriter:
                 if pause_s is None:
                     raise
                 await asyncio.sleep(pause_s)
-        self._ids_before += len(ids)
+        self.ids_before += len(ids)
 
 
 def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:

@@ -3,10 +3,6 @@
 A translator that is lost in mid-stream is replaced by another one, which goes on from the token ids so far; who reads
 the batches cannot tell. That needs an engine of ids: where the batches brought none, only a turn that has said nothing
 yet can go on.
-
-What comes without ids, once there were some, is held back and sent with the next batch: so every batch that was sent
-ends where the ids end, and whoever goes on there repeats nothing. It is little (the events that close the last item,
-which then come with the terminal one), and never waits for the model.
 """
 
 from __future__ import annotations
@@ -14,11 +10,11 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 
 from antiphon_core.errors import EngineFault, TranslatorUnavailable
 from antiphon_core.fold import Fold
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
+from antiphon_edge import covering
 from antiphon_edge.sealed_reasoning import Change, unchanged
 
 log = logging.getLogger(__name__)
@@ -74,14 +70,9 @@ class Generation:
         if self.fold.next_sequence:
             resume = Resume(self.fold.next_sequence, tuple(self.token_ids))
         stream = self._translator.generate(self._turn, resume=resume, checkpoints=True)
-        held: Batch | None = None
-        async with aclosing(stream) as batches:
+        async with aclosing(covering.whole_steps(stream, has_ids=bool(self.token_ids))) as batches:
             async for each in batches:
-                batch = _joined(held, self._change(each))
-                held = None
-                if batch.final is None and not batch.token_ids and self.token_ids:
-                    held = batch
-                    continue
+                batch = self._change(each)
                 if batch.final is None:
                     self._note(batch)
                 yield batch
@@ -89,15 +80,3 @@ class Generation:
     def _note(self, batch: Batch) -> None:
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
         self.token_ids += batch.token_ids
-
-
-def _joined(held: Batch | None, batch: Batch) -> Batch:
-    """Two consecutive batches as one."""
-    if held is None:
-        return batch
-    return replace(
-        batch,
-        first_sequence=held.first_sequence,
-        count=held.count + batch.count,
-        frames=held.frames + batch.frames,
-    )

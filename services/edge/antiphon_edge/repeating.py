@@ -12,7 +12,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import TypeVar
 
-from antiphon_core.errors import InternalError, JobNotFound, LogNotFound, Unavailable
+from antiphon_core.errors import AntiphonError, InternalError, JobNotFound, LogNotFound, Timeout, Unavailable
+from antiphon_core.fold import Fold
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Record
@@ -27,6 +28,8 @@ from antiphon_edge.running import Runs
 LOOK_S = 1.0
 """How long a turn that runs elsewhere may say nothing before somebody looks whether it still does."""
 AGAIN_S = 0.1
+AWAY_MAX = 10
+"""How many looks in a row may find the store away before a reader in mid-stream is told."""
 ROUNDS_MAX = 60
 """How often a key is asked for again whose turn came to nothing."""
 
@@ -87,6 +90,18 @@ class Repetitions:
 
     async def _says(self, repeated: Repeated) -> AsyncGenerator[Batch, None]:
         """The events of a turn that runs, or ran until its edge died. Nothing, if it came to nothing."""
+        heard = Fold()
+        try:
+            async with aclosing(self._follow(repeated)) as batches:
+                async for batch in batches:
+                    heard.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+                    yield batch
+        except AntiphonError as error:
+            if not heard.next_sequence:
+                raise
+            yield failure(heard, error)  # for this reader: the turn itself may well go on
+
+    async def _follow(self, repeated: Repeated) -> AsyncGenerator[Batch, None]:
         after: int | None = None
         while True:
             async with aclosing(self._until_silent(repeated, after)) as batches:
@@ -95,7 +110,7 @@ class Repetitions:
                     yield batch
                     if batch.final is not None:
                         return
-            state = await self._state(repeated)
+            state = await self._patiently(lambda: self._state(repeated), tries=1 if after is None else AWAY_MAX)
             taken = None
             if state is JobState.QUEUED:
                 taken = await self._holdings.take_over(repeated.tenant, repeated.response_id, key=repeated.key)
@@ -128,10 +143,18 @@ class Repetitions:
     async def _until_silent(self, repeated: Repeated, after: int | None) -> AsyncGenerator[Batch, None]:
         """The events of a log as they come, until none comes for a while."""
         stream = self._followings.stream(repeated.tenant, repeated.response_id, after=after, patience_s=self._look_s)
-        with suppress(LogNotFound):
+        with suppress(LogNotFound, Unavailable, Timeout):
             async with aclosing(stream) as batches:
                 async for batch in until_silent(batches, self._look_s):
                     yield batch
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], *, tries: int) -> T:
+        """An answer of the store, which may be away for a while."""
+        for _ in range(tries - 1):
+            with suppress(Unavailable, Timeout):
+                return await ask()
+            await asyncio.sleep(self._look_s)
+        return await ask()
 
     async def _state(self, repeated: Repeated) -> JobState | None:
         """How the turn's job is; None when it has none yet."""

@@ -42,7 +42,8 @@ class Runs:
     async def run(self, begun: Begun, told: Told | None = None) -> AsyncGenerator[Batch, None]:
         """The events of a turn, behind those that were `told` already. Closing the generator gives the turn up."""
         is_taken_over, told = told is not None, told or Told()
-        change = sealed_reasoning.sealer_of(begun, self._beginnings.sealer, told.fold)
+        said = told.fold.response().get("output", ())
+        change = sealed_reasoning.sealer_of(begun, self._beginnings.sealer, told=said)
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=change)
         event_log = self._log_of(begun, told)
         ended = False

@@ -5,11 +5,10 @@ Only who asks for it pays: the frames that end a reasoning item, and the last on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from antiphon_core import events
-from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.begun import Begun
@@ -41,12 +40,11 @@ def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
 class ReasoningSealer:
     """Seals the reasoning of one response."""
 
-    def __init__(self, sealer: Sealer, tenant: str, *, said: Iterable[Object] = ()) -> None:
-        """`said` are items that were told before, by this process or another."""
+    def __init__(self, sealer: Sealer, tenant: str, *, told: Sequence[Object] = ()) -> None:
         self._sealer = sealer
         self._tenant = tenant
         self._sealed: dict[str, str] = {
-            item["id"]: item["encrypted_content"] for item in said if "encrypted_content" in item
+            item["id"]: item["encrypted_content"] for item in told if item.get("encrypted_content")
         }
 
     def __call__(self, batch: Batch) -> Batch:
@@ -81,12 +79,10 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(begun: Begun, sealer: Sealer, told: Fold | None = None) -> Change:
-    """What seals the reasoning of a turn, if it was asked for. What was `told` already keeps its seal."""
+def sealer_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
+    """What seals the reasoning of a turn, if it was asked for. `told` are output items that were told with their seals
+    before: they keep them."""
     if INCLUDE.encode() not in begun.turn.request:
         return unchanged
     wanted = loads(begun.turn.request).get("include") or ()
-    if INCLUDE not in wanted:
-        return unchanged
-    said = told.response().get("output", ()) if told is not None else ()
-    return ReasoningSealer(sealer, begun.tenant, said=said)
+    return ReasoningSealer(sealer, begun.tenant, told=told) if INCLUDE in wanted else unchanged

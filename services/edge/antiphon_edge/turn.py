@@ -62,10 +62,15 @@ class Turns:
             return await self.beginnings.begin(tenant, request, session_id=session_id, key=key)
 
         begun = await begin() if key is None else None
-        stream = self._runs.run(begun) if isinstance(begun, Begun) else self._repetitions.stream(begin)
+        stream = self.run(begun) if isinstance(begun, Begun) else self._repetitions.stream(begin)
         async with aclosing(stream) as batches:
             async for batch in batches:
                 yield batch
+
+    def run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
+        """The events of a turn that was accepted without a key, as `stream` tells them. Whoever begins a turn runs it
+        at once: an accepted turn that is dropped keeps what it took."""
+        return self._runs.run(begun)
 
     async def complete(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None

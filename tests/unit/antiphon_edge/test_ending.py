@@ -44,12 +44,11 @@ class Store:
 def said() -> Fold:
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
     so_far = Fold()
-    for number, event in enumerate(
-        (
-            {"type": events.CREATED, "response": born},
-            {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": ITEM},
-        )
-    ):
+    log: list[Object] = [
+        {"type": events.CREATED, "response": born},
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": ITEM},
+    ]
+    for number, event in enumerate(log):
         so_far.feed(first_sequence=number, count=1, frames=events.encode(event | {"sequence_number": number}))
     return so_far
 

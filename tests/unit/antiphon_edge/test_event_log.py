@@ -29,7 +29,8 @@ class Log:
         return EventLogWriter(self.store, TENANT, RESPONSE_ID, **{"pauses_s": (0.0, 0.0, 0.0)} | options)
 
     async def read(self) -> tuple[bytes, list[Checkpoint]]:
-        frames, checkpoints = b"", []
+        frames = b""
+        checkpoints: list[Checkpoint] = []
         async for batch in self.store.read_events(TENANT, RESPONSE_ID):
             frames += batch.frames
             checkpoints += batch.checkpoints

@@ -100,7 +100,7 @@ class Town:
 
 @pytest.fixture
 async def town(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
-    monkeypatch.setattr("antiphon_edge.event_log.PAUSES_S", ())
+    monkeypatch.setattr("antiphon_edge.event_log.PAUSES_S", (0.01,))
     town = Town()
     await town.backend.open()
     yield town
@@ -220,6 +220,37 @@ async def test_one_that_can_never_be_stored_fails_for_all(town: Town) -> None:
     log = await town.edges[1].ask()
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert numbers(log) == list(range(len(log)))
+
+
+async def test_a_reader_is_told_when_the_store_stays_away(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeating, "AWAY_MAX", 3)
+    town.sayer.pause_at = 9
+    first = asyncio.create_task(town.edges[0].ask())
+    await town.until_it_says(1)
+    reader = asyncio.create_task(town.edges[1].ask())
+    await asyncio.sleep(0.05)
+    town.edges[1].kill()
+    town.edges[2].kill()
+    with pytest.raises(StoreUnavailable):
+        await town.edges[2].ask()
+    log = await reader
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert numbers(log) == list(range(len(log)))
+    town.sayer.go.set()
+    assert (await first)[-1]["type"] == events.COMPLETED
+
+
+async def test_a_store_that_is_away_for_a_moment_is_not_noticed(town: Town) -> None:
+    town.sayer.pause_at = 9
+    first = asyncio.create_task(town.edges[0].ask())
+    await town.until_it_says(1)
+    reader = asyncio.create_task(town.edges[1].ask())
+    await asyncio.sleep(0.05)
+    town.edges[1].line.is_cut = True
+    await asyncio.sleep(0.05)
+    town.edges[1].line.is_cut = False
+    town.sayer.go.set()
+    assert await reader == await first
 
 
 async def test_a_key_that_stays_taken_for_nothing_is_an_error_in_the_end(

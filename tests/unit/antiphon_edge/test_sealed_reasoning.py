@@ -38,7 +38,7 @@ async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
     told, changed = Fold(), [first(batch) for batch in batches[:half]]
     for batch in changed:
         told.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-    second = sealer_of(begun(**request), sealer, told)
+    second = sealer_of(begun(**request), sealer, told=told.response()["output"])
     return [*changed, *map(second, batches[half:])]
 
 
