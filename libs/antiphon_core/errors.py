@@ -57,7 +57,7 @@ class AntiphonError(Exception):
         super().__init__(message)
         self.message = message
         self.field = field
-        self.facts = {name: str(value) for name, value in facts.items()}
+        self.facts = {name: str(value) for name, value in facts.items() if value is not None}
 
     reason: ClassVar[str]  # set from TABLE: the name of the error in google.rpc.ErrorInfo
 

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import ConversationNotFound, InvalidRequest, PreviousResponseNotFound
+from antiphon_core.errors import (
+    AntiphonError,
+    ConversationNotFound,
+    InvalidRequest,
+    PreviousResponseNotFound,
+    Unavailable,
+)
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, canonical, dumps, join_arrays
@@ -21,7 +27,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import item_references
+from antiphon_edge import item_references, store_patience
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
@@ -143,14 +149,18 @@ class Beginnings:
         """The same. A caller that goes away in between leaves nothing behind."""
         starting = asyncio.ensure_future(self._start(tenant, asked))
         try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
+            await store_patience.while_it_lives(self._store, starting)
+            return starting.result()
+        except (asyncio.CancelledError, Unavailable):
             self.tidying.later(self._undo(tenant, asked, starting), "what a cancelled request took is kept for a while")
             raise
 
     async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
         """Lets go of what was taken for nobody."""
-        start = await starting
+        try:
+            start = await starting
+        except AntiphonError:
+            return  # then nothing was taken, as far as can be known
         if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
             await self._store.abort_turn(
                 tenant,
@@ -170,7 +180,9 @@ class Beginnings:
         """A session may begin with its first turn; a conversation must have been made."""
         if not is_conversation_id(conversation_id):
             raise ConversationNotFound.of(conversation_id)
-        await self._store.get_conversation(tenant, conversation_id)
+        getting = asyncio.ensure_future(self._store.get_conversation(tenant, conversation_id))
+        await store_patience.while_it_lives(self._store, getting)
+        getting.result()
 
     async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
         """The input with the items in it that it only refers to, and with what is sealed in it."""

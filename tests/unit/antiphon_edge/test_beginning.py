@@ -14,6 +14,7 @@ from antiphon_core.errors import (
     ItemNotFound,
     PreviousResponseNotFound,
     SessionLocked,
+    StoreUnavailable,
 )
 from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
@@ -37,6 +38,11 @@ class Slow:
         self.go = asyncio.Event()
         self.go.set()
         self.calls: list[str] = []
+        self.error: Exception | None = None
+
+    async def ready(self) -> None:
+        if self.error is not None:
+            raise self.error
 
     def __getattr__(self, name: str) -> Any:
         self.calls.append(name)
@@ -239,3 +245,17 @@ async def test_a_turn_is_begun_again_with_what_stands_there_now(desk: Desk) -> N
     assert (late.parent_id, texts(late.turn.history)) == (other.id, ["between", "yes"])
     plain = await desk.begin()
     assert await desk.beginnings.renew(plain) is plain
+
+
+async def test_a_store_that_froze_is_given_up_and_what_it_took_all_the_same_is_given_back(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon_edge.store_patience.SLOW_S", 0.01)
+    desk.slow.go.clear()
+    desk.slow.error = StoreUnavailable("frozen")
+    with pytest.raises(StoreUnavailable):
+        await desk.begin(session_id="s", key="k")
+    desk.slow.go.set()
+    await desk.beginnings.tidying.settle()
+    desk.slow.error = None
+    assert (await desk.begin(session_id="s", key="k")).lease is not None
