@@ -142,7 +142,7 @@ class Repetitions:
 
     async def _until_silent(self, repeated: Repeated, after: int | None) -> AsyncGenerator[Batch, None]:
         """The events of a log as they come, until none comes for a while."""
-        stream = self._followings.stream(repeated.tenant, repeated.response_id, after=after, patience_s=self._look_s)
+        stream = self._followings.stream(repeated.tenant, repeated.response_id, after=after, patience_s=AGAIN_S)
         with suppress(LogNotFound, Unavailable, Timeout):
             async with aclosing(stream) as batches:
                 async for batch in until_silent(batches, self._look_s):

@@ -11,8 +11,8 @@ from antiphon_core.errors import (
     Row,
     StoreUnavailable,
     Timeout,
-    TranslatorUnavailable,
     TooLarge,
+    TranslatorUnavailable,
     Unauthenticated,
     Unimplemented,
 )
