@@ -31,15 +31,15 @@ def begun(**request: Any) -> Begun:
 
 
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
-    """What a turn sends, in two halves that different processes make."""
+    """What a turn sends, in two parts that different processes make."""
     batches = [batch async for batch in losable(Sayer(*said)).generate(turn("Hi"))]
     first = sealer_of(begun(**request), sealer)
-    half = len(batches) // 2
-    told, changed = Fold(), [first(batch) for batch in batches[:half]]
+    cut = len(batches) - 2  # behind the reasoning
+    told, changed = Fold(), [first(batch) for batch in batches[:cut]]
     for batch in changed:
         told.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
     second = sealer_of(begun(**request), sealer, told=told.response()["output"])
-    return [*changed, *map(second, batches[half:])]
+    return [*changed, *map(second, batches[cut:])]
 
 
 def log_of(batches: Sequence[Batch]) -> list[Object]:
