@@ -48,7 +48,7 @@ class RunningEdge:
 
 
 @web.middleware
-async def tenant_from_header(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _tenant_from_header(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Stands where authentication would."""
     set_tenant(request, request.headers.get(TENANT_HEADER, DEFAULT_TENANT))
     return await handler(request)
@@ -64,7 +64,7 @@ async def running_edge(
     settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s)
     server = EdgeServer(settings, StoreService(backend), translator, clock=SystemClock(), ids=RandomIds())
     if tenants:
-        server.app.middlewares.append(tenant_from_header)
+        server.app.middlewares.append(_tenant_from_header)
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

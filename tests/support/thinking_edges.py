@@ -28,7 +28,6 @@ from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
-from tests.support.edge import tenant_from_header
 from tests.support.http import Http
 from tests.support.small_vocabulary import ids_of
 from tests.unit.antiphon_translator.test_pipeline_calls import END_ID, TOKENIZER, thinker
@@ -151,8 +150,7 @@ class Edges:
 
 
 @asynccontextmanager
-async def thinking_edges(*said: str, count: int = 1, tenants: bool = False) -> AsyncIterator[Edges]:
-    """With `tenants` a request speaks for the one that its header `x-test-tenant` names."""
+async def thinking_edges(*said: str, count: int = 1) -> AsyncIterator[Edges]:
     backend, clock = FaultyBackend(MemoryBackend()), SystemClock()
     sayer = Sayer(*said)
     translator = losable(sayer, clock)
@@ -166,8 +164,6 @@ async def thinking_edges(*said: str, count: int = 1, tenants: bool = False) -> A
         for _ in range(count):
             settings = EdgeSettings(port=0, drain_s=1.0)
             server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
-            if tenants:
-                server.app.middlewares.append(tenant_from_header)
             await server.start()
             stack.push_async_callback(server.stop)
             servers.append(server)

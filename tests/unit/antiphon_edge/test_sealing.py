@@ -75,9 +75,9 @@ def test_it_expires(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "given_",
-    ["", "v1", "v1.", "v1.ephemeral", "v1.ephemeral.", "v1.ephemeral.AAAA", "gAAAA", 42, None, {}, "v1.ephemeral.ü"],
+    ["", "v1", "v1.", "v1.ephemeral", "v1.ephemeral.", "v1.ephemeral.AAAA", "gAAAA", "42", "v1.ephemeral.ü"],
 )
-def test_garbage_is_no_seal(given_: object) -> None:
+def test_garbage_is_no_seal(given_: str) -> None:
     with pytest.raises(BadSeal):
         Sealer.of(None, ttl_s=1, clock=ManualClock()).open("t", given_)
 
