@@ -27,10 +27,11 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import item_references, store_patience
+from antiphon_edge import item_references
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
+from antiphon_edge.store_patience import StorePatience
 from antiphon_edge.tidying import Tidying
 
 NOTHING_BEFORE = TurnStart(History())
@@ -43,6 +44,7 @@ class Beginnings:
         self.sealer = sealer
         self.tidying = Tidying()
         self._store = store
+        self._patience = StorePatience(store)
         self._clock = clock
         self._ids = ids
 
@@ -149,7 +151,7 @@ class Beginnings:
         """The same. A caller that goes away in between leaves nothing behind."""
         starting = asyncio.ensure_future(self._start(tenant, asked))
         try:
-            await store_patience.while_it_lives(self._store, starting)
+            await self._patience.while_it_lives(starting)
             return starting.result()
         except (asyncio.CancelledError, Unavailable):
             self.tidying.later(self._undo(tenant, asked, starting), "what a cancelled request took is kept for a while")
@@ -181,7 +183,7 @@ class Beginnings:
         if not is_conversation_id(conversation_id):
             raise ConversationNotFound.of(conversation_id)
         getting = asyncio.ensure_future(self._store.get_conversation(tenant, conversation_id))
-        await store_patience.while_it_lives(self._store, getting)
+        await self._patience.while_it_lives(getting)
         getting.result()
 
     async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:

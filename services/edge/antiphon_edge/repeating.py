@@ -138,7 +138,7 @@ class Repetitions:
                 async for each in batches:
                     yield each
         elif said.fold.next_sequence:
-            yield failure(said.fold, InternalError("The response could not be stored."))
+            yield failure(said.fold, InternalError("The stream broke off; ask for the response again."))
 
     async def _until_silent(self, repeated: Repeated, after: int | None) -> AsyncGenerator[Batch, None]:
         """The events of a log as they come, until none comes for a while."""

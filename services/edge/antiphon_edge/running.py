@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
-from antiphon_core.errors import AntiphonError, SessionLocked
+from antiphon_core.errors import AntiphonError, SessionLocked, Timeout, Unavailable
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_edge import leases, sealed_reasoning
@@ -56,9 +56,8 @@ class Runs:
                         ended = True
                         yield await self._tidying.finished(self._end(begun, generation, event_log, batch))
                         return
-                    if event_log is not None:
-                        event_log.put(batch)
                     yield batch
+                    begun = _logged(begun, event_log, batch)
         except Exception as error:
             if ended:
                 raise
@@ -131,7 +130,7 @@ class Runs:
         self, begun: Begun, generation: Generation, event_log: EventLogWriter | None, end: Batch | Exception
     ) -> Batch:
         """The terminal batch, once the record is safe."""
-        await _flush(event_log)
+        begun = await _flushed(begun, event_log)
         if isinstance(end, SessionLocked):
             begun = replace(begun, lease=None)  # the record stands beside the conversation, not in it
         if isinstance(end, Exception):
@@ -143,7 +142,7 @@ class Runs:
     async def _give_up(self, begun: Begun, generation: Generation, event_log: EventLogWriter | None) -> None:
         """Ends a turn that nobody waits for any more: with a record, if it said anything. Under a key it is left to
         whoever comes back."""
-        await _flush(event_log)
+        begun = await _flushed(begun, event_log)
         if generation.fold.next_sequence == 0:
             await self._forget(begun)
         elif begun.key is None:
@@ -160,10 +159,26 @@ class Runs:
         await self._holdings.drop(begun)
 
 
-async def _flush(event_log: EventLogWriter | None) -> None:
-    """Brings the log up to date, as far as that can be done: the record will say what became of the turn."""
-    if event_log is not None:
-        try:
-            await event_log.flush()
-        except AntiphonError as error:
-            log.error("the event log is broken: %s", error)
+def _logged(begun: Begun, event_log: EventLogWriter | None, batch: Batch) -> Begun:
+    """The turn, with a batch on its way into its log. A log that the store does not take any more is given up: the turn
+    is more than its log. StaleFence: somebody else runs the turn."""
+    if event_log is None or not begun.logged:
+        return begun
+    try:
+        event_log.put(batch)
+    except (Unavailable, Timeout) as error:
+        log.error("the event log of %s is given up: %s", begun.response_id, error.message)
+        return replace(begun, logged=False)
+    return begun
+
+
+async def _flushed(begun: Begun, event_log: EventLogWriter | None) -> Begun:
+    """The turn with its log up to date, or without one: the record will say what became of it."""
+    if event_log is None or not begun.logged:
+        return begun
+    try:
+        await event_log.flush()
+    except AntiphonError as error:
+        log.error("the event log of %s is given up: %s", begun.response_id, error.message)
+        return replace(begun, logged=False)
+    return begun

@@ -15,6 +15,7 @@ from antiphon_core.errors import (
     ModelNotFound,
     ResponseNotFound,
     SessionLocked,
+    StaleFence,
     StoreUnavailable,
 )
 from antiphon_core.fold import fold
@@ -168,20 +169,35 @@ async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -
         await bench.play(begun)
 
 
-async def test_a_log_that_cannot_be_written_ends_the_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[Begun, list[Object]]:
+    """A turn whose log cannot be written behind its first events."""
+
     async def refuse(*_: Any, **__: Any) -> int:
-        raise StoreUnavailable("full")
+        raise error
 
     monkeypatch.setattr("antiphon_edge.event_log.PAUSES_S", ())
-    monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
-    bench.sayer.pause_at = 3
+    bench.sayer.pause_at = 5
     begun = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(begun))
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0.02)
+    monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
     bench.sayer.go.set()
     log = await playing
-    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    return begun, log
+
+
+async def test_a_turn_is_more_than_its_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    assert log[-1]["type"] == events.COMPLETED
+    assert await bench.stored(begun) == log[-1]["response"]
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_a_turn_that_somebody_else_runs_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = StaleFence.of("s", token=1)
+    _, log = await refused(bench, monkeypatch, stale)
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
 
 
 async def test_under_a_key_it_goes_on_without_its_caller(bench: Bench) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_edge import store_patience
-from antiphon_edge.store_patience import while_it_lives
+from antiphon_edge.store_patience import StorePatience
 
 
 class Store:
@@ -26,9 +26,9 @@ class Store:
 
 
 @pytest.fixture(autouse=True)
-def _no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_patience, "SLOW_S", 0.01)
-    monkeypatch.setattr(store_patience, "READY_S", 0.01)
+def _little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_patience, "SLOW_S", 0.02)
+    monkeypatch.setattr(store_patience, "READY_S", 0.02)
 
 
 def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
@@ -43,20 +43,20 @@ def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
 
 async def test_a_quick_answer_needs_no_look() -> None:
     store, asked = Store(frozen=True), call(0)
-    await while_it_lives(store, asked)
+    await StorePatience(store).while_it_lives(asked)
     assert (asked.result(), store.asked) == ("answer", 0)
 
 
 async def test_a_slow_store_is_waited_for() -> None:
-    store, asked = Store(), call(0.1)
-    await while_it_lives(store, asked)
+    store, asked = Store(), call(0.2)
+    await StorePatience(store).while_it_lives(asked)
     assert asked.result() == "answer"
     assert store.asked > 1
 
 
 async def test_an_error_is_the_calls_own() -> None:
     asked = call(0, ValueError("mine"))
-    await while_it_lives(Store(), asked)
+    await StorePatience(Store()).while_it_lives(asked)
     assert isinstance(asked.exception(), ValueError)
 
 
@@ -64,6 +64,26 @@ async def test_an_error_is_the_calls_own() -> None:
 async def test_a_store_without_a_sign_of_life_is_given_up(store: Store) -> None:
     asked = call(60)
     with pytest.raises(StoreUnavailable):
-        await while_it_lives(store, asked)
+        await StorePatience(store).while_it_lives(asked)
     assert not asked.done()
     asked.cancel()
+
+
+async def test_many_callers_take_one_look() -> None:
+    store = Store(frozen=True)
+    patience, asked = StorePatience(store), [call(60) for _ in range(50)]
+    waited = await asyncio.gather(*map(patience.while_it_lives, asked), return_exceptions=True)
+    assert all(isinstance(each, StoreUnavailable) for each in waited)
+    assert store.asked == 1
+    for each in asked:
+        each.cancel()
+
+
+async def test_a_store_that_answers_others_is_alive() -> None:
+    store = Store(frozen=True)
+    patience = StorePatience(store)
+    slow = asyncio.create_task(patience.while_it_lives(call(0.2)))
+    while not slow.done():
+        await patience.while_it_lives(call(0))
+        await asyncio.sleep(0.001)
+    assert slow.exception() is None
