@@ -42,7 +42,8 @@ def _events(response: Object) -> Iterator[Object]:
 def _item(item: Object, index: int) -> Iterator[Object]:
     place = {"item_id": item["id"], "output_index": index}
     tell = _TOLD.get(item["type"])
-    blank = item | {"status": "in_progress"} | (_BLANK.get(item["type"], {}))
+    begun = {"status": "in_progress"} if "status" in item else {}
+    blank = item | begun | _BLANK.get(item["type"], {})
     yield {"type": events.OUTPUT_ITEM_ADDED, "output_index": index, "item": blank}
     if tell is not None:
         yield from tell(item, place)
@@ -52,20 +53,29 @@ def _item(item: Object, index: int) -> Iterator[Object]:
 def _parts(item: Object, place: Object) -> Iterator[Object]:
     for index, part in enumerate(item["content"]):
         at = place | {"content_index": index}
-        yield {"type": events.CONTENT_PART_ADDED, "part": part | {"text": ""}, **at}
-        delta, done = _PART_EVENTS[part["type"]]
-        logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
-        if part["text"]:
-            yield {"type": delta, "delta": part["text"], **logprobs, **at}
-        yield {"type": done, "text": part["text"], **logprobs, **at}
+        if part["type"] in _PART_EVENTS:
+            yield from _text(part, at)
+        else:
+            yield {"type": events.CONTENT_PART_ADDED, "part": part, **at}
         yield {"type": events.CONTENT_PART_DONE, "part": part, **at}
+
+
+def _text(part: Object, at: Object) -> Iterator[Object]:
+    delta, done = _PART_EVENTS[part["type"]]
+    none: Object = {"logprobs": []} if "logprobs" in part else {}
+    logprobs = {"logprobs": part["logprobs"]} if "logprobs" in part else {}
+    yield {"type": events.CONTENT_PART_ADDED, "part": part | none | {"text": ""}, **at}
+    if part["text"]:
+        yield {"type": delta, "delta": part["text"], **logprobs, **at}
+    yield {"type": done, "text": part["text"], **logprobs, **at}
 
 
 def _member(item: Object, place: Object) -> Iterator[Object]:
     name, delta, done = _MEMBER_EVENTS[item["type"]]
     if item[name]:
         yield {"type": delta, "delta": item[name], **place}
-    yield {"type": done, name: item[name], **place}
+    called = {"name": item["name"]} if item["type"] == "function_call" else {}
+    yield {"type": done, **called, name: item[name], **place}
 
 
 _TOLD: dict[str, Callable[[Object, Object], Iterator[Object]]] = {

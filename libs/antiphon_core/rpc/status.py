@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import grpc
@@ -23,6 +24,8 @@ from antiphon_core.errors import (
     revive,
     row_of,
 )
+
+log = logging.getLogger(__name__)
 
 
 def to_status(error: AntiphonError) -> grpc.Status:
@@ -59,7 +62,9 @@ def _error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo | No
 
 def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailable]) -> AntiphonError:
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
-        return unavailable(details)
+        service = unavailable.__name__.removesuffix("Unavailable").lower()
+        log.warning("the %s cannot be reached: %s", service, details)  # addresses are nothing for strangers
+        return unavailable(f"The {service} cannot be reached.")
     by_code: dict[grpc.StatusCode, type[AntiphonError]] = {
         grpc.StatusCode.DEADLINE_EXCEEDED: Timeout,
         grpc.StatusCode.UNIMPLEMENTED: Unimplemented,

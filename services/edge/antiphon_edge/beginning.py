@@ -6,12 +6,19 @@ none of them takes none. Items that the input refers to are looked up before.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import ConversationNotFound, InvalidRequest, PreviousResponseNotFound
+from antiphon_core.errors import (
+    AntiphonError,
+    ConversationNotFound,
+    InvalidRequest,
+    PreviousResponseNotFound,
+    Unavailable,
+)
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, canonical, dumps, join_arrays
@@ -24,6 +31,8 @@ from antiphon_edge import item_references, session_trees
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
+from antiphon_edge.store_patience import StorePatience
+from antiphon_edge.tidying import Tidying
 
 NOTHING_BEFORE = TurnStart(History())
 
@@ -33,7 +42,9 @@ class Beginnings:
 
     def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer) -> None:
         self.sealer = sealer
+        self.tidying = Tidying()
         self._store = store
+        self._patience = StorePatience(store)
         self._clock = clock
         self._ids = ids
 
@@ -45,17 +56,18 @@ class Beginnings:
         Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
         conversation_id = request.conversation_id
         session_id = conversation_id or session_id
+        _require_one_past(request, session_id)
         _require_store(request, session_id=session_id, key=key)
         given = await self._looked_up(tenant, request.input_given)
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
         asked = self._asked(request, session_id, key)
         asked = await session_trees.placed(self._store, tenant, asked, self._ids)
-        start = await self._start(tenant, asked)
+        start = await self._started(tenant, asked)
         response_id = str(asked.response_id)
-        if start.replay is not None or start.running_response_id is not None:
+        if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
-            return Repeated(tenant, earlier, start.replay)
+            return Repeated(tenant, earlier, start.replay, key)
         turn = self._turn(response_id, request, start.history.items, given)
         return Begun(
             tenant,
@@ -132,9 +144,33 @@ class Beginnings:
             session_id=session_id,
             holder=response_id if session_id is not None else "",
             idempotency_key=key,
-            fingerprint=_fingerprint(request) if key is not None else b"",
+            fingerprint=_fingerprint(request, session_id) if key is not None else b"",
             response_id=response_id,
         )
+
+    async def _started(self, tenant: str, asked: TurnRequest) -> TurnStart:
+        """The same. A caller that goes away in between leaves nothing behind."""
+        starting = asyncio.ensure_future(self._start(tenant, asked))
+        try:
+            await self._patience.while_it_lives(starting)
+            return starting.result()
+        except (asyncio.CancelledError, Unavailable):
+            self.tidying.later(self._undo(tenant, asked, starting), "what a cancelled request took is kept for a while")
+            raise
+
+    async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
+        """Lets go of what was taken for nobody."""
+        try:
+            start = await starting
+        except AntiphonError:
+            return  # then nothing was taken, as far as can be known
+        if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
+            await self._store.abort_turn(
+                tenant,
+                start.lease.fence if start.lease is not None else None,
+                idempotency_key=asked.idempotency_key,
+                response_id=asked.response_id if asked.idempotency_key is not None else None,
+            )
 
     async def _start(self, tenant: str, asked: TurnRequest) -> TurnStart:
         if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
@@ -147,7 +183,9 @@ class Beginnings:
         """A session may begin with its first turn; a conversation must have been made."""
         if not is_conversation_id(conversation_id):
             raise ConversationNotFound.of(conversation_id)
-        await self._store.get_conversation(tenant, conversation_id)
+        getting = asyncio.ensure_future(self._store.get_conversation(tenant, conversation_id))
+        await self._patience.while_it_lives(getting)
+        getting.result()
 
     async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
         """The input with the items in it that it only refers to, and with what is sealed in it."""
@@ -156,8 +194,23 @@ class Beginnings:
         return await item_references.look_up(self._store, tenant, opened(given, self.sealer, tenant), field="input")
 
 
-def _fingerprint(request: CreateRequest) -> bytes:
-    return hashlib.sha256(canonical(request.asked() | {"input": request.input_given})).digest()
+def _is_repeated(start: TurnStart) -> bool:
+    return start.replay is not None or start.running_response_id is not None
+
+
+def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
+    """What tells two requests under one key apart."""
+    asked = request.asked() | {"input": request.input_given}
+    return hashlib.sha256(canonical([asked, session_id])).digest()
+
+
+def _require_one_past(request: CreateRequest, session_id: str | None) -> None:
+    if request.previous_response_id is not None and session_id is not None:
+        raise InvalidRequest(
+            "'previous_response_id' and a session exclude each other: the session knows what it continues.",
+            field="previous_response_id",
+            code="mutually_exclusive_parameters",
+        )
 
 
 def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:

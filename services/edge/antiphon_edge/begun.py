@@ -50,3 +50,4 @@ class Repeated:
     tenant: str
     response_id: str
     record: Record | None = None
+    key: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
@@ -17,29 +18,36 @@ log = logging.getLogger(__name__)
 COMMIT_TRIES = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`batch` is what its caller is told. Unless `is_settled` another attempt to store the response may succeed."""
+
+    batch: Batch
+    is_settled: bool = True
+
+
 class Endings:
     """Ends turns. One instance serves all of a process."""
 
     def __init__(self, store: ResponseStore) -> None:
         self._store = store
 
-    async def end(self, begun: Begun, fold: Fold, batch: Batch, final: Final) -> Batch:
+    async def end(self, begun: Begun, fold: Fold, batch: Batch) -> Ended:
         """The terminal batch, once its record is safe; a failure in its place when it cannot be made safe."""
         try:
-            await self.commit(begun, batch, final)
+            await self.commit(begun, batch, final_of(batch))
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", begun.response_id, error)
-            return failure(fold, error)
-        return batch
+            return Ended(failure(fold, error), is_settled=not isinstance(error, (Unavailable, Timeout)))
+        return Ended(batch)
 
-    async def fail(self, begun: Begun, fold: Fold, error: Exception) -> Batch:
+    def broken(self, begun: Begun, fold: Fold, error: Exception) -> Batch:
         """The terminal batch of a turn that broke after its first event."""
         if not isinstance(error, AntiphonError):
             log.error("response %s broke", begun.response_id, exc_info=error)
             error = InternalError("The server had an error while generating this response.")
         log.warning("response %s was cut off: %s", begun.response_id, error)
-        batch = failure(fold, error)
-        return await self.end(begun, fold, batch, final_of(batch))
+        return failure(fold, error)
 
     async def cancel(self, begun: Begun, fold: Fold) -> None:
         """Writes the record of a turn that was given up. Raises when it cannot be written."""

@@ -1,35 +1,44 @@
 """A turn's events on their way into the store's log, for readers elsewhere and for whoever goes on with the turn.
 
-Batches that come while one is being written are written together next: no timer, and no write for each token.
+Batches that come while one is being written are written together next: no timer, and no write for each token. A store
+that cannot be reached is asked again for a while; the turn goes on meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
-from antiphon_core.limits import APPEND_EVENTS_MAX
+from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_core.ports.translator import Batch
 
-TRIES = 3
+PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Between attempts to reach the store; a restart of it fits in."""
 
 
 class EventLogWriter:
     """The log of one response. Use inside one event loop; `close` at the end, whatever happened."""
 
     def __init__(
-        self, logs: EventLogs, tenant: str, response_id: str, *, fence: Fence | None = None, ids_before: int = 0
+        self,
+        logs: EventLogs,
+        tenant: str,
+        response_id: str,
+        *,
+        fence: Fence | None = None,
+        ids_before: int = 0,
+        pauses_s: Sequence[float] | None = None,
     ) -> None:
         """`ids_before` is how many token ids the log's checkpoints have already."""
         self._logs = logs
         self._tenant = tenant
         self._response_id = response_id
         self._fence = fence
-        self._ids_before = ids_before
+        self.ids_before = ids_before
+        self._pauses_s = PAUSES_S if pauses_s is None else pauses_s
         self._waiting: list[Batch] = []
         self._error: AntiphonError | None = None
         self._writer: asyncio.Task[None] | None = None
@@ -53,8 +62,7 @@ class EventLogWriter:
         """Gives up what is not written yet."""
         if self._writer is not None:
             self._writer.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._writer
+            await asyncio.wait([self._writer])
 
     async def _write(self) -> None:
         try:
@@ -72,26 +80,28 @@ class EventLogWriter:
             expected_position=batches[0].first_sequence,
             count=sum(batch.count for batch in batches),
             frames=b"".join(batch.frames for batch in batches),
-            checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
+            checkpoint=Checkpoint(self.ids_before, ids) if ids else None,
         )
-        for attempt in range(1, TRIES + 1):
+        for pause_s in (*self._pauses_s, None):
             try:
                 await self._logs.append_events(self._tenant, append, fence=self._fence)
                 break
             except (Unavailable, Timeout):
-                if attempt == TRIES:
+                if pause_s is None:
                     raise
-        self._ids_before += len(ids)
+                await asyncio.sleep(pause_s)
+        self.ids_before += len(ids)
 
 
 def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:
     """The batches in runs that may be appended at once."""
     portions: list[list[Batch]] = []
-    count = 0
+    count = size_bytes = 0
     for batch in batches:
-        if not portions or count + batch.count > APPEND_EVENTS_MAX:
-            portions.append([])
-            count = 0
-        portions[-1].append(batch)
         count += batch.count
+        size_bytes += len(batch.frames)
+        if not portions or count > APPEND_EVENTS_MAX or size_bytes > APPEND_BYTES_MAX:
+            portions.append([])
+            count, size_bytes = batch.count, len(batch.frames)
+        portions[-1].append(batch)
     return portions

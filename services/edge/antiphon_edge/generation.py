@@ -11,9 +11,10 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
-from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.errors import EngineFault, TranslatorUnavailable
 from antiphon_core.fold import Fold
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
+from antiphon_edge import covering
 from antiphon_edge.sealed_reasoning import Change, unchanged
 
 log = logging.getLogger(__name__)
@@ -41,10 +42,12 @@ class Generation:
         self._translator = translator
         self._turn = turn
         self._change = change
-        self._is_blind = False
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Everything that is still to be sent. Raises what the translator raises when nobody can go on."""
+        """Everything that is still to be sent. Raises what the translator raises when nobody can go on, EngineFault
+        when that is so from the beginning."""
+        if not self.can_go_on():
+            raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
         replacements = 0
         while True:
             try:
@@ -53,22 +56,21 @@ class Generation:
                         yield batch
                 return
             except TranslatorUnavailable as error:
-                if replacements == REPLACEMENTS_MAX or not self.can_go_on or self.fold.next_sequence == 0:
+                if replacements == REPLACEMENTS_MAX or not self.can_go_on() or self.fold.next_sequence == 0:
                     raise
                 replacements += 1
                 log.warning("%s goes on elsewhere: %s", self._turn.response_id, error)
 
-    @property
     def can_go_on(self) -> bool:
-        """Whether another translator can go on behind what was sent."""
-        return not self._is_blind
+        """Whether another translator can go on behind what was sent: there are ids, or nothing was said."""
+        return bool(self.token_ids) or not self.fold.response().get("output")
 
     async def _run(self) -> AsyncGenerator[Batch, None]:
         resume = None
         if self.fold.next_sequence:
             resume = Resume(self.fold.next_sequence, tuple(self.token_ids))
         stream = self._translator.generate(self._turn, resume=resume, checkpoints=True)
-        async with aclosing(stream) as batches:
+        async with aclosing(covering.whole_steps(stream, has_ids=bool(self.token_ids))) as batches:
             async for each in batches:
                 batch = self._change(each)
                 if batch.final is None:
@@ -76,7 +78,5 @@ class Generation:
                 yield batch
 
     def _note(self, batch: Batch) -> None:
-        is_opening = self.fold.next_sequence == 0
         self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
         self.token_ids += batch.token_ids
-        self._is_blind = self._is_blind or not (is_opening or batch.token_ids)

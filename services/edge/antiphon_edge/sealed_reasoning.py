@@ -26,23 +26,26 @@ def opened(items: Sequence[Object], sealer: Sealer, tenant: str) -> list[Object]
 
 
 def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
+    """A seal has to be ours also where the client has the text beside it; then the text is what counts."""
     sealed = item.get("encrypted_content")
-    if item.get("type") != "reasoning" or not isinstance(sealed, str) or item.get("content"):
+    if item.get("type") != "reasoning" or sealed is None:
         return item
     try:
-        text = sealer.open(tenant, sealed)
+        text = sealer.open(tenant, str(sealed))
     except BadSeal:
         raise refused(f"{path}.encrypted_content") from None
-    return item | {"content": [{"type": "reasoning_text", "text": text}]}
+    return item if item.get("content") else item | {"content": [{"type": "reasoning_text", "text": text}]}
 
 
 class ReasoningSealer:
     """Seals the reasoning of one response."""
 
-    def __init__(self, sealer: Sealer, tenant: str) -> None:
+    def __init__(self, sealer: Sealer, tenant: str, *, told: Sequence[Object] = ()) -> None:
         self._sealer = sealer
         self._tenant = tenant
-        self._sealed: dict[str, str] = {}
+        self._sealed: dict[str, str] = {
+            item["id"]: item["encrypted_content"] for item in told if item.get("encrypted_content")
+        }
 
     def __call__(self, batch: Batch) -> Batch:
         if _REASONING not in batch.frames or (batch.final is None and _DONE not in batch.frames):
@@ -67,7 +70,7 @@ class ReasoningSealer:
         if item["type"] != "reasoning":
             return item
         if item["id"] not in self._sealed:
-            text = "".join(part["text"] for part in item["content"])
+            text = "".join(part["text"] for part in item.get("content", ()))
             self._sealed[item["id"]] = self._sealer.seal(self._tenant, text)
         return item | {"encrypted_content": self._sealed[item["id"]]}
 
@@ -76,9 +79,10 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(begun: Begun, sealer: Sealer) -> Change:
-    """What seals the reasoning of a turn, if it was asked for."""
+def sealer_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
+    """What seals the reasoning of a turn, if it was asked for. `told` are output items that were told with their seals
+    before: they keep them."""
     if INCLUDE.encode() not in begun.turn.request:
         return unchanged
     wanted = loads(begun.turn.request).get("include") or ()
-    return ReasoningSealer(sealer, begun.tenant) if INCLUDE in wanted else unchanged
+    return ReasoningSealer(sealer, begun.tenant, told=told) if INCLUDE in wanted else unchanged

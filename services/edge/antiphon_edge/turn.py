@@ -9,37 +9,30 @@ This module owns the order of things, and nothing else may commit a response:
    `error` and `response.failed` follow with the next sequence numbers.
 3. When the caller goes away, the model is stopped first and the record is written as cancelled afterwards, by a task
    of its own: the caller's cancellation must not undo it.
-4. A request that is repeated under its idempotency key runs once: the others read what it said (repeating.py).
+4. A turn under an idempotency key runs once, and does not end with its caller: who asks again, or at the same time,
+   reads what it says, and goes on with it when its edge is gone (repeating.py).
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from antiphon_core import response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, revive
+from antiphon_core.errors import revive
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator
 from antiphon_core.request import CreateRequest
-from antiphon_edge import leases, sealed_reasoning
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.begun import Begun, Repeated
-from antiphon_edge.ending import Endings
-from antiphon_edge.event_log import EventLogWriter
-from antiphon_edge.generation import Generation
+from antiphon_edge.holding import Holdings
 from antiphon_edge.repeating import Repetitions
+from antiphon_edge.running import OnGenerated, Runs
 from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
-
-log = logging.getLogger(__name__)
-
-OnGenerated = Callable[[str, bytes], Awaitable[None]]  # the tenant, and the response as the translator ended it
 
 
 class Turns:
@@ -57,13 +50,12 @@ class Turns:
     ) -> None:
         """Without a `sealer` what is sealed can be opened by this process alone."""
         self._store = store
-        self._on_generated = on_generated
         self._translator = translator
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
-        self._repetitions = Repetitions(store)
-        self._endings = Endings(store)
-        self._tidying: set[asyncio.Task[None]] = set()
+        holdings = Holdings(store, ids=ids)
+        self._runs = Runs(store, translator, self.beginnings, holdings, on_generated)
+        self._repetitions = Repetitions(store, self._runs, holdings)
 
     async def stream(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -72,11 +64,20 @@ class Turns:
 
         Close the generator to give the turn up: the model stops within one token.
         """
-        begun = await self.beginnings.begin(tenant, request, session_id=session_id, key=key)
-        stream = self._repetitions.stream(begun) if isinstance(begun, Repeated) else self._run(begun)
+
+        async def begin() -> Begun | Repeated:
+            return await self.beginnings.begin(tenant, request, session_id=session_id, key=key)
+
+        begun = await begin() if key is None else None
+        stream = self.run(begun) if isinstance(begun, Begun) else self._repetitions.stream(begin)
         async with aclosing(stream) as batches:
             async for batch in batches:
                 yield batch
+
+    def run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
+        """The events of a turn that was accepted without a key, as `stream` tells them. Whoever begins a turn runs it
+        at once: an accepted turn that is dropped keeps what it took."""
+        return self._runs.run(begun)
 
     async def complete(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -94,68 +95,9 @@ class Turns:
         return await self._translator.count_tokens(turn)
 
     async def settle(self) -> None:
-        """Waits for the records of turns whose caller went away."""
-        await asyncio.gather(*self._tidying)
-
-    async def _run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
-        """The events of a turn that was accepted."""
-        change = sealed_reasoning.sealer_of(begun, self.beginnings.sealer)
-        generation = Generation(self._translator, begun.turn, change=change)
-        fold = generation.fold
-        event_log = EventLogWriter(self._store, begun.tenant, begun.response_id) if begun.logged else None
-        ended = False
-        try:
-            async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:
-                async for batch in batches:
-                    if batch.final is not None:
-                        ended = True
-                        await _flush(event_log)
-                        if self._on_generated is not None:
-                            await self._on_generated(begun.tenant, batch.final.body)
-                        yield await self._endings.end(begun, fold, batch, batch.final)
-                        return
-                    if event_log is not None:
-                        event_log.put(batch)
-                    yield batch
-        except Exception as error:
-            if fold.next_sequence == 0 or ended:
-                raise
-            ended = True
-            await _flush(event_log)
-            yield await self._endings.fail(begun, fold, error)
-        finally:
-            if not ended:
-                self._later(self._give_up(begun, generation, event_log), begun)
-
-    async def _give_up(self, begun: Begun, generation: Generation, event_log: EventLogWriter | None) -> None:
-        """Ends a turn that nobody waits for any more: with a record, if it said anything."""
-        if generation.fold.next_sequence == 0:
-            await self.beginnings.give_up(begun)
-            return
-        await _flush(event_log)
-        await self._endings.cancel(begun, generation.fold)
-
-    def _later(self, work: Coroutine[None, None, None], begun: Begun) -> None:
-        """Does something in a task of its own, that outlives its caller."""
-
-        async def do() -> None:
-            try:
-                await work
-            except AntiphonError as error:
-                log.error("the end of response %s could not be stored: %s", begun.response_id, error)
-
-        task = asyncio.create_task(do())
-        self._tidying.add(task)
-        task.add_done_callback(self._tidying.discard)
-
-
-async def _flush(event_log: EventLogWriter | None) -> None:
-    """Brings the log up to date, as far as that can be done: the record will say what became of the turn."""
-    if event_log is not None:
-        try:
-            await event_log.flush()
-        except AntiphonError as error:
-            log.error("the event log is broken: %s", error)
+        """Waits for the records of turns whose caller went away. Those under a key are left to others."""
+        await self._runs.stop()
+        await self.beginnings.tidying.settle()
 
 
 def _body_or_raise(final: Final) -> bytes:

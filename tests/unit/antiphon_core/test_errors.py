@@ -77,6 +77,11 @@ def test_facts_are_fields_not_prose() -> None:
     assert error.field == "input"
 
 
+def test_a_fact_that_is_not_known_is_none() -> None:
+    error = errors.InvalidRequest("what happened", field="input", code=None)
+    assert (error.facts, error.code, envelope(error)["error"]["code"]) == ({}, None, None)
+
+
 @pytest.mark.parametrize("error", [errors.Unauthenticated("no"), errors.PermissionDenied.of("edge", tenant="t")])
 def test_a_refusal_between_services_does_not_blame_who_asked_over_http(error: AntiphonError) -> None:
     row = row_of(error)

@@ -192,7 +192,7 @@ class FlakyStore:
 @pytest.mark.parametrize("executes", [False, True])
 async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, executes: bool) -> None:
     store: Any = FlakyStore(bench.store, failures=1, executes=executes)
-    bench.turns._endings = Endings(store)
+    bench.turns._runs.endings = Endings(store)
     log = await bench.stream()
     assert log[-1]["type"] == events.COMPLETED
     assert (await bench.stored(log[-1]["response"]["id"]))["status"] == "completed"
@@ -200,7 +200,7 @@ async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, execu
 
 async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench) -> None:
     store: Any = FlakyStore(bench.store, failures=9, executes=False)
-    bench.turns._endings = Endings(store)
+    bench.turns._runs.endings = Endings(store)
     log = await bench.stream()
     assert numbers(log) == list(range(len(log)))
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]

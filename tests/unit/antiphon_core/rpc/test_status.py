@@ -12,6 +12,7 @@ from antiphon_core.errors import (
     StoreUnavailable,
     Timeout,
     TooLarge,
+    TranslatorUnavailable,
     Unauthenticated,
     Unimplemented,
 )
@@ -49,4 +50,12 @@ def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
 def test_errors_of_the_transport_are_named_by_their_code(code: grpc.StatusCode, expected: type[Exception]) -> None:
     error = from_rpc_error(AioRpcError(code, Metadata(), Metadata(), "why"), StoreUnavailable)
     assert type(error) is expected
-    assert error.message == "why"
+    assert error.message == ("The store cannot be reached." if expected is StoreUnavailable else "why")
+
+
+def test_why_a_service_cannot_be_reached_is_for_its_operators(caplog: pytest.LogCaptureFixture) -> None:
+    failed = AioRpcError(
+        grpc.StatusCode.UNAVAILABLE, Metadata(), Metadata(), "Failed to connect to ipv4:10.0.0.7:50051"
+    )
+    assert from_rpc_error(failed, TranslatorUnavailable).message == "The translator cannot be reached."
+    assert "10.0.0.7" in caplog.text

@@ -1,0 +1,374 @@
+"""What other servers of this API were seen to get wrong, over HTTP: each mistake once, and that it is not made here."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import EngineFault
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object
+from antiphon_edge.settings import WorkerSettings
+from antiphon_edge.worker import Worker
+from tests.support.http import Http
+from tests.support.schema import validate_response
+from tests.support.thinking_edges import Edges, thinking_edges
+from tests.unit.antiphon_translator.test_pipeline_calls import CALL, WEATHER
+
+UNKNOWN = "resp_" + "0" * 48
+
+
+@pytest.fixture
+async def edges() -> AsyncIterator[Edges]:
+    async with thinking_edges("Hello there.", count=2) as running:
+        yield running
+
+
+@asynccontextmanager
+async def worker(edges: Edges) -> AsyncIterator[None]:
+    settings = WorkerSettings(slots=2, drain_s=1)
+    running = Worker(settings, edges.store, edges.translator, clock=SystemClock(), ids=RandomIds())
+    await running.start()
+    try:
+        yield
+    finally:
+        await running.stop()
+
+
+async def streamed(http: Http, **members: Any) -> list[Object]:
+    return (await http.create(**({"model": "m", "input": "hi", "stream": True} | members))).events
+
+
+def texts(items: list[Object]) -> list[str]:
+    return [item["content"][0]["text"] for item in items]
+
+
+# ---- What a turn continues ----
+
+
+async def test_history_is_not_cut_at_a_hundred_turns(edges: Edges) -> None:
+    edges.sayer.say("a")
+    previous = None
+    for number in range(104):
+        previous = (await edges.create(input=f"turn {number}.", previous_response_id=previous))["id"]
+    await edges.create(input="last", previous_response_id=previous)
+    assert [edges.prompt.count(f"turn {number}.") for number in range(104)] == [1] * 104
+
+
+async def test_a_context_does_not_double(edges: Edges) -> None:
+    previous, counts = None, []
+    for _ in range(6):
+        said = await edges.create(previous_response_id=previous)
+        counts.append(said["usage"]["input_tokens"])
+        previous = said["id"]
+    growth = {after - before for before, after in pairwise(counts)}
+    assert len(growth) == 1, counts
+
+
+async def test_the_first_items_of_a_conversation_are_read(edges: Edges) -> None:
+    items = [{"role": "user", "content": "My name is Ada."}, {"role": "assistant", "content": "Hello Ada."}]
+    conversation = (await edges.http.post("/v1/conversations", {"items": items})).json["id"]
+    await edges.create(input="Who am I?", conversation=conversation)
+    for text in ("My name is Ada.", "Hello Ada.", "Who am I?"):
+        assert edges.prompt.count(text) == 1
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_unknown_previous_response_is_not_answered_without_its_context(edges: Edges, stream: bool) -> None:
+    answer = await edges.http.create(model="m", input="hi", previous_response_id=UNKNOWN, stream=stream)
+    assert (answer.status, answer.error["code"]) == (400, "previous_response_not_found")
+    assert edges.sayer.requests == []
+
+
+async def test_instructions_are_not_inherited(edges: Edges) -> None:
+    first = await edges.create(instructions="Speak like a pirate.", temperature=0.3, tools=[WEATHER])
+    assert "pirate" in edges.prompt
+    second = await edges.create(previous_response_id=first["id"])
+    assert "pirate" not in edges.prompt
+    assert (second["instructions"], second["temperature"], second["tools"]) == (None, 1.0, [])
+
+
+async def test_the_next_turn_finds_the_last_one_on_any_replica(edges: Edges) -> None:
+    async def talk(name: str) -> None:
+        previous = None
+        for number in range(8):
+            asked = {"model": "m", "input": f"{name}{number}.", "previous_response_id": previous}
+            async with edges.https[number % 2].stream(**asked) as stream:
+                async for event in stream:
+                    if event["type"] == events.COMPLETED:
+                        previous = event["response"]["id"]
+                        break
+        assert previous is not None
+        chain = (await edges.http.get(f"/v1/responses/{previous}/chain")).json
+        assert len(chain["data"]) == 8
+
+    await asyncio.gather(*(talk(name) for name in "abcd"))
+
+
+# ---- What is kept ----
+
+
+async def test_what_is_said_to_be_stored_is_stored(edges: Edges) -> None:
+    said = await edges.create(store=True)
+    assert (await edges.https[1].get(f"/v1/responses/{said['id']}")).json == said
+    conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
+    for text in ("one", "two"):
+        told = await edges.create(input=text, conversation=conversation)
+        assert told["conversation"] == {"id": conversation}
+    listed = (await edges.https[1].get(f"/v1/conversations/{conversation}/items?order=asc")).json
+    assert texts(listed["data"]) == ["one", "Hello there.", "two", "Hello there."]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_is_not_to_be_stored_leaves_no_trace(edges: Edges, stream: bool) -> None:
+    answer = await edges.http.create(model="m", input="secret", store=False, stream=stream)
+    said = answer.events[-1]["response"] if stream else answer.json
+    assert said["store"] is False
+    path = f"/v1/responses/{said['id']}"
+    for each in (path, path + "/input_items", path + "?stream=true"):
+        assert (await edges.http.get(each)).status == 404
+    chained = await edges.http.create(model="m", input="hi", previous_response_id=said["id"])
+    assert (chained.status, chained.error["code"]) == (400, "previous_response_not_found")
+    item = {"type": "item_reference", "id": said["output"][0]["id"]}
+    assert (await edges.http.create(model="m", input=[item])).status == 404
+
+
+async def test_a_stateless_client_brings_its_reasoning_back(edges: Edges) -> None:
+    edges.sayer.say("<think>", "It is a secret.", "</think>", "Yes.")
+    asked: dict[str, Any] = {"store": False, "include": ["reasoning.encrypted_content"]}
+    first = await edges.create(**asked)
+    reasoning, message = first["output"]
+    blob = {
+        "type": "reasoning",
+        "id": reasoning["id"],
+        "summary": [],
+        "encrypted_content": reasoning["encrypted_content"],
+    }
+    history = [{"role": "user", "content": "hi"}, blob, message, {"role": "user", "content": "And?"}]
+    second = await edges.http.create(model="m", input=history, **asked)
+    assert second.status == 200
+    elsewhere = await edges.https[1].create(model="m", input=history, **asked)  # another key: its own
+    assert (elsewhere.status, elsewhere.error["code"]) == (400, "invalid_encrypted_content")
+
+
+async def test_input_items_come_in_pages(edges: Edges) -> None:
+    said = await edges.create(input=[{"role": "user", "content": str(number)} for number in range(30)])
+    path = f"/v1/responses/{said['id']}/input_items"
+    whole = (await edges.http.get(path)).json
+    assert (len(whole["data"]), whole["has_more"], whole["object"]) == (20, True, "list")
+    few = (await edges.http.get(path + "?limit=7&order=asc")).json
+    assert (texts(few["data"]), few["has_more"]) == ([str(number) for number in range(7)], True)
+    rest = (await edges.http.get(f"{path}?limit=100&order=asc&after={few['last_id']}")).json
+    assert (texts(rest["data"]), rest["has_more"]) == ([str(number) for number in range(7, 30)], False)
+
+
+async def test_two_turns_of_a_conversation_do_not_mix(edges: Edges) -> None:
+    conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
+    asked = {"model": "m", "conversation": conversation}
+    answers = await asyncio.gather(*(edges.https[n % 2].create(**asked, input=f"q{n}") for n in range(8)))
+    served = [n for n, answer in enumerate(answers) if answer.status == 200]
+    assert served
+    assert {answer.error["code"] for answer in answers if answer.status != 200} <= {"conversation_locked"}
+    items = texts((await edges.http.get(f"/v1/conversations/{conversation}/items?order=asc&limit=100")).json["data"])
+    assert sorted(items[::2]) == [f"q{n}" for n in served]
+    assert items[1::2] == ["Hello there."] * len(served)
+
+
+# ---- What a stream is ----
+
+
+async def test_a_stream_has_all_its_events_lines_and_numbers(edges: Edges) -> None:
+    edges.sayer.say("<think>", "Hm.", "</think>", "I look.", *CALL)
+    answer = await edges.http.create(model="m", input="hi", stream=True, tools=[WEATHER])
+    frames = answer.body.removesuffix(b"data: [DONE]\n\n").split(b"\n\n")[:-1]
+    for number, (frame, event) in enumerate(zip(frames, answer.events, strict=True)):
+        assert frame.startswith(f"event: {event['type']}\ndata: ".encode())
+        assert event["sequence_number"] == number
+    kinds = [event["type"] for event in answer.events if not event["type"].endswith(".delta")]
+    assert kinds == [
+        events.CREATED,
+        events.IN_PROGRESS,
+        *(events.OUTPUT_ITEM_ADDED, events.CONTENT_PART_ADDED, events.REASONING_TEXT_DONE),
+        *(events.CONTENT_PART_DONE, events.OUTPUT_ITEM_DONE),
+        *(events.OUTPUT_ITEM_ADDED, events.CONTENT_PART_ADDED, events.OUTPUT_TEXT_DONE),
+        *(events.CONTENT_PART_DONE, events.OUTPUT_ITEM_DONE),
+        *(events.OUTPUT_ITEM_ADDED, events.FUNCTION_CALL_ARGUMENTS_DONE, events.OUTPUT_ITEM_DONE),
+        events.COMPLETED,
+    ]
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+
+
+async def test_items_have_one_id_in_stream_final_record_and_conversation(edges: Edges) -> None:
+    edges.sayer.say("<think>", "Hm.", "</think>", "I look.", *CALL)
+    conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
+    log = await streamed(edges.http, tools=[WEATHER], conversation=conversation)
+    ended = log[-1]["response"]
+    ids = [item["id"] for item in ended["output"]]
+    for event in log:
+        if "item_id" in event:
+            assert event["item_id"] == ids[event["output_index"]]
+        if "item" in event:
+            assert event["item"]["id"] == ids[event["output_index"]]
+    assert len(set(ids)) == 3
+    assert (await edges.http.get(f"/v1/responses/{ended['id']}")).json == ended == fold(log)
+    listed = (await edges.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json
+    assert [item["id"] for item in listed["data"]][1:] == ids
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_length_finish_is_incomplete_because_of_max_output_tokens(edges: Edges, stream: bool) -> None:
+    answer = await edges.http.create(model="m", input="hi", max_output_tokens=3, stream=stream)
+    said = answer.events[-1]["response"] if stream else answer.json
+    assert (said["status"], said["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert said["output"][0]["status"] == "incomplete"
+    assert said["usage"]["output_tokens"] == 3
+    assert (await edges.http.get(f"/v1/responses/{said['id']}")).json == said
+    validate_response(said)
+    if stream:
+        assert answer.events[-1]["type"] == events.INCOMPLETE
+
+
+async def test_an_engine_that_breaks_in_mid_stream_is_told_and_the_stream_ends_in_order(edges: Edges) -> None:
+    edges.sayer.fault, edges.sayer.pause_at = EngineFault("CUDA error"), 5
+    answer = await edges.http.create(model="m", input="hi", stream=True)
+    assert answer.status == 200
+    assert [event["type"] for event in answer.events[-2:]] == [events.ERROR, events.FAILED]
+    assert answer.body.endswith(b"data: [DONE]\n\n")
+    ended = answer.events[-1]["response"]
+    assert ended["output"][0]["content"][0]["text"] == "Hello"
+    assert (await edges.http.get(f"/v1/responses/{ended['id']}")).json == ended
+
+
+@pytest.mark.parametrize("losses", [[1], [2], [5, 1, 2], [9]])
+async def test_a_translator_that_dies_in_mid_stream_is_not_noticed(edges: Edges, losses: list[int]) -> None:
+    edges.translator.losses = losses
+    log = await streamed(edges.http)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert log[-1]["response"]["output"][0]["content"][0]["text"] == "Hello there."
+    assert log[-1]["response"] == fold(log)
+    whole = await streamed(edges.http)
+    assert [event["type"] for event in log] == [event["type"] for event in whole]
+
+
+async def test_no_error_is_a_detail(edges: Edges) -> None:
+    for answer in (
+        await edges.http.post("/v1/responses", b"{"),
+        await edges.http.get("/v1/nothing"),
+        await edges.http.ask("PUT", "/v1/responses"),
+        await edges.http.get("/v1/responses/nobody"),
+    ):
+        assert set(answer.json) == {"error"}
+        assert set(answer.error) == {"message", "type", "param", "code"}
+
+
+# ---- Who waits, and who does not ----
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_the_engine_stops_when_its_client_goes(edges: Edges, stream: bool) -> None:
+    edges.sayer.pause_at = 5
+    asking = asyncio.create_task(edges.http.create(model="m", input="hi", stream=stream))
+    while not edges.sayer.requests:
+        await asyncio.sleep(0.01)
+    asking.cancel()
+    await asyncio.wait_for(edges.sayer.stopped.wait(), 5)
+
+
+async def test_the_engine_stops_as_soon_as_a_reader_hangs_up(edges: Edges) -> None:
+    edges.sayer.pause_at = 5
+    async with edges.http.stream(model="m", input="hi") as stream:
+        first = await anext(stream)
+    await asyncio.wait_for(edges.sayer.stopped.wait(), 5)
+    path = f"/v1/responses/{first['response']['id']}"
+    async with asyncio.timeout(5):
+        while (answer := await edges.http.get(path)).status != 200:
+            await asyncio.sleep(0.01)
+    assert answer.json["status"] == "cancelled"
+
+
+async def test_the_first_token_does_not_wait_for_a_full_packet(edges: Edges) -> None:
+    edges.sayer.pause_at = 5
+    async with edges.http.stream(model="m", input="hi") as stream:
+        await anext(stream)
+        (connection,) = edges.servers[0]._runner.server.connections  # type: ignore[union-attr]
+        assert connection.transport is not None
+        its_socket = connection.transport.get_extra_info("socket")
+        assert its_socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def test_background_is_not_run_while_its_client_waits(edges: Edges) -> None:
+    answer = await edges.http.create(model="m", input="hi", background=True)
+    assert (answer.status, answer.json["status"], answer.json["background"]) == (200, "queued", True)
+    assert edges.sayer.requests == []
+
+
+async def test_a_background_run_survives_its_clients_connection(edges: Edges) -> None:
+    edges.sayer.pause_at = 5
+    async with worker(edges):
+        async with edges.http.stream(model="m", input="hi", background=True) as stream:
+            first = await anext(stream)
+        edges.sayer.go.set()
+        path = f"/v1/responses/{first['response']['id']}"
+        async with asyncio.timeout(10):
+            while (said := (await edges.https[1].get(path)).json)["status"] in ("queued", "in_progress"):
+                await asyncio.sleep(0.02)
+        assert said["status"] == "completed"
+        whole = (await edges.http.get(path + "?stream=true")).events
+        assert fold(whole) == said
+        for after in (0, 3, len(whole) - 2):
+            rest = (await edges.https[1].get(f"{path}?stream=true&starting_after={after}")).events
+            assert rest == whole[after + 1 :]
+
+
+async def test_a_resume_of_a_finished_response_sends_what_is_missing(edges: Edges) -> None:
+    path = f"/v1/responses/{(await edges.create())['id']}?stream=true"
+    whole = (await edges.http.get(path)).events
+    assert [event["sequence_number"] for event in whole] == list(range(len(whole)))
+    rest = (await edges.http.get(f"{path}&starting_after=4")).events
+    assert rest == whole[5:]
+
+
+# ---- Once is once ----
+
+
+def keyed(http: Http, key: str, **members: Any) -> Any:
+    body = {"model": "m", "input": "hi"} | members
+    return http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": key})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_many_same_requests_under_one_key_are_one(edges: Edges, stream: bool) -> None:
+    answers = await asyncio.gather(*(keyed(edges.https[n % 2], "k", stream=stream) for n in range(32)))
+    assert {answer.status for answer in answers} == {200}
+    assert len({answer.body for answer in answers}) == 1
+    assert len(edges.sayer.requests) == 1
+
+
+async def test_a_retry_after_a_lost_connection_gets_the_same_response(edges: Edges) -> None:
+    edges.sayer.pause_at = 5
+    lost = asyncio.create_task(keyed(edges.http, "k"))
+    while not edges.sayer.requests:
+        await asyncio.sleep(0.01)
+    lost.cancel()
+    retry = asyncio.create_task(keyed(edges.https[1], "k"))
+    await asyncio.sleep(0.05)
+    edges.sayer.go.set()
+    answer = await retry
+    assert (answer.status, answer.json["output"][0]["content"][0]["text"]) == (200, "Hello there.")
+    assert len(edges.sayer.requests) == 1
+    assert (await keyed(edges.http, "k")).json == answer.json
+
+
+async def test_a_request_that_was_wrong_can_be_put_right_under_its_key(edges: Edges) -> None:
+    answers = await asyncio.gather(*(keyed(edges.https[n % 2], "k", model="other") for n in range(4)))
+    assert {answer.status for answer in answers} == {404}
+    assert (await keyed(edges.http, "k")).status == 200

@@ -1,0 +1,138 @@
+"""Requests under idempotency keys on three edges at once, over every engine of the store and over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import StoreUnavailable
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import RpcServer
+from antiphon_edge import holding
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.client import StoreClient
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from tests.support.http import Answer, Http
+from tests.support.redis_servers import backend_at, shared_redis
+from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+
+KEYS = 8
+EDGES = 3
+
+
+class Line:
+    """An edge's way to the store, until it is cut: so an edge dies without a farewell."""
+
+    def __init__(self, store: FullStore) -> None:
+        self._store = store
+        self.is_cut = False
+
+    def __getattr__(self, name: str) -> Any:
+        if self.is_cut:
+            raise StoreUnavailable("the line is cut")
+        return getattr(self._store, name)
+
+
+class Replicas:
+    def __init__(self) -> None:
+        self.https: list[Http] = []
+        self.lines: list[Line] = []
+        self.sayers: list[Sayer] = []
+
+    async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
+        sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
+        translator: LosableTranslator = losable(sayer, SystemClock())
+        reached: Any = line
+        server = EdgeServer(EdgeSettings(port=0, drain_s=1), reached, translator, clock=SystemClock(), ids=RandomIds())
+        await server.start()
+        life.push_async_callback(server.stop)
+        self.https.append(Http(session, server.url))
+        self.lines.append(line)
+        self.sayers.append(sayer)
+
+    async def ask(self, number: int, key: str, **members: Any) -> Answer:
+        body = {"model": "m", "input": f"hi {key}"} | members
+        http = self.https[number % EDGES]
+        return await http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": key})
+
+    @property
+    def generations(self) -> Counter[str]:
+        """How often each response was generated."""
+        return Counter(request.request_id for sayer in self.sayers for request in sayer.requests)
+
+
+def backends(name: str, folder: Path) -> StoreEngine:
+    if name == "redis":
+        return backend_at(shared_redis().url)
+    return SqliteBackend(folder / "store.db") if name == "sqlite" else MemoryBackend()
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+async def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Replicas]:
+    """Each edge has its own connection to one store server."""
+    made = Replicas()
+    async with AsyncExitStack() as life:
+        backend = backends(request.param, tmp_path)
+        await backend.open()
+        life.push_async_callback(backend.close)
+        rpc = RpcServer()
+        rpc.add(STORE, handlers(StoreService(backend)), ready=backend.ready)
+        endpoint = f"127.0.0.1:{await rpc.start('127.0.0.1', 0)}"
+        life.push_async_callback(rpc.drain, 0)
+        session = await life.enter_async_context(aiohttp.ClientSession())
+        for _ in range(EDGES):
+            await made.add(life, await life.enter_async_context(StoreClient(endpoint)), session)
+        yield made
+
+
+async def test_each_key_is_generated_once(replicas: Replicas) -> None:
+    prefix = RandomIds().hex(8)
+    asked = [(n, f"{prefix}-{k}") for k in range(KEYS) for n in range(32)]
+    answers = await asyncio.gather(*(replicas.ask(n, key) for n, key in asked))
+    assert {answer.status for answer in answers} == {200}
+    said: dict[str, set[bytes]] = {}
+    for (_, key), answer in zip(asked, answers, strict=True):
+        said.setdefault(key, set()).add(answer.body)
+    assert all(len(bodies) == 1 for bodies in said.values())
+    assert sorted(replicas.generations.values()) == [1] * KEYS
+
+
+async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "LEASE_MS", 1_000)
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.2)
+    key = RandomIds().hex(8)
+    dying = replicas.sayers[0]
+    dying.pause_at = 9
+    lost = asyncio.create_task(replicas.ask(0, key, stream=True))
+    while not dying.requests:
+        await asyncio.sleep(0.01)
+    readers = [asyncio.create_task(replicas.ask(n, key, stream=True)) for n in (1, 2, 1, 2)]
+    await asyncio.sleep(0.3)
+    replicas.lines[0].is_cut = True
+    logs: list[list[Object]] = [answer.events for answer in await asyncio.gather(*readers)]
+    assert all(log == logs[0] for log in logs)
+    assert [event["sequence_number"] for event in logs[0]] == list(range(len(logs[0])))
+    ended = logs[0][-1]["response"]
+    assert (ended["status"], ended["output"][-1]["content"][0]["text"]) == ("completed", "Hello there.")
+    assert fold(logs[0]) == ended == (await replicas.https[1].get(f"/v1/responses/{ended['id']}")).json
+    assert replicas.generations == {ended["id"]: 2}
+    dying.go.set()
+    assert (await lost).events[-1]["response"]["status"] == "failed"
+    assert (await replicas.https[1].get(f"/v1/responses/{ended['id']}")).json == ended

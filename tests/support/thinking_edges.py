@@ -1,0 +1,171 @@
+"""Edges over one store, with a real translator whose model says what a test writes down.
+
+The model is one of ids: it goes on behind the ids that a request brings. Translators can be lost in mid-stream, the
+model can be made to wait, and each edge can die without a farewell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+
+from antiphon_core.clock import Clock, ManualClock, SystemClock
+from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.ids import RandomIds
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.translator import Batch, Model, Resume, Turn
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.http import Http
+from tests.support.small_vocabulary import ids_of
+from tests.unit.antiphon_translator.test_pipeline_calls import END_ID, TOKENIZER, thinker
+
+
+class Sayer:
+    """An engine that says `said`, an id at a time, and goes on with it behind what a prompt already has of it."""
+
+    level = Level.TOKENS
+
+    def __init__(self, *said: str) -> None:
+        self.say(*said)
+        self.requests: list[GenerationRequest] = []
+        self.stopped = asyncio.Event()
+        """Set when a generation was closed before its end."""
+        self.pause_at: int | None = None
+        """Behind so many ids it waits for `go`."""
+        self.go = asyncio.Event()
+        self.fault: Exception | None = None
+        """Raised behind `pause_at` ids, in place of waiting."""
+
+    def say(self, *said: str) -> None:
+        self.ids = [*ids_of(TOKENIZER, *said), END_ID]
+
+    async def controls(self) -> frozenset[str]:
+        return ALL_CONTROLS
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self.requests.append(request)
+        ended = False
+        try:
+            for number in range(self._said_in(request), len(self.ids)):
+                if number == self.pause_at and self.fault is not None:
+                    ended = True
+                    raise self.fault
+                if number == self.pause_at:
+                    await self.go.wait()
+                yield [EngineChunk((self.ids[number],))]
+                await asyncio.sleep(0)
+            ended = True
+        finally:
+            if not ended:
+                self.stopped.set()
+
+    def _said_in(self, request: GenerationRequest) -> int:
+        """How much of what is said the prompt ends with."""
+        prompt = list(request.prompt_ids)
+        return next(n for n in range(len(self.ids), -1, -1) if prompt[len(prompt) - n :] == self.ids[:n])
+
+    async def ready(self) -> None:
+        """Always."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class LosableTranslator:
+    """A translator that is lost behind so many batches, each time that `losses` has a number left."""
+
+    inner: TranslatorService
+    losses: list[int] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    resumes: list[Resume | None] = field(default_factory=list)
+
+    async def generate(
+        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+    ) -> AsyncGenerator[Batch, None]:
+        self.turns.append(turn)
+        self.resumes.append(resume)
+        left = self.losses.pop(0) if self.losses else None
+        async with aclosing(self.inner.generate(turn, resume=resume, checkpoints=checkpoints)) as batches:
+            async for batch in batches:
+                if left == 0:
+                    raise TranslatorUnavailable("Socket closed")
+                left = None if left is None else left - 1
+                yield batch
+
+    async def count_tokens(self, turn: Turn) -> int:
+        return await self.inner.count_tokens(turn)
+
+    async def models(self) -> Sequence[Model]:
+        return await self.inner.models()
+
+    async def ready(self) -> None:
+        await self.inner.ready()
+
+
+def losable(sayer: Sayer, clock: Clock | None = None) -> LosableTranslator:
+    service = TranslatorService(TranslatorSettings(), clock=clock or ManualClock())
+    service.add(thinker(), sayer)
+    return LosableTranslator(service)
+
+
+@dataclass
+class Edges:
+    """Edges over one store, and an HTTP client to each."""
+
+    https: list[Http]
+    servers: list[EdgeServer]
+    sayer: Sayer
+    translator: LosableTranslator
+    backend: FaultyBackend
+    store: FullStore
+
+    @property
+    def http(self) -> Http:
+        return self.https[0]
+
+    async def create(self, **members: Any) -> Any:
+        """A whole response."""
+        answer = await self.http.create(**({"model": "m", "input": "hi"} | members))
+        assert answer.status == 200, answer.body
+        return answer.json
+
+    @property
+    def prompt(self) -> str:
+        """What the model read last."""
+        return TOKENIZER.decode(self.sayer.requests[-1].prompt_ids)
+
+
+@asynccontextmanager
+async def thinking_edges(*said: str, count: int = 1) -> AsyncIterator[Edges]:
+    backend, clock = FaultyBackend(MemoryBackend()), SystemClock()
+    sayer = Sayer(*said)
+    translator = losable(sayer, clock)
+    async with AsyncExitStack() as stack:
+        await backend.open()
+        stack.push_async_callback(backend.close)
+        stack.push_async_callback(translator.inner.close)
+        store = StoreService(backend)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        servers = []
+        for _ in range(count):
+            settings = EdgeSettings(port=0, drain_s=1.0)
+            server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
+            await server.start()
+            stack.push_async_callback(server.stop)
+            servers.append(server)
+        https = [Http(session, server.url) for server in servers]
+        yield Edges(https, servers, sayer, translator, backend, store)
