@@ -14,6 +14,7 @@ from contextlib import aclosing
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.fold import Fold
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
+from antiphon_edge import covering
 from antiphon_edge.sealed_reasoning import Change, unchanged
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class Generation:
         if self.fold.next_sequence:
             resume = Resume(self.fold.next_sequence, tuple(self.token_ids))
         stream = self._translator.generate(self._turn, resume=resume, checkpoints=True)
-        async with aclosing(stream) as batches:
+        async with aclosing(covering.whole_steps(stream, has_ids=bool(self.token_ids))) as batches:
             async for each in batches:
                 batch = self._change(each)
                 if batch.final is None:

@@ -39,10 +39,12 @@ def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
 class ReasoningSealer:
     """Seals the reasoning of one response."""
 
-    def __init__(self, sealer: Sealer, tenant: str) -> None:
+    def __init__(self, sealer: Sealer, tenant: str, *, told: Sequence[Object] = ()) -> None:
         self._sealer = sealer
         self._tenant = tenant
-        self._sealed: dict[str, str] = {}
+        self._sealed: dict[str, str] = {
+            item["id"]: item["encrypted_content"] for item in told if item.get("encrypted_content")
+        }
 
     def __call__(self, batch: Batch) -> Batch:
         if _REASONING not in batch.frames or (batch.final is None and _DONE not in batch.frames):
@@ -76,9 +78,10 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(begun: Begun, sealer: Sealer) -> Change:
-    """What seals the reasoning of a turn, if it was asked for."""
+def sealer_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
+    """What seals the reasoning of a turn, if it was asked for. `told` are output items that were told with their seals
+    before: they keep them."""
     if INCLUDE.encode() not in begun.turn.request:
         return unchanged
     wanted = loads(begun.turn.request).get("include") or ()
-    return ReasoningSealer(sealer, begun.tenant) if INCLUDE in wanted else unchanged
+    return ReasoningSealer(sealer, begun.tenant, told=told) if INCLUDE in wanted else unchanged
