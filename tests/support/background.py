@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -17,7 +17,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Record, Status
-from antiphon_core.ports.translator import Translator
+from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request import CreateRequest
 from antiphon_edge import background, following, job_run, queueing, worker
 from antiphon_edge.background import Background
@@ -33,10 +33,23 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.served_models import model
 from tests.support.storytelling import StoryEngine
+from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
-LEASE_MS = 200
+LEASE_MS = 5_000
 ENDS = frozenset(Status) - queueing.UNFINISHED
+
+
+class TextTranslator(ScriptedTranslator):
+    """Tells no ids; its events behind the opening are numbered as those of a background response."""
+
+    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
+        async for batch in super()._play(turn, asked):
+            if batch.first_sequence < 2:
+                continue
+            told = [event | {"sequence_number": event["sequence_number"] + 1} for event in events.decode(batch.frames)]
+            frames = b"".join(map(events.encode, told))
+            yield Batch(batch.first_sequence + 1, batch.count, frames, batch.final)
 
 
 class FlowingClock(ManualClock):
@@ -94,12 +107,19 @@ class MortalStore:
 class MortalWorker:
     """A worker, and what kill -9 leaves of it: leases and a log."""
 
-    def __init__(self, part: Worker, store: MortalStore) -> None:
+    def __init__(self, part: Worker, store: MortalStore, clock: ManualClock) -> None:
         self.part = part
         self.store = store
+        self._clock = clock
 
     async def kill(self) -> None:
+        """kill -9, and its leases are over."""
         self.store.lost = True
+        await self.end()
+        self._clock.advance(LEASE_MS / 1000)
+
+    async def end(self) -> None:
+        self.part._stopping.set()
         for slot in self.part._slots:
             slot.cancel()
         await asyncio.gather(*self.part._slots, return_exceptions=True)
@@ -149,12 +169,11 @@ class Bench:
             sealer=self.sealer,
         )
         await part.start()
+        mortal = MortalWorker(part, store, self.clock)
         try:
-            yield MortalWorker(part, store)
+            yield mortal
         finally:
-            for slot in part._slots:
-                slot.cancel()
-            await asyncio.gather(*part._slots, return_exceptions=True)
+            await mortal.end()
 
     async def create(self, *, tenant: str = TENANT, key: str | None = None, **members: Any) -> Record:
         return await self.edge.create(tenant, background_request(**members), key=key)

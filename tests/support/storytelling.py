@@ -42,7 +42,8 @@ class StoryEngine:
         self.pause_s = pause_s
         self.away = False
         self.holds_at: int | None = None
-        """Behind so many ids it says nothing more."""
+        """Behind so many ids it says nothing more, until `goes_on` is set."""
+        self.goes_on = asyncio.Event()
         self.starts: list[int] = []
         self.told: list[int] = []
         self.running = 0
@@ -59,7 +60,7 @@ class StoryEngine:
         try:
             for number, token_id in enumerate(self.ids[start:], start):
                 if number == self.holds_at:
-                    await asyncio.Event().wait()
+                    await self.goes_on.wait()
                 await asyncio.sleep(self.pause_s)
                 self.told.append(number)
                 yield [EngineChunk((token_id,))]

@@ -9,13 +9,12 @@ from antiphon_core import events
 from antiphon_core.errors import EngineUnavailable, StaleFence, StoreUnavailable, TranslatorUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id
-from antiphon_core.jsons import Object
 from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_edge import queueing
 from antiphon_edge.job_run import JobRun
-from tests.support.background import TENANT, Bench, background_request, bench, hasten, text_of, whole
+from tests.support.background import TENANT, Bench, TextTranslator, background_request, bench, hasten, text_of, whole
 from tests.support.translators import ScriptedTranslator
 
 
@@ -128,25 +127,13 @@ async def test_an_attempt_after_the_end_changes_nothing(shop: Bench) -> None:
 async def texts(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
     """A translator that tells no ids."""
     hasten(monkeypatch)
-    async with bench(ScriptedTextTranslator()) as made:
+    async with bench(TextTranslator()) as made:
         yield made
-
-
-class ScriptedTextTranslator(ScriptedTranslator):
-    """The events behind the opening are numbered from where the stream stands."""
-
-    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
-        async for batch in super()._play(turn, asked):
-            if batch.first_sequence < 2:
-                continue
-            told = [event | {"sequence_number": event["sequence_number"] + 1} for event in events.decode(batch.frames)]
-            frames = b"".join(map(events.encode, told))
-            yield Batch(batch.first_sequence + 1, batch.count, frames, batch.final)
 
 
 async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: Bench) -> None:
     translator = texts.translator
-    assert isinstance(translator, ScriptedTextTranslator)
+    assert isinstance(translator, TextTranslator)
     translator.hang = True
     record = await texts.create()
     job = await texts.claimed()
@@ -168,7 +155,7 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
 
 async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> None:
     translator = texts.translator
-    assert isinstance(translator, ScriptedTextTranslator)
+    assert isinstance(translator, TextTranslator)
     record = await texts.create()
     job = await texts.claimed()
     run = texts.run_of(job)
@@ -183,7 +170,7 @@ async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> 
 
 async def test_a_text_whose_translator_is_lost_fails_at_once_with_the_reason(texts: Bench) -> None:
     translator = texts.translator
-    assert isinstance(translator, ScriptedTextTranslator)
+    assert isinstance(translator, TextTranslator)
     translator.fault = TranslatorUnavailable("Socket closed")
     record = await texts.create()
     await texts.run_next()
