@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store fuzz clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store replicas fuzz clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -73,6 +73,9 @@ bench: bench-store              ## run the benchmarks: ratios against a baseline
 
 bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, beside the engine itself
 	$(BIN)/python -m tests.bench.store $(ARGS)
+
+replicas: $(VENV)/.installed-dev  ## the test of many replicas, with 100 idempotency keys instead of 10
+	REPLICA_KEYS=100 $(BIN)/pytest tests/integration/test_replicas.py $(ARGS)
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)

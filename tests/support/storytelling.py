@@ -1,6 +1,7 @@
 """A model that knows one story and tells it from wherever its prompt ends: whoever takes a turn over hears the rest.
 
     StoryEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
+    storytelling_triton(words=40)                # a Triton server for translators anywhere
 
 `starts` has one number for each generation: how many ids of the story its prompt had already.
 """
@@ -8,11 +9,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 from antiphon_core.errors import EngineUnavailable
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, serving, token_response
 from tests.support.served_models import END_ID, tokenizer
 
 
@@ -73,3 +79,44 @@ class StoryEngine:
 
     async def close(self) -> None:
         self.away = True
+
+
+@dataclass
+class StorytellingTriton(FakeTriton):
+    """The same model behind Triton's protocol, for translators in other processes. `pause_s` comes before each id."""
+
+    story: Sequence[int] = ()
+    pause_s: float = 0.0
+    starts: list[tuple[Sequence[int], int]] = field(default_factory=list)
+    """For each generation its prompt without the story, and how much of the story the prompt had."""
+    running: int = 0
+
+    def began_anew(self) -> Counter[Sequence[int]]:
+        """How often each prompt was answered from the beginning."""
+        return Counter(prompt for prompt, start in self.starts if start == 0)
+
+    async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
+        async for request in requests:
+            prompt = _input_ids(request)
+            start = told_in(prompt, self.story)
+            self.starts.append((tuple(prompt[: len(prompt) - start]), start))
+            self.running += 1
+            try:
+                for token_id in self.story[start:]:
+                    await asyncio.sleep(self.pause_s)
+                    yield token_response([token_id])
+                yield final_response()
+            finally:
+                self.running -= 1
+
+
+def _input_ids(request: Raw) -> list[int]:
+    at = next(number for number, tensor in enumerate(request.inputs) if tensor.name == "input_ids")
+    return memoryview(request.raw_input_contents[at]).cast("i").tolist()
+
+
+@asynccontextmanager
+async def storytelling_triton(words: int) -> AsyncIterator[StorytellingTriton]:
+    triton = StorytellingTriton(TOKENS, story=story_ids(words))
+    async with serving(triton):
+        yield triton

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon_core import events, retelling
 from antiphon_core.errors import LogNotFound, StoreUnavailable
+from antiphon_core.jsons import Object
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, Status
@@ -25,7 +26,7 @@ ENDED = Record(RESPONSE_ID, Status.COMPLETED, b'{"id":"%s","status":"completed"}
 
 def frame(number: int) -> bytes:
     if number == 3:
-        ended = BODY | {"output": []}
+        ended: Object = BODY | {"output": []}
         return events.encode({"type": events.COMPLETED, "sequence_number": number, "response": ended})
     return events.encode({"type": events.OUTPUT_TEXT_DELTA, "sequence_number": number, "delta": f"\n{number}"})
 

@@ -148,7 +148,7 @@ async def test_a_bug_that_comes_every_time_ends_as_failed(monkeypatch: pytest.Mo
 async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, payload: bytes) -> None:
     poison = new_response_id(RandomIds())
     await shop.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
-    await queueing.hand_in(shop.store, TENANT, poison)  # type: ignore[arg-type]
+    await queueing.hand_in(shop.store, TENANT, poison)
     records = [await shop.create() for _ in range(2)]
     async with shop.worker(slots=1):
         for record in records:
