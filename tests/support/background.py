@@ -71,6 +71,8 @@ class MortalStore:
     def __init__(self, store: StoreService) -> None:
         self._store = store
         self.lost = False
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        """What was asked, by name and arguments."""
         self.failing: dict[str, int] = {}
         """How many more calls fail, by name."""
         self.executes = False
@@ -85,6 +87,7 @@ class MortalStore:
         return lambda *args, **options: self._call(name, real, *args, **options)
 
     async def _call(self, name: str, real: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        self.calls.append((name, args))
         if name in self.before:
             await self.before[name]()
         if self.lost:

@@ -8,12 +8,22 @@ import pytest
 from antiphon_core import events
 from antiphon_core.errors import StaleFence
 from antiphon_core.fold import fold
-from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobDraft, JobState
 from antiphon_core.ports.store import Status
 from antiphon_edge import queueing, worker
-from tests.support.background import LEASE_MS, TENANT, Bench, TextTranslator, bench, hasten, text_of, whole
+from tests.support.background import (
+    LEASE_MS,
+    TENANT,
+    Bench,
+    TextTranslator,
+    background_request,
+    bench,
+    hasten,
+    text_of,
+    whole,
+)
 
 
 @pytest.fixture
@@ -193,18 +203,38 @@ async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.Mon
         await idle.part.stop()
 
 
-async def test_one_slot_at_a_time_asks_for_tickets(shop: Bench) -> None:
+async def test_one_slot_at_a_time_asks_for_tickets(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
     async with shop.worker(slots=16) as idle:
         await asyncio.sleep(0.05)
-        asked = 0
+        assert [name for name, _ in idle.store.calls] == ["claim_job"]
 
-        async def count() -> None:
-            nonlocal asked
-            asked += 1
 
-        idle.store.before["claim_job"] = count
-        await asyncio.sleep(0.05)
-        assert asked <= 1
+async def test_a_ticket_is_kept_while_its_response_runs(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "LEASE_MS", 300)
+    await shop.create()
+    shop.engine.holds_at = 1
+    async with shop.worker() as only:
+        await shop.until(
+            lambda: any(
+                name == "heartbeat_job" and args[0] == queueing.DISPATCH_TENANT for name, args in only.store.calls
+            )
+        )
+
+
+async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Bench) -> None:
+    await shop.create()
+    async with shop.worker(drain_s=0.02) as first:
+        arrived = asyncio.Event()
+
+        async def hang() -> None:
+            arrived.set()
+            await asyncio.Event().wait()
+
+        first.store.before["append_events"] = hang
+        await arrived.wait()
+        await first.part.stop()
+        assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("event log")] == []
 
 
 # ---- Cancelled ----
@@ -230,6 +260,18 @@ def test_a_model_hears_of_it_within_a_second() -> None:
     from importlib import reload
 
     assert reload(worker).HEARTBEAT_S <= 0.5
+
+
+async def test_one_cancelled_in_its_conversation_stands_in_it(shop: Bench) -> None:
+    talk = new_conversation_id(RandomIds())
+    record = await shop.edge.create(TENANT, background_request(), session_id=talk)
+    shop.engine.holds_at = 6
+    async with shop.worker():
+        await shop.until(lambda: len(shop.engine.told) == 6)
+        await shop.store.cancel_job(TENANT, record.id)
+        assert (await shop.ended(record.id)).status is Status.CANCELLED
+    session = await shop.store.describe_session(TENANT, talk)
+    assert (session.head_id, session.lease) == (record.id, None)
 
 
 async def test_a_response_that_ends_while_it_is_cancelled_has_one_end(shop: Bench) -> None:
