@@ -29,7 +29,7 @@ class EventLogWriter:
         self._tenant = tenant
         self._response_id = response_id
         self._fence = fence
-        self.ids_before = ids_before
+        self._ids_before = ids_before
         self._waiting: list[Batch] = []
         self._error: AntiphonError | None = None
         self._writer: asyncio.Task[None] | None = None
@@ -72,7 +72,7 @@ class EventLogWriter:
             expected_position=batches[0].first_sequence,
             count=sum(batch.count for batch in batches),
             frames=b"".join(batch.frames for batch in batches),
-            checkpoint=Checkpoint(self.ids_before, ids) if ids else None,
+            checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
         )
         for attempt in range(1, TRIES + 1):
             try:
@@ -81,7 +81,7 @@ class EventLogWriter:
             except (Unavailable, Timeout):
                 if attempt == TRIES:
                     raise
-        self.ids_before += len(ids)
+        self._ids_before += len(ids)
 
 
 def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:

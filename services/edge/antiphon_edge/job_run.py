@@ -78,7 +78,7 @@ class JobRun:
         self._job = job
         self._begun = queueing.begun_of(tenant, job)
         self._told: Told | None = None
-        self._log = EventLogWriter(store, tenant, job.id, fence=job.fence)
+        self._log = self._writer(ids_before=0)
 
     async def go(self) -> None:
         """Returns when the response has its end. Raises what keeps it from being written: the job is to be tried again,
@@ -125,9 +125,14 @@ class JobRun:
                     told.is_over = batch.terminal
                     for checkpoint in batch.checkpoints:
                         told.token_ids[checkpoint.offset :] = checkpoint.token_ids
-        self._log.ids_before = len(told.token_ids)
+        self._log = self._writer(ids_before=len(told.token_ids))
         self._told = told
         return told
+
+    def _writer(self, *, ids_before: int) -> EventLogWriter:
+        return EventLogWriter(
+            self._store, self._begun.tenant, self._job.id, fence=self._job.fence, ids_before=ids_before
+        )
 
     async def _open_log(self, told: Told) -> None:
         """A log that was forgotten while the response waited begins anew. ResponseNotFound."""
