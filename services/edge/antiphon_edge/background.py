@@ -23,7 +23,6 @@ from antiphon_core.errors import (
     JobNotFound,
     LogNotFound,
     ResponseNotFound,
-    Unavailable,
 )
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
@@ -43,7 +42,7 @@ log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 3.0
 """How long a caller who cancels waits for the worker to have stopped."""
 ACCEPT_PATIENCE_S = 10.0
-"""How long a repeated request waits for the first one to be accepted."""
+"""How long a repeated request waits for the first one to be accepted, before it is accepted in its place."""
 LOOK_AGAIN_S = 0.05
 WATCH_S = 5.0
 """How often whoever follows a response looks whether anybody still works on it."""
@@ -133,15 +132,18 @@ class Background:
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None
     ) -> Begun | Record:
         """A new turn, or the response of the first request with this key, once there is one."""
-        until = self._clock.monotonic() + ACCEPT_PATIENCE_S
+        first_id, until = "", 0.0
         while True:
             begun = await self._beginnings.begin(tenant, request, session_id=session_id, key=key)
             if not isinstance(begun, Repeated):
                 return begun
             if begun.record is not None:
                 return begun.record
-            if self._clock.monotonic() >= until:
-                raise Unavailable("The first request with this idempotency key is still being accepted. Try again.")
+            if begun.response_id != first_id:
+                first_id, until = begun.response_id, self._clock.monotonic() + ACCEPT_PATIENCE_S
+            elif self._clock.monotonic() >= until:
+                # Its edge is gone. If it is only slow it will find the key taken, and what it began is not queued.
+                await self._store.abort_turn(tenant, None, idempotency_key=key, response_id=first_id)
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _accept(self, begun: Begun) -> Record:

@@ -14,7 +14,6 @@ from antiphon_core.errors import (
     ResponseNotFound,
     SessionLocked,
     StoreUnavailable,
-    Unavailable,
 )
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
@@ -119,14 +118,31 @@ async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> 
         await shop.edge.create(TENANT, background_request(input="other"), key="k")
 
 
-async def test_who_repeats_what_is_not_accepted_in_time_shall_try_again(
+async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "ACCEPT_PATIENCE_S", 0.2)
+    request = background_request()
+    await shop.beginnings(shop.edge._store).begin(TENANT, request, key="k")
+    records = await asyncio.gather(*(shop.replica().create(TENANT, request, key="k") for _ in range(8)))
+    assert len({record.id for record in records}) == 1
+    assert await job_state(shop, records[0].id) is JobState.QUEUED
+
+
+async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "ACCEPT_PATIENCE_S", 0.02)
-    request = background_request()
-    await shop.beginnings(shop.edge._store).begin(TENANT, request, key="k")  # and its edge is gone
-    with pytest.raises(Unavailable, match="still being accepted"):
-        await shop.edge.create(TENANT, request, key="k")
+    request, store, may_go_on = background_request(), shop.new_store(), asyncio.Event()
+    store.before["commit_turn"] = may_go_on.wait  # type: ignore[assignment]
+    slow = asyncio.create_task(shop.edge_over(store).create(TENANT, request, key="k"))
+    await shop.until(lambda: any(name == "commit_turn" for name, _ in store.calls))
+    await shop.create(key="k")
+    may_go_on.set()
+    with pytest.raises(IdempotencyMismatch):
+        await slow
+    await shop.run_next()
+    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
 
 
 async def test_who_repeats_what_was_refused_is_refused_too(shop: Bench) -> None:
