@@ -207,6 +207,21 @@ async def test_nothing_is_generated_twice_under_one_key(
     assert len(triton.began_anew()) == KEYS == len(triton.starts)
 
 
+async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
+    http: Http, replicas: Replicas, triton: StorytellingTriton
+) -> None:
+    triton.pause_s = 0.04
+    created = [await create(http, input=f"stop {number}") for number in range(4)]
+    async with asyncio.timeout(30):
+        while triton.running < len(created):
+            await asyncio.sleep(0.02)
+    assert await asyncio.to_thread(replicas.commands["worker-0"].stop) == 0
+    for each in created:
+        require_whole(await stream(http, each["id"]), await ended(http, each["id"]))
+    assert set(triton.began_anew().values()) == {1}
+    assert len(triton.starts) <= 2 * len(created)
+
+
 async def test_kill_9_of_worker_edge_and_translator_in_mid_run(
     http: Http, replicas: Replicas, triton: StorytellingTriton
 ) -> None:
