@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens fuzz schemathesis clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens replicas fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -79,6 +79,9 @@ bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each 
 
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record
+
+replicas: $(VENV)/.installed-dev  ## the test of many replicas, with 100 idempotency keys instead of 10
+	REPLICA_KEYS=100 $(BIN)/pytest tests/integration/test_replicas.py $(ARGS)
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)

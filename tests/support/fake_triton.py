@@ -277,11 +277,18 @@ def _step_config(name: str, inputs: Mapping[str, str]) -> Raw:
 async def fake_triton(kind: Kind = TOKENS) -> AsyncIterator[FakeTriton]:
     """A running fake on a free port of this machine."""
     fake = FakeTriton(kind)
+    async with serving(fake):
+        yield fake
+
+
+@asynccontextmanager
+async def serving(fake: FakeTriton) -> AsyncIterator[None]:
+    """Runs a fake; it knows its endpoint then."""
     fake.server = grpc.aio.server()
     service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(fake, fake.server)
     fake.endpoint = f"127.0.0.1:{fake.server.add_insecure_port('127.0.0.1:0')}"
     await fake.server.start()
     try:
-        yield fake
+        yield
     finally:
         await fake.server.stop(None)

@@ -96,6 +96,7 @@ class Process:
     store: StorePart | None = None
     translator: TranslatorPart | None = None
     edge: EdgeServer | None = None
+    worker: Worker | None = None
 
     def store_port(self) -> FullStore:
         if self.settings.edge.store:
@@ -136,7 +137,7 @@ def _edge(process: Process) -> Part:
 def _worker(process: Process) -> Part:
     """Runs background responses over the edge's store and translator."""
     edge, clock = process.settings.edge, process.clock
-    return Worker(
+    process.worker = Worker(
         process.settings.worker,
         process.store_port(),
         process.translator_port(),
@@ -144,6 +145,7 @@ def _worker(process: Process) -> Part:
         ids=process.ids,
         sealer=Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=clock),
     )
+    return process.worker
 
 
 # In the order of starting: who is needed comes first.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from antiphon_core.ports.store import NO_PRECONDITION, Lease, Precondition, Record, Status
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, Precondition, Record, Status
 from antiphon_core.ports.translator import Final, Turn
 
 
@@ -25,6 +25,11 @@ class Begun:
     @property
     def response_id(self) -> str:
         return self.turn.response_id
+
+    @property
+    def fence(self) -> Fence | None:
+        """That of its session's lease, if it has it: a turn that waits to be run only knows its session."""
+        return self.lease.fence if self.lease is not None and self.lease.fence.token else None
 
     def record(self, status: Status, body: bytes, output_items: bytes) -> Record:
         """The record of this turn in some state."""

@@ -60,7 +60,7 @@ class Endings:
             return
         commit = TurnCommit(
             record=begun.ended(final),
-            fence=begun.lease.fence if begun.lease is not None else None,
+            fence=begun.fence,
             idempotency_key=begun.key,
             precondition=begun.precondition,
             log_end=LogEnd(batch.first_sequence, batch.frames) if begun.logged else None,

@@ -6,15 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from antiphon_core import retelling
-from antiphon_core.errors import LogNotFound
+from antiphon_core import events, response, retelling
+from antiphon_core.errors import LogNotFound, Timeout, Unavailable
 from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import Record
+from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Final
 
 FIRST_EVENT_S = 10.0
 """How long the log of a response that is said to run may not be there."""
+STORE_BACK_S = 10.0
+"""How long the store may be away in the middle of a stream."""
 LOOK_AGAIN_S = 0.1
 
 
@@ -27,39 +29,49 @@ class Followings:
     async def stream(
         self, tenant: str, response_id: str, *, after: int | None = None, patience_s: float = FIRST_EVENT_S
     ) -> AsyncGenerator[Batch, None]:
-        """The events with a number higher than `after`, to the end of the response; the last batch has its record.
+        """The events with a number higher than `after`, to the end of the response; the last batch says what it ended
+        as.
 
         LogNotFound: there is no log, and none appeared for `patience_s`."""
         async with aclosing(self._batches(tenant, response_id, after, patience_s)) as batches:
             async for batch in batches:
-                final = None
-                if batch.terminal:
-                    final = final_of(await self._store.get(tenant, response_id))
+                final = _final_in(batch.frames) if batch.terminal else None
                 yield Batch(batch.first_sequence, batch.count, batch.frames, final)
+
+    async def told_again(self, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
+        """A finished response as one batch, from its record; nothing when all of it is before `after`."""
+        first = 0 if after is None else after + 1
+        if frames := retelling.frames_of(record)[first:]:
+            yield Batch(first, len(frames), b"".join(frames), final_of(record))
 
     async def _batches(
         self, tenant: str, response_id: str, after: int | None, patience_s: float
     ) -> AsyncGenerator[EventBatch, None]:
+        """What the log says, from one reading or from several."""
+        told = False
         while True:
             try:
                 async with aclosing(self._store.read_events(tenant, response_id, after=after, follow=True)) as batches:
                     async for batch in batches:
-                        patience_s = 0  # from now on a log that is not found is over
+                        told, after, patience_s = True, batch.first_sequence + batch.count - 1, STORE_BACK_S
                         yield batch
                 return
-            except LogNotFound:
-                if patience_s <= 0:
+            except (LogNotFound, Unavailable, Timeout) as error:
+                # At first only the log may be missing; later only the store, for a log that is not found then is over.
+                if patience_s <= 0 or isinstance(error, LogNotFound) is told:
                     raise
                 await asyncio.sleep(LOOK_AGAIN_S)
                 patience_s -= LOOK_AGAIN_S
-
-    async def told_again(self, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
-        """A finished response as one batch, from its record."""
-        first = 0 if after is None else after + 1
-        frames = retelling.frames_of(record)[first:]
-        yield Batch(first, len(frames), b"".join(frames), final_of(record))
 
 
 def final_of(record: Record) -> Final:
     """How a stored response ended."""
     return Final(status=record.status, body=record.body, output_items=record.output_items)
+
+
+def _final_in(frames: bytes) -> Final:
+    """How the response ended whose last events these are: the very last says what its record says."""
+    last = frames[:-2].rpartition(b"\n\n")[2]
+    ended = events.decode(last)[0]["response"]
+    body, output_items = response.split(ended)
+    return Final(status=Status(ended["status"]), body=body, output_items=output_items)

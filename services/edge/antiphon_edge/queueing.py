@@ -7,7 +7,10 @@ tenant of our own, that names it.
 
 from __future__ import annotations
 
+from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobDraft, Jobs
 from antiphon_core.ports.store import Fence, Lease, Precondition, Status
 from antiphon_core.ports.translator import Turn
@@ -15,17 +18,37 @@ from antiphon_edge.begun import Begun
 
 QUEUE = "responses"
 DISPATCH_TENANT = "antiphon.dispatch"
+JOB_ATTEMPTS = 5  # a worker that is stopped in mid-run uses one up, like one that dies
 TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
-_RAW = ("request", "history", "input")
+WAITING_LEASE_MS = 600_000
+"""How long a response that waits for a worker keeps its conversation to itself."""
 UNFINISHED = frozenset({Status.QUEUED, Status.IN_PROGRESS})
+OPENING_EVENTS = 2
+_RAW = ("request", "history", "input")
 
 
-async def enqueue(jobs: Jobs, begun: Begun) -> None:
+async def enqueue(store: FullStore, begun: Begun) -> None:
     """Queues a response: first its job, then the ticket by which a worker finds it. Safe to repeat."""
-    await jobs.enqueue_job(begun.tenant, JobDraft(begun.response_id, QUEUE, payload_of(begun)))
-    ticket = dumps({"tenant": begun.tenant, "response_id": begun.response_id})
-    draft = JobDraft(begun.response_id, QUEUE, ticket, max_attempts=TICKET_ATTEMPTS)
-    await jobs.enqueue_job(DISPATCH_TENANT, draft)
+    if begun.lease is not None:
+        await store.renew_session(begun.tenant, begun.lease.fence, ttl_ms=WAITING_LEASE_MS)
+    draft = JobDraft(begun.response_id, QUEUE, payload_of(begun), max_attempts=JOB_ATTEMPTS)
+    await store.enqueue_job(begun.tenant, draft)
+    await hand_in(store, begun.tenant, begun.response_id)
+
+
+async def hand_in(jobs: Jobs, tenant: str, response_id: str) -> None:
+    """Adds the ticket of a job. The same again changes nothing."""
+    ticket = dumps({"tenant": tenant, "response_id": response_id})
+    await jobs.enqueue_job(DISPATCH_TENANT, JobDraft(response_id, QUEUE, ticket, max_attempts=TICKET_ATTEMPTS))
+
+
+def opening(response_id: str, queued: Object) -> EventAppend:
+    """The first events of a background response; in_progress comes from whoever runs it first."""
+    frames = [
+        events.encode({"type": event_type, "sequence_number": number, "response": queued})
+        for number, event_type in enumerate((events.CREATED, events.QUEUED))
+    ]
+    return EventAppend(response_id, 0, len(frames), b"".join(frames))
 
 
 def payload_of(begun: Begun) -> bytes:
@@ -42,7 +65,8 @@ def payload_of(begun: Begun) -> bytes:
 
 
 def begun_of(tenant: str, job: Job) -> Begun:
-    """The turn that a job holds. Its record exists, unfinished, and is written under the job's lease."""
+    """The turn that a job holds, without the lease of its session. Its record exists, unfinished, and is written under
+    the job's lease."""
     facts = loads(job.payload)
     session_id = facts["session_id"]
     return Begun(

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from aiohttp import web
 
 from antiphon_core import response
-from antiphon_core.errors import InvalidRequest, LogNotFound, ResponseNotFound
+from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id, is_session_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
@@ -17,7 +17,6 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge import answers, queries
 from antiphon_edge.background import Background
-from antiphon_edge.following import FIRST_EVENT_S, Followings
 from antiphon_edge.idempotency_keys import key_of
 from antiphon_edge.queueing import UNFINISHED
 from antiphon_edge.sse import EventStream
@@ -34,7 +33,6 @@ class ResponseRoutes:
     def __init__(self, turns: Turns, background: Background, store: FullStore, *, keep_alive_s: float) -> None:
         self._turns = turns
         self._background = background
-        self._followings = Followings(store)
         self._store = store
         self._keep_alive_s = keep_alive_s
 
@@ -55,7 +53,7 @@ class ResponseRoutes:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
                 return answers.json(_as_json(record))
-            return await self._send(request, self._followings.stream(tenant, record.id))
+            return await self._send(request, self._background.stream(tenant, record))
         if not asked.stream:
             return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
         return await self._send(request, self._turns.stream(tenant, asked, session_id=session_id, key=key))
@@ -70,14 +68,15 @@ class ResponseRoutes:
         after = queries.number(request, "starting_after", least=0, most=SEQUENCE_MAX)
         record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
-            return await self._send(request, self._told(tenant_of(request), record, after))
+            stream = self._background.stream(tenant_of(request), record, after=after)
+            return await self._send(request, stream)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
         return answers.json(_as_json(record))
 
     async def delete(self, request: web.Request) -> web.Response:
         response_id = _id(request)
-        await self._store.delete(tenant_of(request), response_id)
+        await self._background.delete(tenant_of(request), response_id)
         return answers.json({"id": response_id, "object": "response", "deleted": True})
 
     async def cancel(self, request: web.Request) -> web.Response:
@@ -92,20 +91,6 @@ class ResponseRoutes:
             order=queries.order(request),
         )
         return answers.item_page(page)
-
-    async def _told(self, tenant: str, record: Record, after: int | None) -> AsyncGenerator[Batch, None]:
-        """The events of a stored response: as they were sent, or told again when they are not kept any more."""
-        patience_s = FIRST_EVENT_S if record.status in UNFINISHED else 0
-        try:
-            stream = self._followings.stream(tenant, record.id, after=after, patience_s=patience_s)
-            async with aclosing(stream) as batches:
-                async for batch in batches:
-                    yield batch
-        except LogNotFound:
-            if record.status in UNFINISHED:
-                raise
-            async for batch in self._followings.told_again(record, after=after):
-                yield batch
 
     async def _send(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
         async with aclosing(stream) as batches:

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound
+from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound, Timeout, Unavailable
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
 from antiphon_core.ports.full_store import FullStore
@@ -59,6 +59,7 @@ class Worker:
         self._background = Background(store, translator, self._beginnings, clock=clock)
         self._name = f"worker-{ids.hex(12)}"
         self._stopping = asyncio.Event()
+        self._door = asyncio.Lock()
         self._slots: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -84,13 +85,18 @@ class Worker:
                     async with self._beating(ticket):
                         await self._serve(ticket, holder)
             except AntiphonError as error:
-                log.warning("the store did not let a worker do its work: %s", error.message)
+                log.warning("a background response is left for another attempt: %s", error.message)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
                 log.exception("a background response broke")
                 await asyncio.sleep(PAUSE_S)
 
     async def _next_ticket(self, holder: str) -> Job | None:
+        """One slot at a time waits for a ticket: many would ask the store the same, many times a second."""
+        async with self._door:
+            return None if self._stopping.is_set() else await self._claim(holder)
+
+    async def _claim(self, holder: str) -> Job | None:
         claim = asyncio.create_task(
             self._store.claim_job(
                 queueing.DISPATCH_TENANT,
@@ -103,10 +109,11 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([claim, stopping], return_when=asyncio.FIRST_COMPLETED)
-            return await claim if claim.done() else None
+            return claim.result() if claim.done() else None
         finally:
             claim.cancel()
             stopping.cancel()
+            await asyncio.wait([claim, stopping])
 
     async def _serve(self, ticket: Job, holder: str) -> None:
         """Works until the ticket's response has its end, whoever brings that about."""
@@ -142,21 +149,25 @@ class Worker:
 
     async def _run(self, tenant: str, job: Job) -> None:
         """One attempt at a job."""
-        run = JobRun(self._store, self._translator, self._beginnings, tenant=tenant, job=job)
-        going = asyncio.create_task(run.go(), name=f"background {job.id}")
         outcome = JobOutcome.RETRY
         try:
-            if await self._until_done_or_cancelled(tenant, job, going):
-                outcome = JobOutcome.SUCCEEDED
-            else:
-                await run.cancel()
-                outcome = JobOutcome.CANCELLED
+            outcome = await self._attempt(tenant, job)
         finally:
-            going.cancel()
-            await asyncio.wait([going])
-            await run.leave()
             with suppress(Conflict, JobNotFound):
                 await self._store.settle_job(tenant, job.fence, outcome)
+
+    async def _attempt(self, tenant: str, job: Job) -> JobOutcome:
+        run = JobRun(self._store, self._translator, self._beginnings, tenant=tenant, job=job)
+        going = asyncio.create_task(run.go(), name=f"background {job.id}")
+        try:
+            if await self._until_done_or_cancelled(tenant, job, going):
+                return JobOutcome.SUCCEEDED
+            await _stop(going)
+            await run.cancel()
+            return JobOutcome.CANCELLED
+        finally:
+            await _stop(going)
+            await run.leave()
 
     async def _until_done_or_cancelled(self, tenant: str, job: Job, going: asyncio.Task[None]) -> bool:
         """Keeps the lease while it goes; whether it came to its end. StaleFence: the job is somebody else's."""
@@ -166,11 +177,18 @@ class Worker:
             if going.done():
                 going.result()
                 return True
+            is_wanted = await self._is_wanted(tenant, job)
+        return False
+
+    async def _is_wanted(self, tenant: str, job: Job) -> bool:
+        """Extends the lease of a job; whether nobody asked for its end."""
+        try:
             pulse = await self._store.heartbeat_job(tenant, job.fence, lease_ttl_ms=LEASE_MS)
-            is_wanted = not pulse.cancel_requested
-        going.cancel()
-        await asyncio.wait([going])
-        return not going.cancelled() and going.exception() is None
+        except (Unavailable, Timeout) as error:
+            # It may be back before the lease is over; after that it refuses what is written.
+            log.warning("the lease of job %s could not be extended: %s", job.id, error.message)
+            return True
+        return not pulse.cancel_requested
 
     @asynccontextmanager
     async def _beating(self, ticket: Job) -> AsyncIterator[None]:
@@ -188,3 +206,11 @@ class Worker:
         finally:
             beating.cancel()
             await asyncio.wait([beating])
+
+
+async def _stop(going: asyncio.Task[None]) -> None:
+    """Returns when a task has ended, one way or the other."""
+    going.cancel()
+    await asyncio.wait([going])
+    if not going.cancelled() and going.exception() is not None:
+        log.debug("%s ended with %r", going.get_name(), going.exception())

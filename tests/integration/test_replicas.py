@@ -1,0 +1,252 @@
+"""A fleet: whatever happens to a response happens on another replica each time, and nobody can tell."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from antiphon_core import events
+from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
+from tests.support.http import Http
+from tests.support.replicas import Replicas, fleet
+from tests.support.schema import validate_response
+from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+WORDS = 30
+KEYS = int(os.environ.get("REPLICA_KEYS", "10"))  # `make replicas` takes 100
+SAME_KEY = 32
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def triton() -> AsyncIterator[StorytellingTriton]:
+    async with storytelling_triton(WORDS) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
+    async with fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[Http]:
+    """Each request is a connection of its own, and so goes to the next edge. All processes run."""
+    await replicas.start(*replicas.dead())
+    triton.pause_s = 0.02
+    triton.starts.clear()
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True, limit=0)) as session:
+        yield Http(session, replicas.url)
+
+
+async def create(http: Http, **members: Any) -> Object:
+    answer = await http.create(**({"model": "m", "input": "hi", "background": True} | members))
+    assert answer.status == 200, answer.body
+    created: Object = answer.json
+    return created
+
+
+async def current(http: Http, response_id: str) -> Object:
+    answer = await http.get(f"/v1/responses/{response_id}")
+    assert answer.status == 200, answer.body
+    told: Object = answer.json
+    return told
+
+
+async def when(http: Http, response_id: str, *statuses: str) -> Object:
+    """A response once it has one of these states, by polling."""
+    async with asyncio.timeout(60):
+        while (told := await current(http, response_id))["status"] not in statuses:
+            await asyncio.sleep(0.05)
+    return told
+
+
+async def ended(http: Http, response_id: str) -> Object:
+    return await when(http, response_id, "completed", "incomplete", "failed", "cancelled")
+
+
+async def frames_after(http: Http, response_id: str, after: int | None) -> AsyncIterator[bytes]:
+    """The frames of one streamed answer as they come; raises when the connection breaks."""
+    place = "" if after is None else f"&starting_after={after}"
+    url = f"{http.url}/v1/responses/{response_id}?stream=true{place}"
+    pending, last = b"", b""
+    async with http.session.get(url) as answer:
+        assert answer.status == 200, await answer.read()
+        async for chunk in answer.content.iter_any():
+            *whole, pending = (pending + chunk).split(b"\n\n")
+            for frame in (each + b"\n\n" for each in whole):
+                last = frame
+                if frame not in (DONE_FRAME, KEEP_ALIVE_FRAME):
+                    yield frame
+    if last != DONE_FRAME:
+        raise aiohttp.ClientPayloadError("the stream broke off")
+
+
+async def stream(http: Http, response_id: str, *, after: int | None = None) -> list[bytes]:
+    """All frames from a place on, to the end; a connection that breaks is taken up again where it was."""
+    told: list[bytes] = []
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                async for frame in frames_after(http, response_id, after):
+                    told.append(frame)
+                    (event,) = events.decode(frame)
+                    after = event["sequence_number"]
+                return told
+            except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError):
+                await asyncio.sleep(0.05)
+
+
+def require_whole(frames: list[bytes], response: Object) -> None:
+    """Dense, told once, and adding up to the completed response, which is the whole story."""
+    log = events.decode(b"".join(frames))
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert fold(log) == log[-1]["response"] == response
+    assert response["status"] == "completed"
+    validate_response(response)
+    assert "".join(event["delta"] for event in log if "delta" in event) == story(WORDS)
+    assert response["output"][0]["content"][0]["text"] == story(WORDS)
+
+
+async def test_a_response_lives_on_all_replicas(http: Http, replicas: Replicas) -> None:
+    before = len(replicas.balancer.chosen)
+    created = await create(http)
+    assert (created["status"], created["output"]) == ("queued", [])
+    await when(http, created["id"], "in_progress")
+    following = asyncio.create_task(stream(http, created["id"]))
+    await asyncio.sleep(0.3)
+    later = asyncio.create_task(stream(http, created["id"], after=5))
+    response = await ended(http, created["id"])
+    frames = await following
+    require_whole(frames, response)
+    assert await later == frames[6:]
+    for after in (0, 1, len(frames) // 2, len(frames) - 2, len(frames) - 1):
+        assert await stream(http, created["id"], after=after) == frames[after + 1 :]
+    chosen = replicas.balancer.chosen[before:]
+    assert all(one != next_one for one, next_one in pairwise(chosen))
+    assert set(chosen) == set(replicas.balancer.ports)
+
+
+async def test_cancelling_stops_the_model_behind_another_replica(http: Http, triton: StorytellingTriton) -> None:
+    created = await create(http)
+    following = asyncio.create_task(stream(http, created["id"]))
+    async with asyncio.timeout(30):
+        while not triton.running:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.3)
+    async with asyncio.timeout(3):  # the promise is one second
+        answer = await http.post(f"/v1/responses/{created['id']}/cancel", b"")
+        cancelled = answer.json
+        while triton.running:
+            await asyncio.sleep(0.01)
+    assert (answer.status, cancelled["status"]) == (200, "cancelled")
+    log = events.decode(b"".join(await following))
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert fold(log) == log[-1]["response"] == cancelled == await current(http, created["id"])
+    assert (await http.post(f"/v1/responses/{created['id']}/cancel", b"")).json == cancelled
+
+
+async def test_deleting_a_running_response_stops_it(http: Http, triton: StorytellingTriton) -> None:
+    created = await create(http)
+    following = asyncio.create_task(stream(http, created["id"]))
+    async with asyncio.timeout(30):
+        while not triton.running:
+            await asyncio.sleep(0.01)
+    assert (await http.ask("DELETE", f"/v1/responses/{created['id']}")).status == 200
+    assert (await http.get(f"/v1/responses/{created['id']}")).status == 404
+    assert events.decode((await following)[-1])[0]["type"] == events.CANCELLED
+    async with asyncio.timeout(5):
+        while triton.running:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_conversation_and_its_fork_go_on_anywhere(http: Http, triton: StorytellingTriton) -> None:
+    triton.pause_s = 0
+    conversation = (await http.post("/v1/conversations", {})).json["id"]
+    first = await create(http, conversation=conversation)
+    await ended(http, first["id"])
+    fork = (await http.post(f"/v1/sessions/{conversation}/fork", {})).json
+    assert fork["head_id"] == first["id"]
+    second, other = await create(http, conversation=conversation), await create(http, conversation=fork["id"])
+    assert {(await ended(http, each["id"]))["status"] for each in (second, other)} == {"completed"}
+    children = (await http.get(f"/v1/responses/{first['id']}/children")).json["data"]
+    assert {child["id"] for child in children} == {second["id"], other["id"]}
+    for each in (second, other):
+        chain = (await http.get(f"/v1/responses/{each['id']}/chain")).json["data"]
+        assert [response["id"] for response in chain] == [first["id"], each["id"]]
+
+
+@pytest.mark.parametrize("background", [True, False])
+async def test_nothing_is_generated_twice_under_one_key(
+    http: Http, triton: StorytellingTriton, background: bool
+) -> None:
+    triton.pause_s = 0
+    for number in range(KEYS):
+        key = {"Idempotency-Key": f"{background}-{number}"}
+        body = {"model": "m", "input": f"{background} {number}", "background": background}
+        answers = await asyncio.gather(*(http.ask("POST", "/v1/responses", body, headers=key) for _ in range(SAME_KEY)))
+        assert {answer.status for answer in answers} == {200}
+        (response_id,) = {answer.json["id"] for answer in answers}
+        response = await ended(http, response_id)
+        assert response["status"] == "completed"
+        if not background:
+            assert {answer.body for answer in answers} == {answers[0].body}
+            assert loads(answers[0].body) == response
+    assert set(triton.began_anew().values()) == {1}
+    assert len(triton.began_anew()) == KEYS == len(triton.starts)
+
+
+async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
+    http: Http, replicas: Replicas, triton: StorytellingTriton
+) -> None:
+    triton.pause_s = 0.04
+    created = [await create(http, input=f"stop {number}") for number in range(4)]
+    async with asyncio.timeout(30):
+        while triton.running < len(created):
+            await asyncio.sleep(0.02)
+    assert await asyncio.to_thread(replicas.commands["worker-0"].stop) == 0
+    for each in created:
+        require_whole(await stream(http, each["id"]), await ended(http, each["id"]))
+    assert set(triton.began_anew().values()) == {1}
+    assert len(triton.starts) <= 2 * len(created)
+
+
+async def test_kill_9_of_worker_edge_and_translator_in_mid_run(
+    http: Http, replicas: Replicas, triton: StorytellingTriton
+) -> None:
+    triton.pause_s = 0.04
+    keys = [{"Idempotency-Key": f"kill-{number}"} for number in range(12)]
+
+    async def ask(number: int) -> str:
+        body = {"model": "m", "input": f"kill {number}", "background": True}
+        response_id: str = (await http.ask("POST", "/v1/responses", body, headers=keys[number])).json["id"]
+        return response_id
+
+    ids = await asyncio.gather(*(ask(number) for number in range(12)))
+    followers = [asyncio.create_task(stream(http, response_id)) for response_id in ids]
+    async with asyncio.timeout(30):
+        while triton.running < len(ids):
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.5)
+    for name in ("worker-0", "edge-0", "translator-0"):
+        replicas.kill(name)
+    assert await asyncio.gather(*(ask(number) for number in range(12))) == ids
+    followed = await asyncio.gather(*followers)
+    for response_id, frames in zip(ids, followed, strict=True):
+        require_whole(frames, await ended(http, response_id))
+        assert await stream(http, response_id) == frames
+        assert await stream(http, response_id, after=40) == frames[41:]
+    assert set(triton.began_anew().values()) == {1}
+    assert len(triton.began_anew()) == len(ids)
+    assert len(triton.starts) > len(ids)  # some were gone on with

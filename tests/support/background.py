@@ -1,0 +1,267 @@
+"""Background responses over a store in memory: callers, workers that can be killed, and a model that tells a story."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import StoreUnavailable
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import Job, JobOutcome
+from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.translator import Batch, Translator, Turn
+from antiphon_core.request import CreateRequest
+from antiphon_edge import background, following, job_run, queueing, worker
+from antiphon_edge.background import Background
+from antiphon_edge.beginning import Beginnings
+from antiphon_edge.job_run import JobRun
+from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.settings import WorkerSettings
+from antiphon_edge.worker import Worker
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.settings import StoreSettings
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.served_models import model
+from tests.support.storytelling import StoryEngine
+from tests.support.translators import ScriptedTranslator
+
+TENANT = "default"
+LEASE_MS = 5_000
+ENDS = frozenset(Status) - queueing.UNFINISHED
+
+
+class TextTranslator(ScriptedTranslator):
+    """Tells no ids; its events behind the opening are numbered as those of a background response."""
+
+    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
+        async for batch in super()._play(turn, asked):
+            if batch.first_sequence < 2:
+                continue
+            told = [event | {"sequence_number": event["sequence_number"] + 1} for event in events.decode(batch.frames)]
+            frames = b"".join(map(events.encode, told))
+            yield Batch(batch.first_sequence + 1, batch.count, frames, batch.final)
+
+
+class FlowingClock(ManualClock):
+    """Time goes by as it does, and can be moved on besides."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + round(self._loop_s() * 1000)
+
+    def monotonic(self) -> float:
+        return self.now_ms() / 1000
+
+    def _loop_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+class MortalStore:
+    """A store as one process sees it: `lost` makes all its calls fail, and `failing` those of some names."""
+
+    def __init__(self, store: StoreService) -> None:
+        self._store = store
+        self.lost = False
+        self.calls: list[tuple[str, tuple[Any, ...]]] = []
+        """What was asked, by name and arguments."""
+        self.failing: dict[str, int] = {}
+        """How many more calls fail, by name."""
+        self.executes = False
+        """Whether a call that fails happens all the same."""
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+        """What happens before a call of this name."""
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._store, name)
+        if name == "read_events":
+            return self._read_events
+        return lambda *args, **options: self._call(name, real, *args, **options)
+
+    async def _call(self, name: str, real: Callable[..., Awaitable[Any]], *args: Any, **options: Any) -> Any:
+        self.calls.append((name, args))
+        if name in self.before:
+            await self.before[name]()
+        if self.lost:
+            raise StoreUnavailable("lost")
+        if self.failing.get(name, 0) > 0:
+            self.failing[name] -= 1
+            if self.executes:
+                await real(*args, **options)
+            raise StoreUnavailable(f"{name} failed")
+        return await real(*args, **options)
+
+    async def _read_events(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        async for batch in self._store.read_events(*args, **options):
+            if self.lost or self.failing.get("read_events", 0) > 0:
+                self.failing["read_events"] = self.failing.get("read_events", 0) - 1
+                raise StoreUnavailable("lost")
+            yield batch
+
+
+class MortalWorker:
+    """A worker, and what kill -9 leaves of it: leases and a log."""
+
+    def __init__(self, part: Worker, store: MortalStore, clock: ManualClock) -> None:
+        self.part = part
+        self.store = store
+        self._clock = clock
+
+    async def kill(self) -> None:
+        """kill -9, and its leases are over."""
+        self.store.lost = True
+        await self.end()
+        self._clock.advance(LEASE_MS / 1000)
+
+    async def end(self) -> None:
+        self.part._stopping.set()
+        for slot in self.part._slots:
+            slot.cancel()
+        await asyncio.gather(*self.part._slots, return_exceptions=True)
+
+
+class Bench:
+    """What several replicas share, and the means to ask one of them."""
+
+    def __init__(self, translator: Translator | None = None, *, words: int = 20) -> None:
+        self.clock = FlowingClock()
+        self.backend = MemoryBackend(self.clock)
+        self.engine = StoryEngine(words=words)
+        self._service: TranslatorService | None = None
+        if translator is None:
+            self._service = TranslatorService(TranslatorSettings(), clock=self.clock)
+            self._service.add(model(), self.engine)
+        self.translator: Translator = translator or cast("Translator", self._service)
+        self.sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=self.clock)
+        self.store = self.new_store()
+        self.edge = self.replica()
+
+    def new_store(self) -> MortalStore:
+        settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
+        return MortalStore(StoreService(self.backend, settings))
+
+    def beginnings(self, store: FullStore) -> Beginnings:
+        return Beginnings(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
+
+    def replica(self) -> Background:
+        """One more edge."""
+        store = cast("FullStore", self.new_store())
+        return Background(store, self.translator, self.beginnings(store), clock=self.clock)
+
+    def edge_over(self, store: MortalStore) -> Background:
+        typed = cast("FullStore", store)
+        return Background(typed, self.translator, self.beginnings(typed), clock=self.clock)
+
+    @asynccontextmanager
+    async def worker(self, *, slots: int = 4, drain_s: float = 5.0) -> AsyncIterator[MortalWorker]:
+        store = self.new_store()
+        part = Worker(
+            WorkerSettings(slots=slots, drain_s=drain_s),
+            cast("FullStore", store),
+            self.translator,
+            clock=self.clock,
+            ids=RandomIds(),
+            sealer=self.sealer,
+        )
+        await part.start()
+        mortal = MortalWorker(part, store, self.clock)
+        try:
+            yield mortal
+        finally:
+            await mortal.end()
+
+    async def create(self, *, tenant: str = TENANT, key: str | None = None, **members: Any) -> Record:
+        return await self.edge.create(tenant, background_request(**members), key=key)
+
+    async def claimed(self, tenant: str = TENANT, *, holder: str = "test") -> Job:
+        """The next job, held by this test."""
+        job = await self.store.claim_job(tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=60_000)
+        assert isinstance(job, Job)
+        return job
+
+    def run_of(self, job: Job, *, tenant: str = TENANT, store: MortalStore | None = None) -> JobRun:
+        typed = cast("FullStore", store or self.store)
+        return JobRun(typed, self.translator, self.beginnings(typed), tenant=tenant, job=job)
+
+    async def run_next(self) -> None:
+        """Runs the next job to its end."""
+        job = await self.claimed()
+        await self.run_of(job).go()
+        await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0.001)
+
+    async def ended(self, response_id: str, *, tenant: str = TENANT) -> Record:
+        """The response at its end, by polling another replica."""
+        replica = self.replica()
+        async with asyncio.timeout(10):
+            while (record := await replica.current(tenant, response_id)).status not in ENDS:
+                await asyncio.sleep(0.005)
+        return record
+
+    async def frames(self, response_id: str, *, after: int | None = None, tenant: str = TENANT) -> bytes:
+        """The stream of a response to its end, by another replica."""
+        replica = self.replica()
+        record = await replica.current(tenant, response_id)
+        async with asyncio.timeout(10):
+            return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
+
+    async def log(self, response_id: str) -> list[Object]:
+        """The events of an ended response: dense, and what its record says in the end."""
+        told = events.decode(await self.frames(response_id))
+        assert [event["sequence_number"] for event in told] == list(range(len(told)))
+        return told
+
+    async def close(self) -> None:
+        if self._service is not None:
+            await self._service.close()
+        await self.backend.close()
+
+
+@asynccontextmanager
+async def bench(translator: Translator | None = None, *, words: int = 20) -> AsyncIterator[Bench]:
+    made = Bench(translator, words=words)
+    await made.backend.open()
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def background_request(**members: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": "hi", "background": True} | members))
+
+
+def whole(record: Record) -> Object:
+    """A stored response as its clients get it."""
+    told: Object = loads(response.join(record.body, record.output_items))
+    return told
+
+
+def text_of(ended: Object) -> str:
+    """The text of a response's only message."""
+    (item,) = ended["output"]
+    return "".join(part["text"] for part in item["content"])
+
+
+def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that waits waits for milliseconds."""
+    monkeypatch.setattr(worker, "LEASE_MS", LEASE_MS)
+    monkeypatch.setattr(worker, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(worker, "PAUSE_S", 0.02)
+    monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
+    monkeypatch.setattr(background, "LOOK_AGAIN_S", 0.005)
+    monkeypatch.setattr(background, "WATCH_S", 0.02)
+    monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
+    monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)

@@ -1,0 +1,122 @@
+"""A model that knows one story and tells it from wherever its prompt ends: whoever takes a turn over hears the rest.
+
+    StoryEngine(words=40, pause_s=0.01)          # an engine for a translator in this process
+    storytelling_triton(words=40)                # a Triton server for translators anywhere
+
+`starts` has one number for each generation: how many ids of the story its prompt had already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from antiphon_core.errors import EngineUnavailable
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, serving, token_response
+from tests.support.served_models import END_ID, tokenizer
+
+
+def story(words: int) -> str:
+    """So many different words."""
+    return " ".join(f"word{number}" for number in range(words))
+
+
+def story_ids(words: int) -> list[int]:
+    return list(tokenizer().encode(story(words)))
+
+
+def told_in(prompt_ids: Sequence[int], ids: Sequence[int]) -> int:
+    """How many ids of a story a prompt ends with."""
+    most = min(len(ids), len(prompt_ids))
+    return next((count for count in range(most, 0, -1) if list(prompt_ids[-count:]) == list(ids[:count])), 0)
+
+
+class StoryEngine:
+    """Tells the story one id after the other. `told` grows with each of them; `away` says that it cannot be reached."""
+
+    level = Level.TOKENS
+
+    def __init__(self, *, words: int = 20, pause_s: float = 0.0) -> None:
+        self.ids = story_ids(words)
+        self.text = story(words)
+        self.pause_s = pause_s
+        self.away = False
+        self.holds_at: int | None = None
+        """Behind so many ids it says nothing more, until `goes_on` is set."""
+        self.goes_on = asyncio.Event()
+        self.starts: list[int] = []
+        self.told: list[int] = []
+        self.running = 0
+
+    async def controls(self) -> frozenset[str]:
+        if self.away:
+            raise EngineUnavailable("The storyteller is away.")
+        return ALL_CONTROLS
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        start = told_in(request.prompt_ids, self.ids)
+        self.starts.append(start)
+        self.running += 1
+        try:
+            for number, token_id in enumerate(self.ids[start:], start):
+                if number == self.holds_at:
+                    await self.goes_on.wait()
+                await asyncio.sleep(self.pause_s)
+                self.told.append(number)
+                yield [EngineChunk((token_id,))]
+            yield [EngineChunk((END_ID,))]
+        finally:
+            self.running -= 1
+
+    async def ready(self) -> None:
+        await self.controls()
+
+    async def close(self) -> None:
+        self.away = True
+
+
+@dataclass
+class StorytellingTriton(FakeTriton):
+    """The same model behind Triton's protocol, for translators in other processes. `pause_s` comes before each id."""
+
+    story: Sequence[int] = ()
+    pause_s: float = 0.0
+    starts: list[tuple[Sequence[int], int]] = field(default_factory=list)
+    """For each generation its prompt without the story, and how much of the story the prompt had."""
+    running: int = 0
+
+    def began_anew(self) -> Counter[Sequence[int]]:
+        """How often each prompt was answered from the beginning."""
+        return Counter(prompt for prompt, start in self.starts if start == 0)
+
+    async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
+        async for request in requests:
+            prompt = _input_ids(request)
+            start = told_in(prompt, self.story)
+            self.starts.append((tuple(prompt[: len(prompt) - start]), start))
+            self.running += 1
+            try:
+                for token_id in self.story[start:]:
+                    await asyncio.sleep(self.pause_s)
+                    yield token_response([token_id])
+                yield final_response()
+            finally:
+                self.running -= 1
+
+
+def _input_ids(request: Raw) -> list[int]:
+    at = next(number for number, tensor in enumerate(request.inputs) if tensor.name == "input_ids")
+    return memoryview(request.raw_input_contents[at]).cast("i").tolist()
+
+
+@asynccontextmanager
+async def storytelling_triton(words: int) -> AsyncIterator[StorytellingTriton]:
+    triton = StorytellingTriton(TOKENS, story=story_ids(words))
+    async with serving(triton):
+        yield triton
