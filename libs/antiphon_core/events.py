@@ -48,8 +48,13 @@ def encode(event: Object) -> bytes:
 
 def decode(frames: bytes) -> list[Object]:
     """The events in a run of frames; comments and [DONE] are passed over."""
+    return [loads(data) for data in bare(frames)]
+
+
+def bare(frames: bytes) -> list[bytes]:
+    """The events in a run of frames as JSON, without their frames: a message each, where messages have their own."""
     marker = b"data: {"
-    return [loads(line[len(marker) - 1 :]) for line in frames.split(b"\n") if line.startswith(marker)]
+    return [line[len(marker) - 1 :] for line in frames.split(b"\n") if line.startswith(marker)]
 
 
 def error_event(sequence_number: int, *, code: str, message: str, param: str | None = None) -> Object:

@@ -35,6 +35,12 @@ MEDIA_REDIRECTS_MAX = 3
 MEDIA_TURN_FETCHES_MAX = 4  # at once, so that one turn does not take all of the next
 MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
 
+# ---- WebSockets ----
+SOCKET_WAITING_ITEMS_MAX = 32  # messages that wait for the response before them; a body's bytes in all
+SOCKET_HISTORIES_ITEMS_MAX = 32  # responses that are not stored and can be continued; OpenAI's number of lanes
+SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # of all of them: as much as one chain may have
+STREAM_ID_CHARS_MAX = 256  # OpenAI's
+
 # ---- JSON schemas ----
 SCHEMA_NAME_CHARS_MAX = 64  # OpenAI's, as the next four
 SCHEMA_STRICT_DEPTH_MAX = 10  # objects and arrays in each other, with `strict`

@@ -126,7 +126,11 @@ class Parameters(BaseModel):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
-        given = parse_object(body)
+        return cls.of(parse_object(body))
+
+    @classmethod
+    def of(cls, given: Object) -> Self:
+        """The request in a JSON object, as `parse`."""
         refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)

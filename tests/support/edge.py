@@ -56,12 +56,13 @@ async def _tenant_from_header(request: web.Request, handler: Handler) -> web.Str
 
 @asynccontextmanager
 async def running_edge(
-    *, keep_alive_s: float = 15.0, drain_s: float = 5.0, tenants: bool = False
+    *, keep_alive_s: float = 15.0, drain_s: float = 5.0, tenants: bool = False, **settings_given: Any
 ) -> AsyncIterator[RunningEdge]:
-    """With `tenants` a request speaks for the one that its header TENANT_HEADER names."""
+    """With `tenants` a request speaks for the one that its header TENANT_HEADER names; `settings_given` are further
+    settings of the edge."""
     backend, translator = MemoryBackend(), ScriptedTranslator()
     await backend.open()
-    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s)
+    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **settings_given)
     server = EdgeServer(settings, StoreService(backend), translator, clock=SystemClock(), ids=RandomIds())
     if tenants:
         server.app.middlewares.append(_tenant_from_header)

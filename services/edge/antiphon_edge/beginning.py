@@ -20,7 +20,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import item_references
+from antiphon_edge import carried_history, item_references
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
@@ -38,29 +38,40 @@ class Beginnings:
         self._ids = ids
 
     async def begin(
-        self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
+        self,
+        tenant: str,
+        request: CreateRequest,
+        *,
+        session_id: str | None = None,
+        key: str | None = None,
+        carried: bytes | None = None,
     ) -> Begun | Repeated:
-        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key.
+        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key. `carried`
+        are the items of the response that it continues, where the store has none of them.
 
         Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
         conversation_id = request.conversation_id
         session_id = conversation_id or session_id
         _require_store(request, session_id=session_id, key=key)
+        carried_history.require_no_session(carried, session_id)
         given = await self._looked_up(tenant, request.input_given)
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
-        asked = self._asked(request, session_id, key)
+        previous_id = request.previous_response_id if carried is None else None
+        asked = self._asked(request, previous_id, session_id, key)
         start = await self._start(tenant, asked)
         response_id = str(asked.response_id)
         if start.replay is not None or start.running_response_id is not None:
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return Repeated(tenant, earlier, start.replay)
-        turn = self._turn(response_id, request, start.history.items, given)
+        keep = request.store is not False
+        history, given = carried_history.placed(carried, start.history.items, given, keep=keep)
+        turn = self._turn(response_id, request, history, given)
         return Begun(
             tenant,
             turn,
-            keep=request.store is not False,
-            parent_id=request.previous_response_id or start.history.head_id,
+            keep=keep,
+            parent_id=previous_id or start.history.head_id,
             lease=start.lease,
             key=key,
             logged=key is not None,
@@ -75,7 +86,7 @@ class Beginnings:
     async def _history(self, tenant: str, request: CreateRequest) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
-        start = await self._start(tenant, self._asked(request, None, None))
+        start = await self._start(tenant, self._asked(request, request.previous_response_id, None, None))
         return start.history.items
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
@@ -121,8 +132,9 @@ class Beginnings:
             input=dumps(normalise_input(given, self._ids)),
         )
 
-    def _asked(self, request: CreateRequest, session_id: str | None, key: str | None) -> TurnRequest:
-        previous = request.previous_response_id
+    def _asked(
+        self, request: CreateRequest, previous: str | None, session_id: str | None, key: str | None
+    ) -> TurnRequest:
         if previous is not None and not is_response_id(previous):
             raise PreviousResponseNotFound.of(previous)
         response_id = new_response_id(self._ids, relative=previous or session_id)

@@ -16,9 +16,11 @@ from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
 from antiphon_edge.routes_tree import TreeRoutes
+from antiphon_edge.routes_websocket import SocketRoutes
 from antiphon_edge.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turn import Turns
+from antiphon_edge.warm_up import WarmUps
 
 
 class EdgeServer:
@@ -30,6 +32,7 @@ class EdgeServer:
         self, settings: EdgeSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
     ) -> None:
         self._settings = settings
+        self._clock = clock
         sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
         self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer)
         self._service = ServiceRoutes(store, translator)
@@ -41,12 +44,19 @@ class EdgeServer:
         )
         self.app.on_response_prepare.append(request_ids.add_headers)
         self.app.add_routes([*responses.table(), *self._service.table()])
+        self._sockets = SocketRoutes(
+            self._turns,
+            WarmUps(store, translator, clock=clock),
+            keep_alive_s=settings.keep_alive_s,
+            lifetime_s=settings.websocket_max_s,
+        )
+        self.app.add_routes(self._sockets.table())
         self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
         self.url = ""
 
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
-        self._runner = web.AppRunner(
+        self._runner = _Runner(
             self.app, handler_cancellation=True, access_log=None, shutdown_timeout=self._settings.drain_s
         )
         await self._runner.setup()
@@ -57,5 +67,17 @@ class EdgeServer:
 
     async def stop(self) -> None:
         self._service.draining = True
-        await self._runner.cleanup()
+        until = self._clock.monotonic() + self._settings.drain_s
+        for site in list(self._runner.sites):
+            await site.stop()
+        await self._sockets.drain(self._settings.drain_s)
+        await self._runner.cleanup_within(until - self._clock.monotonic())
         await self._turns.settle()
+
+
+class _Runner(web.AppRunner):
+    """aiohttp's runner, which is told at the end how much time is left, and not when it is made."""
+
+    async def cleanup_within(self, seconds: float) -> None:
+        self._shutdown_timeout = max(seconds, 0.01)  # to aiohttp 0 is for ever
+        await self.cleanup()

@@ -69,6 +69,10 @@ class EdgeSettings:
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
     )
+    websocket_max_s: float = field(
+        default=3_600.0,
+        metadata={"doc": "Seconds after which a WebSocket is closed, behind the response that runs on it."},
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
     def __post_init__(self) -> None:

@@ -63,7 +63,7 @@ class Turns:
         Close the generator to give the turn up: the model stops within one token.
         """
         begun = await self.beginnings.begin(tenant, request, session_id=session_id, key=key)
-        stream = self._repetitions.stream(begun) if isinstance(begun, Repeated) else self._run(begun)
+        stream = self._repetitions.stream(begun) if isinstance(begun, Repeated) else self.run(begun)
         async with aclosing(stream) as batches:
             async for batch in batches:
                 yield batch
@@ -87,8 +87,9 @@ class Turns:
         """Waits for the records of turns whose caller went away."""
         await asyncio.gather(*self._tidying)
 
-    async def _run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
-        """The events of a turn that was accepted."""
+    async def run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
+        """The events of a turn that was accepted, as `stream` tells them. Whoever begins a turn runs it at once: an
+        accepted turn that is dropped keeps what it took."""
         change = sealed_reasoning.sealer_of(begun, self.beginnings.sealer)
         generation = Generation(self._translator, begun.turn, change=change)
         fold = generation.fold
