@@ -6,6 +6,7 @@ from __future__ import annotations
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
 INPUT_ITEMS_MAX = 4_096
+SEALED_CONTEXT_BYTES_MAX = 6 * 2**20  # before it is sealed: it has to fit into the body of the request that brings it
 METADATA_PAIRS_MAX = 16  # these three are OpenAI's
 METADATA_KEY_CHARS_MAX = 64
 METADATA_VALUE_CHARS_MAX = 512

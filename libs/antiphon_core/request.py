@@ -19,7 +19,8 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item, ItemReference, Open, json_kind
+from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
 from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 
@@ -52,6 +53,7 @@ class Parameters(BaseModel):
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     instructions: str | None = None
     previous_response_id: str | None = None
+    previous_response: PreviousResponse | None = None  # an extension: the whole object instead of its id
     conversation: (
         Annotated[
             Annotated[str, Tag(TAG + "string")] | Annotated[ConversationRef, Tag(TAG + "object")],
@@ -105,9 +107,12 @@ class Parameters(BaseModel):
     image: Object | None = None
 
     def asked(self) -> Object:
-        """The parameters that were given, as JSON values, without the input; a conversation by its id."""
-        named = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
-        return self.model_dump(exclude_none=True, exclude={"input", "conversation"}) | named
+        """The parameters that were given, as JSON values, without the input; a conversation and a previous response by
+        their ids."""
+        named: Object = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
+        if self.previous_response is not None:
+            named["previous_response_id"] = self.previous_response.id
+        return self.model_dump(exclude_none=True, exclude={"input", "conversation", "previous_response"}) | named
 
     @property
     def conversation_id(self) -> str | None:
@@ -156,13 +161,7 @@ class CreateRequest(Parameters):
     def input_given(self) -> str | list[Object]:
         if isinstance(self.input, str):
             return self.input
-        return [_as_given(item) for item in self.input]
-
-
-def _as_given(item: BaseModel) -> Object:
-    """An item as it was written; a reference says that it is one."""
-    given = item.model_dump(exclude_unset=True)
-    return given | {"type": item.type} if isinstance(item, ItemReference) else given
+        return [as_given(item) for item in self.input]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +194,10 @@ def refuse_unserved(request: Parameters) -> None:
         value = getattr(request, wish.field)
         if value is not None and wish.asked(value):
             raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
-    if request.previous_response_id is not None and request.conversation is not None:
-        raise InvalidRequest(
-            "'previous_response_id' and 'conversation' exclude each other.", code="mutually_exclusive_parameters"
-        )
+    refuse_two_histories(
+        previous_response_id=request.previous_response_id,
+        previous_response=request.previous_response,
+        conversation=request.conversation,
+    )
     formatted = request.text is not None and request.text.format is not None and request.text.format.type != "text"
     request.extensions.require_one_guide(["text.format"] if formatted else [])

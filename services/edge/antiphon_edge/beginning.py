@@ -20,7 +20,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import carried_history, item_references
+from antiphon_edge import carried_history, item_references, sealed_context
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.sealed_reasoning import opened
 from antiphon_edge.sealing import Sealer
@@ -53,11 +53,12 @@ class Beginnings:
         conversation_id = request.conversation_id
         session_id = conversation_id or session_id
         _require_store(request, session_id=session_id, key=key)
+        carried = self._carried(tenant, request, carried)
         carried_history.require_no_session(carried, session_id)
         given = await self._looked_up(tenant, request.input_given)
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
-        previous_id = request.previous_response_id if carried is None else None
+        previous_id = sealed_context.continued_id(request, carried)
         asked = self._asked(request, previous_id, session_id, key)
         start = await self._start(tenant, asked)
         response_id = str(asked.response_id)
@@ -86,7 +87,12 @@ class Beginnings:
     async def _history(self, tenant: str, request: CreateRequest) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
-        start = await self._start(tenant, self._asked(request, request.previous_response_id, None, None))
+        carried = self._carried(tenant, request, None)
+        if carried is not None:
+            return carried
+        start = await self._start(
+            tenant, self._asked(request, sealed_context.continued_id(request, carried), None, None)
+        )
         return start.history.items
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
@@ -154,6 +160,12 @@ class Beginnings:
             asked = replace(asked, response_id=None)
         return await self._store.begin_turn(tenant, asked)
 
+    def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
+        """The items of what a request continues, where the store has none of them. InvalidRequest."""
+        if carried is not None:
+            return carried
+        return sealed_context.brought(request, self.sealer, tenant, self._ids)
+
     async def _require_conversation(self, tenant: str, conversation_id: str) -> None:
         """A session may begin with its first turn; a conversation must have been made."""
         if not is_conversation_id(conversation_id):
@@ -168,7 +180,9 @@ class Beginnings:
 
 
 def _fingerprint(request: CreateRequest) -> bytes:
-    return hashlib.sha256(canonical(request.asked() | {"input": request.input_given})).digest()
+    previous = request.previous_response
+    whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
+    return hashlib.sha256(canonical(request.asked() | whole)).digest()
 
 
 def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:

@@ -86,14 +86,15 @@ class Sealer:
         """A sealer by a file of keys; without one, with a key of its own. SettingsError."""
         return cls(SealingKeys.read(path) if path is not None else SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
 
-    def seal(self, tenant: str, text: str) -> str:
+    def seal(self, tenant: str, text: str, *, purpose: str = "") -> str:
+        """What was sealed for one purpose cannot be opened for another."""
         expires_at = self._clock.now_ms() // 1000 + self._ttl_s
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = dumps([expires_at, text])
-        ciphertext = self._ciphers[self._current].encrypt(nonce, plain, _bound_to(tenant))
+        ciphertext = self._ciphers[self._current].encrypt(nonce, plain, _bound_to(tenant, purpose))
         return f"{_VERSION}.{self._current}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
 
-    def open(self, tenant: str, sealed: str) -> str:
+    def open(self, tenant: str, sealed: str, *, purpose: str = "") -> str:
         """BadSeal."""
         version, _, rest = sealed.partition(".")
         key_id, _, encoded = rest.partition(".")
@@ -102,7 +103,8 @@ class Sealer:
             raise BadSeal
         try:
             raw = urlsafe_b64decode(encoded)
-            expires_at, text = loads(cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound_to(tenant)))
+            bound_to = _bound_to(tenant, purpose)
+            expires_at, text = loads(cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to))
         except (InvalidTag, ValueError, binascii.Error) as error:
             raise BadSeal from error
         if self._clock.now_ms() // 1000 >= expires_at:
@@ -120,5 +122,5 @@ def refused(path: str) -> InvalidRequest:
     )
 
 
-def _bound_to(tenant: str) -> bytes:
-    return f"{_VERSION}/{tenant}".encode()
+def _bound_to(tenant: str, purpose: str) -> bytes:
+    return f"{_VERSION}/{tenant}\0{purpose}".encode()
