@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request_context import ContextManagement, Effort
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
 from antiphon_core.request_items import Item, Open, json_kind
@@ -34,7 +35,7 @@ Metadata = Annotated[
 
 
 class Reasoning(Open):
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
@@ -100,7 +101,7 @@ class Parameters(BaseModel):
     prompt_cache_options: Object | None = None
     service_tier: str | None = None
     client_metadata: Object | None = None  # Codex sends it: accepted, not used
-    context_management: list[Object] | None = None
+    context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
     prompt: Object | None = None
     moderation: Object | None = None
     access_programs: Object | None = None
@@ -179,7 +180,6 @@ def _given(value: object) -> bool:
 
 
 _UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
     _Unserved("top_logprobs", _given, "Log probabilities are not supported by this server yet."),
     _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),

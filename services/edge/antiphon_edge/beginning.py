@@ -22,7 +22,7 @@ from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
 from antiphon_edge import carried_history, item_references, sealed_context
 from antiphon_edge.begun import Begun, Repeated
-from antiphon_edge.sealed_reasoning import opened
+from antiphon_edge.sealed_items import opened
 from antiphon_edge.sealing import Sealer
 
 NOTHING_BEFORE = TurnStart(History())
@@ -164,7 +164,11 @@ class Beginnings:
         """The items of what a request continues, where the store has none of them. InvalidRequest."""
         if carried is not None:
             return carried
-        return sealed_context.brought(request, self.sealer, tenant, self._ids)
+
+        def open_all(items: Sequence[Object], where: str) -> list[Object]:
+            return opened(items, self.sealer, tenant, where=where)
+
+        return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
 
     async def _require_conversation(self, tenant: str, conversation_id: str) -> None:
         """A session may begin with its first turn; a conversation must have been made."""

@@ -30,7 +30,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Precondition, Status
 from antiphon_core.ports.translator import Batch, Translator
-from antiphon_edge import leases, queueing, sealed_reasoning
+from antiphon_edge import leases, queueing, sealed_items
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.begun import Begun
 from antiphon_edge.ending import Endings, cancellation, failure, final_of
@@ -111,7 +111,7 @@ class JobRun:
         told = self._told
         if told.fold.next_sequence > QUEUED_EVENTS + 1 and not told.token_ids:
             raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
-        change = sealed_reasoning.sealer_of(begun, self._beginnings.sealer)
+        change = sealed_items.changes_of(begun, self._beginnings.sealer)
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=change)
         async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:
             async for batch in batches:

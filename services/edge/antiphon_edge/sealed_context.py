@@ -7,19 +7,19 @@ client has that anyway. The response's id is, so that one's context is never rea
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from antiphon_core import events
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import dumps, join_arrays, loads, with_member
+from antiphon_core.jsons import Object, dumps, join_arrays, loads, with_member
 from antiphon_core.limits import SEALED_CONTEXT_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_core.request_previous import SEALED_CONTEXT, PreviousResponse
-from antiphon_edge import sealed_reasoning
 from antiphon_edge.begun import Begun
 from antiphon_edge.sealed_reasoning import INCLUDE, Change
 from antiphon_edge.sealing import BadSeal, Sealer, refused
@@ -28,17 +28,13 @@ FIELD = "previous_response"
 _CONTINUABLE = (Status.COMPLETED, Status.INCOMPLETE)
 
 
-def changes_of(begun: Begun, sealer: Sealer) -> Change:
-    """All that is sealed into the batches of a turn."""
-    reasoning = sealed_reasoning.sealer_of(begun, sealer)
-    if begun.keep or reasoning is sealed_reasoning.unchanged:
-        return reasoning
+def sealer_of(begun: Begun, sealer: Sealer) -> Change:
+    """What seals the context of a turn, if it is not stored."""
 
     def change(batch: Batch) -> Batch:
-        changed = reasoning(batch)
-        if changed.final is None or changed.final.status not in _CONTINUABLE:
-            return changed
-        return _with_context(changed, begun, sealer)
+        if begun.keep or batch.final is None or batch.final.status not in _CONTINUABLE:
+            return batch
+        return _with_context(batch, begun, sealer)
 
     return change
 
@@ -55,16 +51,22 @@ def _with_context(batch: Batch, begun: Begun, sealer: Sealer) -> Batch:
     return replace(batch, frames=b"".join(map(events.encode, told)), final=replace(batch.final, body=body))
 
 
-def brought(request: CreateRequest, sealer: Sealer, tenant: str, ids: Ids) -> bytes | None:
+def brought(
+    request: CreateRequest,
+    sealer: Sealer,
+    tenant: str,
+    ids: Ids,
+    opened: Callable[[Sequence[Object], str], list[Object]],
+) -> bytes | None:
     """The items of the whole response that a request continues; None if it brings none, or one that is stored.
+    `opened` opens what is sealed in items, which stand where its second argument says.
 
     InvalidRequest: it cannot be continued."""
     previous = request.previous_response
     if previous is None or is_stored(previous):
         return None
     context = _opened(previous, sealer, tenant)
-    output = sealed_reasoning.opened(previous.output_given, sealer, tenant, where=f"{FIELD}.output")
-    return join_arrays([context, dumps(normalise_input(output, ids))])
+    return join_arrays([context, dumps(normalise_input(opened(previous.output_given, f"{FIELD}.output"), ids))])
 
 
 def is_stored(previous: PreviousResponse) -> bool:

@@ -11,7 +11,9 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_edge import request_ids
 from antiphon_edge.background import Background
+from antiphon_edge.compacting_translator import CompactingTranslator
 from antiphon_edge.http_errors import errors_as_envelopes
+from antiphon_edge.routes_compact import CompactRoutes
 from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
@@ -34,6 +36,7 @@ class EdgeServer:
         self._settings = settings
         self._clock = clock
         sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        translator = CompactingTranslator(translator, clock=clock)
         self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer)
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
@@ -50,8 +53,8 @@ class EdgeServer:
             keep_alive_s=settings.keep_alive_s,
             lifetime_s=settings.websocket_max_s,
         )
-        self.app.add_routes(self._sockets.table())
-        self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
+        self.app.add_routes([*self._sockets.table(), *CompactRoutes(self._turns.beginnings, translator).table()])
+        self.app.add_routes([*ConversationRoutes(store, ids=ids, sealer=sealer).table(), *TreeRoutes(store).table()])
         self.url = ""
 
     async def start(self) -> None:

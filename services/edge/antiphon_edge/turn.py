@@ -28,7 +28,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator
 from antiphon_core.request import CreateRequest
-from antiphon_edge import leases, sealed_context
+from antiphon_edge import leases, sealed_items
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.begun import Begun, Repeated
 from antiphon_edge.ending import Endings
@@ -90,7 +90,7 @@ class Turns:
     async def run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
         """The events of a turn that was accepted, as `stream` tells them. Whoever begins a turn runs it at once: an
         accepted turn that is dropped keeps what it took."""
-        change = sealed_context.changes_of(begun, self.beginnings.sealer)
+        change = sealed_items.changes_of(begun, self.beginnings.sealer)
         generation = Generation(self._translator, begun.turn, change=change)
         fold = generation.fold
         event_log = EventLogWriter(self._store, begun.tenant, begun.response_id) if begun.logged else None

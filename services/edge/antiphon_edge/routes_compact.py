@@ -1,0 +1,71 @@
+"""POST /v1/responses/compact: a conversation made short, to be sent as the input of the next response. Nothing of it is
+stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from aiohttp import web
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, loads, parse_object
+from antiphon_core.ports.translator import Translator
+from antiphon_core.request import CreateRequest
+from antiphon_edge import answers, compaction, context_window
+from antiphon_edge.beginning import Beginnings
+from antiphon_edge.sealed_compaction import sealed
+from antiphon_edge.tenancy import tenant_of
+
+MEMBERS: Collection[str] = (
+    "model",
+    "input",
+    "instructions",
+    "previous_response_id",
+    "previous_response",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "service_tier",
+    "client_metadata",
+    "image",
+)
+
+
+class CompactRoutes:
+    """The handler."""
+
+    def __init__(self, beginnings: Beginnings, translator: Translator) -> None:
+        self._beginnings = beginnings
+        self._translator = translator
+
+    def table(self) -> list[web.RouteDef]:
+        return [web.post("/v1/responses/compact", self.compact)]
+
+    async def compact(self, request: web.Request) -> web.Response:
+        asked = parse(await request.read())
+        tenant = tenant_of(request)
+        turn = context_window.shown(await self._beginnings.look(tenant, asked))
+        items = [*loads(turn.history), *loads(turn.input)]
+        if not items:
+            raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
+        summary = await compaction.summarise(self._translator, turn)
+        return answers.json(
+            {
+                "id": turn.response_id,
+                "object": "response.compaction",
+                "created_at": turn.created_at,
+                "output": [*context_window.kept(items), sealed(summary.item, self._beginnings.sealer, tenant)],
+                "usage": summary.usage,
+            }
+        )
+
+
+def parse(body: bytes) -> CreateRequest:
+    """A request to compact. InvalidRequest, as for a create request."""
+    given: Object = parse_object(body)
+    for name in given:
+        if name not in MEMBERS:
+            raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
+    if given.get("input") is None:
+        given["input"] = []
+    return CreateRequest.of(given)
