@@ -63,7 +63,7 @@ class CompactingTranslator:
         await self._inner.ready()
 
     async def _is_due(self, turn: Turn) -> bool:
-        """Whether a turn asks to be compacted, and is long enough."""
+        """Whether a turn asks to be compacted, is long enough, and has something that can go."""
         if b"context_management" not in turn.request:
             return False
         parameters: Object = loads(turn.request)
@@ -71,7 +71,7 @@ class CompactingTranslator:
         if not wishes:
             return False
         threshold = wishes[0].get("compact_threshold") or await self._threshold(parameters["model"])
-        return await self._inner.count_tokens(turn) >= threshold
+        return context_window.can_shrink(turn) and await self._inner.count_tokens(turn) >= threshold
 
     async def _threshold(self, name: str) -> int:
         for model in await self._inner.models():

@@ -37,6 +37,12 @@ def shown(turn: Turn) -> Turn:
     )
 
 
+def can_shrink(turn: Turn) -> bool:
+    """Whether a compaction would replace anything in a turn that is shown like this, beside an earlier compaction."""
+    items = [*loads(turn.history), *loads(turn.input)]
+    return any(not _is_kept(item) for item in items if item.get("type") != COMPACTION)
+
+
 def _is_kept(item: Object) -> bool:
     item_type = item.get("type", "message")
     return item.get("role") != "assistant" if item_type == "message" else item_type in _KEPT_TYPES
