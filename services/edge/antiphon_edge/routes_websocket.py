@@ -84,14 +84,12 @@ class SocketRoutes:
         return socket
 
     async def drain(self, patience_s: float) -> None:
-        """Closes idle connections at once and the others behind their running response, and cuts those off that take
-        longer. To be called while the server still reads: otherwise clients could not even answer a ping."""
+        """Closes idle connections at once and the others behind their running response; returns when all are closed, or
+        after a while. To be called while the server still reads: otherwise clients could not even answer a ping."""
         self._draining = True
         serving = [connection.leave() for connection in self._open]
         if serving:
             await asyncio.wait(serving, timeout=patience_s)
-        for connection in self._open:
-            connection.cut()
 
     def _refuse_foreign_page(self, request: web.Request) -> None:
         """Browsers let every page open WebSockets to everywhere, also to a server that only its own machine reaches:
@@ -144,11 +142,6 @@ class _Connection:
         self._close_code = WSCloseCode.GOING_AWAY
         self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
         return self._served
-
-    def cut(self) -> None:
-        """Ends it without a word; whatever runs is cancelled."""
-        if self._request.transport is not None:
-            self._request.transport.abort()
 
     async def serve(self) -> None:
         """Returns when the connection is closed, by whichever side."""
@@ -242,7 +235,8 @@ class _Connection:
                     await self._socket.send_frame(message, WSMsgType.TEXT)
         except TimeoutError:
             log.warning("a WebSocket client took nothing for %g s, and is cut off", self._write_timeout_s)
-            self.cut()
+            if self._request.transport is not None:
+                self._request.transport.abort()
             raise ConnectionResetError("The client does not read.") from None
 
     async def _say_goodbye(self) -> None:

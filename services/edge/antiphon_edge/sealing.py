@@ -1,8 +1,8 @@
 """What only we can read: sealed for clients that keep their conversations themselves, opened when they come back, by
 any replica that has the key.
 
-A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant, purpose and version
-are authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
+A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant, purpose and
+version are authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
 
     # ID        64 hexadecimal digits; `openssl rand -hex 32`
     2026-11     6f1d...

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from antiphon_core import events
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge import routes_websocket
 from antiphon_edge.routes_responses import SESSION_HEADER
 from tests.support.edge import TENANT_HEADER, RunningEdge, running_edge
@@ -267,6 +268,21 @@ async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> No
         assert (await busy.error())["status"] == 503
         assert await busy.close_code() == aiohttp.WSCloseCode.GOING_AWAY
         await stopping
+
+
+async def test_nobody_connects_while_the_server_shuts_down(edge: RunningEdge) -> None:
+    await edge.server._sockets.drain(0)
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
+        async with connected(edge):
+            pass
+    assert raised.value.status == 503
+
+
+async def test_a_message_over_the_limit_ends_the_connection(client: Client) -> None:
+    with suppress(ConnectionError):  # the server does not read it to its end
+        await client.socket.send_str(" " * (BODY_BYTES_MAX + 1))
+    message = await client.socket.receive(timeout=5)
+    assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR)
 
 
 async def test_a_connection_that_outlasts_the_drain_is_cut() -> None:
