@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +18,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge import routes_websocket
 from antiphon_edge.routes_responses import SESSION_HEADER
+from antiphon_edge.socket_session import Phase, Session
 from tests.support.edge import TENANT_HEADER, RunningEdge, running_edge
 
 UNKNOWN = "resp_" + "0" * 48
@@ -245,9 +246,9 @@ async def test_an_old_connection_lets_its_response_end() -> None:
         release = _held(edge)
         await client.send()
         await client.until(events.CREATED)
-        await asyncio.sleep(0.4)
+        await _until(edge, lambda session: session.phase is Phase.LAST)
         await client.send()
-        await asyncio.sleep(0.05)
+        await _until(edge, lambda session: bool(session._waiting))
         release.set()
         assert (await client.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
         assert (await client.error())["code"] == "websocket_connection_limit_reached"
@@ -262,7 +263,7 @@ async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> No
         stopping = asyncio.create_task(edge.server.stop())
         assert await idle.close_code() == aiohttp.WSCloseCode.GOING_AWAY
         await busy.send(stream_id="late")
-        await asyncio.sleep(0.05)
+        await _until(edge, lambda session: bool(session._waiting))
         release.set()
         assert (await busy.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
         assert (await busy.error())["status"] == 503
@@ -292,6 +293,13 @@ async def test_a_connection_that_outlasts_the_drain_is_cut() -> None:
         await client.until(events.OUTPUT_TEXT_DELTA)
         await edge.server.stop()
         assert edge.translator.closed.is_set()
+
+
+async def _until(edge: RunningEdge, condition: Callable[[Session], bool]) -> None:
+    """Waits until an open connection is so."""
+    async with asyncio.timeout(5):
+        while not any(condition(connection._session) for connection in edge.server._sockets._open):
+            await asyncio.sleep(0.005)
 
 
 def _held(edge: RunningEdge) -> asyncio.Event:
