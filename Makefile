@@ -8,10 +8,10 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store fuzz clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens fuzz clean
 
 help:            ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 
@@ -68,11 +68,17 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
 
-bench: bench-store              ## run the benchmarks: ratios against a baseline of the same run
+bench: bench-store bench-translator  ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
 
 bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, beside the engine itself
 	$(BIN)/python -m tests.bench.store $(ARGS)
+
+bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each model family cost, beside the tokenizer library
+	$(BIN)/python -m tests.bench.translator $(ARGS)
+
+goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
+	$(BIN)/python -m tests.golden.harmony.record
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)

@@ -4,6 +4,7 @@
     ├── InvalidRequest                 the caller's mistake; `field` names the culprit, `code` what was wrong
     │   ├── PreviousResponseNotFound
     │   └── ContextLengthExceeded
+    ├── InvalidApiKey                  the edge does not know who asks over HTTP
     ├── Unauthenticated                a service does not know who calls it
     ├── PermissionDenied               it knows, and the caller may not speak for that tenant
     ├── NotFound
@@ -24,7 +25,9 @@
     │   └── SessionLocked
     ├── LimitExceeded
     │   ├── ChainTooLong
-    │   └── TooLarge
+    │   ├── TooLarge
+    │   ├── RequestRateExceeded        more than its tenant may ask for now; `retry_after_ms` says when
+    │   └── TokenRateExceeded
     ├── Unavailable                    try again later, possibly elsewhere
     │   ├── StoreUnavailable
     │   ├── TranslatorUnavailable
@@ -88,6 +91,10 @@ class ContextLengthExceeded(InvalidRequest):
             input_tokens=input_tokens,
             context_length=context_length,
         )
+
+
+class InvalidApiKey(AntiphonError):
+    pass
 
 
 class Unauthenticated(AntiphonError):
@@ -222,6 +229,14 @@ class TooLarge(LimitExceeded):
     pass
 
 
+class RequestRateExceeded(LimitExceeded):
+    pass
+
+
+class TokenRateExceeded(LimitExceeded):
+    pass
+
+
 class Unavailable(AntiphonError):
     pass
 
@@ -293,6 +308,7 @@ TABLE: tuple[Row, ...] = (
         _REQUEST,
         "context_length_exceeded",
     ),
+    Row(InvalidApiKey, "INVALID_API_KEY", _Code.UNAUTHENTICATED, 401, _REQUEST, "invalid_api_key"),
     # Between services: whoever asked the edge over HTTP showed no such credential, and cannot mend it.
     Row(Unauthenticated, "UNAUTHENTICATED", _Code.UNAUTHENTICATED, 500, _SERVER, "service_unauthenticated"),
     Row(PermissionDenied, "PERMISSION_DENIED", _Code.PERMISSION_DENIED, 500, _SERVER, "service_permission_denied"),
@@ -322,6 +338,16 @@ TABLE: tuple[Row, ...] = (
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),
+    # OpenAI's types of a 429 say what there was too much of.
+    Row(
+        RequestRateExceeded,
+        "REQUEST_RATE_EXCEEDED",
+        _Code.RESOURCE_EXHAUSTED,
+        429,
+        "requests",
+        "rate_limit_exceeded",
+    ),
+    Row(TokenRateExceeded, "TOKEN_RATE_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 429, "tokens", "rate_limit_exceeded"),
     Row(Unavailable, "UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "unavailable"),
     Row(StoreUnavailable, "STORE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "store_unavailable"),
     Row(TranslatorUnavailable, "TRANSLATOR_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "translator_unavailable"),

@@ -6,7 +6,7 @@ response so far; an event that is not in the table carries nothing that a later 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import groupby
 
@@ -35,6 +35,8 @@ def _put_part(response: Object, event: Object) -> Object:
 def _append_text(response: Object, event: Object) -> Object:
     part = response["output"][event["output_index"]]["content"][event["content_index"]]
     part["text"] += event["delta"]
+    if event.get("logprobs"):
+        part.setdefault("logprobs", []).extend(event["logprobs"])
     return response
 
 
@@ -118,8 +120,15 @@ def _joined_deltas(log: Iterable[Object]) -> Iterator[Object]:
         if target is None:
             yield from run
         else:
-            deltas = list(run)
-            yield deltas[0] | {"delta": "".join(event["delta"] for event in deltas)}
+            yield _joined(list(run))
+
+
+def _joined(deltas: Sequence[Object]) -> Object:
+    """Neighbouring deltas to one part as one."""
+    joined = deltas[0] | {"delta": "".join(event["delta"] for event in deltas)}
+    if any(event.get("logprobs") for event in deltas):
+        joined["logprobs"] = [each for event in deltas for each in event.get("logprobs", ())]
+    return joined
 
 
 def _delta_target(event: Object) -> tuple[object, ...] | None:

@@ -94,6 +94,9 @@ CLAIM_QUEUES_ITEMS_MAX = 16
 SWEEP_ITEMS_DEFAULT = 10_000
 SWEEP_ITEMS_MAX = 100_000
 
+# ---- Prompts ----
+PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand chats of 10,000 tokens
+
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.
 RPC_MESSAGE_BYTES_MAX = 48 * 2**20

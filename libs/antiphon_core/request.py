@@ -39,6 +39,20 @@ class Reasoning(Open):
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
+OUTPUT_LOGPROBS = "message.output_text.logprobs"
+Include = Literal[
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+    "reasoning.encrypted_content",
+    "message.output_text.logprobs",
+]
+"""What a response can be asked to hold besides. Only OUTPUT_LOGPROBS adds anything yet: of the others, most speak of
+items that this server does not make."""
+
 _NO_EXTENSIONS = Extensions()
 
 
@@ -66,7 +80,7 @@ class Parameters(BaseModel):
     stream: bool | None = None
     background: bool | None = None
     stream_options: Object | None = None
-    include: list[str] | None = None
+    include: list[Include] | None = None
     metadata: Metadata | None = None
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
@@ -180,7 +194,6 @@ def _given(value: object) -> bool:
 
 
 _UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved("top_logprobs", _given, "Log probabilities are not supported by this server yet."),
     _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),
     _Unserved("access_programs", _given, "Unsupported parameter: 'access_programs'."),

@@ -93,6 +93,34 @@ def _together(rounds: Sequence[Timing]) -> Timing:
     return Timing(latencies, sum(each.elapsed_s for each in rounds))
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What something that needs nothing but the processor took, at its best. `ratio` is how many times as much as its
+    baseline."""
+
+    cpu_s: float
+    ratio: float
+
+
+def work(subject: Callable[[], object], baseline: Callable[[], object], *, rounds: int = ROUNDS) -> Work:
+    """Both in turns, in seconds of the processor: what else runs on the machine does not count. The first round warms
+    everything up."""
+    subjects: list[float] = []
+    baselines: list[float] = []
+    for _ in range(rounds + 1):
+        subjects.append(cpu_s(subject))
+        baselines.append(cpu_s(baseline))
+    ratios = [ours / theirs for ours, theirs in zip(subjects[1:], baselines[1:], strict=True)]
+    return Work(min(subjects), median(ratios))
+
+
+def cpu_s(call: Callable[[], object]) -> float:
+    """What one call takes of the processor."""
+    begun = time.process_time()
+    call()
+    return time.process_time() - begun
+
+
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Aligned columns: names to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]

@@ -94,6 +94,31 @@ def test_length_is_incomplete_with_its_reason(client: OpenAI, system: System) ->
     assert response.usage.output_tokens == 5
 
 
+def test_log_probabilities_are_included_where_they_are_asked_for(client: OpenAI, system: System) -> None:
+    stream = client.responses.create(
+        model=system.model, input=QUESTION, temperature=0, include=["message.output_text.logprobs"], stream=True
+    )
+    deltas: list[tuple[str, float]] = []
+    for event in stream:
+        if event.type == "response.output_text.delta":
+            assert "".join(each.token for each in event.logprobs) == event.delta
+            deltas += [(each.token, each.logprob) for each in event.logprobs]
+        if event.type == "response.completed":
+            (message,) = event.response.output
+            assert message.type == "message"
+            (part,) = message.content
+            assert part.type == "output_text"
+            assert part.logprobs is not None
+            assert [(each.token, each.logprob) for each in part.logprobs] == deltas
+            assert "".join(token for token, _ in deltas) == part.text == "The capital of France is Paris."
+            assert client.responses.retrieve(event.response.id).output == event.response.output
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(
+            model=system.model, input=QUESTION, include=["message.output_text.logprobs"], top_logprobs=2
+        )
+    assert (refused.value.code, refused.value.param) == ("unsupported_parameter", "top_logprobs")
+
+
 def test_models(client: OpenAI, system: System) -> None:
     assert [model.id for model in client.models.list()] == [system.model]
     assert client.models.retrieve(system.model).id == system.model

@@ -218,6 +218,7 @@ async def test_a_store_of_its_own_process_asks_for_certificates(tmp_path: Path) 
     [
         (["--target=store", "--store-host=0.0.0.0"], "set ANTIPHON_STORE_INSECURE where the network authenticates"),
         (["--target=translator", "--translator-host=0.0.0.0"], "Set ANTIPHON_TRANSLATOR_TOKEN_FILE"),
+        (["--target=edge", "--edge-host=0.0.0.0"], "or set ANTIPHON_EDGE_INSECURE where the network authenticates"),
         (["--target=store", "--store-token-file=/gone"], "Cannot read the credentials file /gone"),
         (
             ["--target=edge", "--edge-store=h:1", "--edge-translator=h:2", "--edge-store-token-file=/gone"],

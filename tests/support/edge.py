@@ -8,22 +8,16 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import aiohttp
-from aiohttp import web
 
-from antiphon_core.clock import SystemClock
+from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_core.rpc.server import DEFAULT_TENANT
-from antiphon_edge.http_errors import Handler
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.tenancy import set_tenant
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from tests.support.http import Answer, Http
 from tests.support.translators import ScriptedTranslator
-
-TENANT_HEADER = "x-test-tenant"
 
 
 @dataclass(frozen=True)
@@ -47,25 +41,22 @@ class RunningEdge:
         return StoreService(self.backend)
 
 
-@web.middleware
-async def _tenant_from_header(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Stands where authentication would."""
-    set_tenant(request, request.headers.get(TENANT_HEADER, DEFAULT_TENANT))
-    return await handler(request)
-
-
 @asynccontextmanager
 async def running_edge(
-    *, keep_alive_s: float = 15.0, drain_s: float = 5.0, tenants: bool = False, **settings_given: Any
+    *,
+    keep_alive_s: float = 15.0,
+    drain_s: float = 5.0,
+    tenants: bool = False,
+    clock: Clock | None = None,
+    **door: Any,
 ) -> AsyncIterator[RunningEdge]:
-    """With `tenants` a request speaks for the one that its header TENANT_HEADER names; `settings_given` are further
-    settings of the edge."""
+    """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
+    members of DoorSettings."""
     backend, translator = MemoryBackend(), ScriptedTranslator()
     await backend.open()
-    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **settings_given)
-    server = EdgeServer(settings, StoreService(backend), translator, clock=SystemClock(), ids=RandomIds())
-    if tenants:
-        server.app.middlewares.append(_tenant_from_header)
+    door |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
+    settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)
+    server = EdgeServer(settings, StoreService(backend), translator, clock=clock or SystemClock(), ids=RandomIds())
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

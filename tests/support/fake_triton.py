@@ -180,6 +180,10 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     kind: Kind = TOKENS
     script: Sequence[Raw | float | Ending] = ()
     inputs: dict[str, str] = field(default_factory=dict)
+    steps: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The models of an ensemble, each with its inputs."""
+    stop_is_heard: bool = True
+    """A request to a step is answered."""
     parameters: dict[str, str] = field(default_factory=dict)
     decoupled: bool = True
     server_ready: bool = True
@@ -207,6 +211,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
 
     async def ModelConfig(self, request: Raw, context: Any) -> Raw:
         self.config_calls += 1
+        if request.name in self.steps:
+            return service_pb2.ModelConfigResponse(config=_step_config(request.name, self.steps[request.name]))
         if request.name != MODEL:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"Request for unknown model: '{request.name}'")
         return service_pb2.ModelConfigResponse(config=self.config())
@@ -217,6 +223,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         config = model_config_pb2.ModelConfig(name=MODEL, max_batch_size=self.kind.max_batch_size)
         if self.kind.is_ensemble:
             config.ensemble_scheduling.SetInParent()
+            for name in self.steps:
+                config.ensemble_scheduling.step.add(model_name=name)
         config.model_transaction_policy.decoupled = self.decoupled
         for name, data_type in self.inputs.items():
             config.input.add(name=name, data_type=types.Value(data_type), optional=True)
@@ -230,9 +238,14 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         try:
             async for request in requests:
                 self.requests.append(request)
+                if request.model_name in self.steps:
+                    if self.stop_is_heard:
+                        yield final_response()
+                    continue
                 async for answer in self._answers(context):
                     yield answer
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
+            # gRPC cancels what waits for something, and lets go of what has a message for nobody.
             self.stopped.set()
             raise
 
@@ -251,6 +264,13 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
                     await context.abort(grpc.StatusCode.UNAVAILABLE, "Stream removed (Socket closed)")
                 case _:
                     yield step
+
+
+def _step_config(name: str, inputs: Mapping[str, str]) -> Raw:
+    config = model_config_pb2.ModelConfig(name=name, max_batch_size=64)
+    for input_name, data_type in inputs.items():
+        config.input.add(name=input_name, data_type=model_config_pb2.DataType.Value(data_type))
+    return config
 
 
 @asynccontextmanager

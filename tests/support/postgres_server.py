@@ -27,9 +27,10 @@ from pathlib import Path
 
 import psycopg
 
+from tests.support.debian import found_or_installed
+
 PROGRAMS = Path("/usr/lib/postgresql")
 PACKAGE = "postgresql"
-CLUSTER_SETTINGS = Path("/etc/postgresql-common/createcluster.conf")
 USER = "postgres"  # initdb and postgres refuse to run as root
 START_TIMEOUT_S = 20.0
 
@@ -160,29 +161,12 @@ def new_schema() -> str:
 
 def programs() -> Path:
     """The folder of the newest server's programs, installed if there is none."""
-    for attempt in (_newest, _install):
-        found = attempt()
-        if found is not None:
-            return found
-    raise RuntimeError(f"The tests need a PostgreSQL server: install Debian's package '{PACKAGE}'.")
+    return found_or_installed(_newest, PACKAGE)
 
 
 def _newest() -> Path | None:
     found = [path.parent for path in PROGRAMS.glob("*/bin/initdb")]
     return max(found, key=lambda path: int(path.parent.name), default=None)
-
-
-def _install() -> Path | None:
-    """Debian's package, without the cluster that it would make and start."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return None
-    if not CLUSTER_SETTINGS.exists():
-        CLUSTER_SETTINGS.parent.mkdir(parents=True, exist_ok=True)
-        CLUSTER_SETTINGS.write_text("create_main_cluster = false\n")
-    environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "-y", "--no-install-recommends", PACKAGE]):
-        subprocess.run(["apt-get", "-q", *command], check=True, env=environ, stdout=subprocess.DEVNULL)
-    return _newest()
 
 
 def _initialise(server: PostgresServer) -> None:

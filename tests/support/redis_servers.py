@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,10 @@ from antiphon_core.clock import Clock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisBackend
+from tests.support.debian import found_or_installed
 
 HOST = "127.0.0.1"
 PACKAGES = ("redis-server", "redis-sentinel")
-POLICY = Path("/usr/sbin/policy-rc.d")  # says whether a package may start its service
 SERVICE = "antiphon"
 SLOTS = 16384
 START_TIMEOUT_S = 20.0
@@ -229,28 +229,7 @@ def _folder(stack: ExitStack) -> Path:
 @cache
 def _program(name: str) -> str:
     """The path of a server's program, installed if it is missing."""
-    found = shutil.which(name) or _install(name)
-    if found is None:
-        raise RuntimeError(f"The tests need Redis: apt-get install -y --no-install-recommends {' '.join(PACKAGES)}")
-    return found
-
-
-def _install(name: str) -> str | None:
-    """Debian's packages, without starting the services that they bring."""
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return None
-    had_policy = POLICY.exists()
-    if not had_policy:
-        POLICY.write_text("#!/bin/sh\nexit 101\n")
-        POLICY.chmod(0o755)
-    try:
-        environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        for command in (["update"], ["install", "-y", "--no-install-recommends", *PACKAGES]):
-            subprocess.run(["apt-get", "-q", *command], check=True, env=environ, stdout=subprocess.DEVNULL)
-    finally:
-        if not had_policy:
-            POLICY.unlink()
-    return shutil.which(name)
+    return found_or_installed(partial(shutil.which, name), *PACKAGES)
 
 
 def _form_cluster(masters: Sequence[RedisServer]) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from functools import cache
 
 from tokenizers import AddedToken, Tokenizer
+from tokenizers.decoders import ByteFallback, Fuse, Replace, Strip
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
+from tokenizers.decoders import Sequence as Sequenced
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
@@ -21,6 +23,16 @@ def byte_tokenizer(*control_tokens: str) -> ModelTokenizer:
     made.pre_tokenizer = ByteLevel(add_prefix_space=False, use_regex=False)
     made.decoder = ByteLevelDecoder()
     made.add_tokens([AddedToken(token, normalized=False) for token in control_tokens])
+    return ModelTokenizer(made)
+
+
+@cache
+def fallback_tokenizer(*pieces: str) -> ModelTokenizer:
+    """As SentencePiece has it: pieces in which `▁` is a space, and a token for each byte that is in none."""
+    tokens = ("<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *pieces)
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    made = Tokenizer(BPE(vocab=vocabulary, merges=[], byte_fallback=True, unk_token="<unk>"))
+    made.decoder = Sequenced([Replace("▁", " "), ByteFallback(), Fuse(), Strip(" ", 1, 0)])
     return ModelTokenizer(made)
 
 

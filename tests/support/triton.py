@@ -3,27 +3,42 @@
     async with triton_server(PACED, STALL) as server:
         channel = grpc.aio.insecure_channel(server.grpc_address)
 
+    async with smollm2_server("tensorrt_llm", "vllm_model") as server:
+        ...
+
 The server's environment is built once into the user's cache folder; nothing here skips when that is not possible.
 """
 
 import asyncio
 import json
 import os
+import re
 import signal
 import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from antiphon.local.repository import CONFIG_FILE, MODEL_NAME, TEMPLATE_REPOSITORY
-from antiphon.local.server_venv import ensure_server_venv
-from antiphon.local.supervisor import LocalTriton, Supervision
+from antiphon.local.repository import (
+    CONFIG_FILE,
+    MODEL_NAME,
+    TEMPLATE_REPOSITORY,
+    TEXT_MODELS,
+    write_model_repository,
+)
+from antiphon.local.server_venv import ensure_server_venv, read_layout
+from antiphon.local.supervisor import LocalTriton, Supervision, TritonState
+from tests.support import triton_ensemble
 
 SCRIPT = Path(__file__).with_name("triton_models") / "scripted.py"
 READY_TIMEOUT_S = 60.0
 SUPERVISION = Supervision(stop_grace_s=0, backoff_first_s=0.1)
+SIGNATURES = (MODEL_NAME, *TEXT_MODELS)
+"""All that a model of the packaged repository can be served under."""
+CONTEXT_LENGTH = 1024
+"""Of the packaged language model, as `smollm2_server` serves it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +51,17 @@ class ScriptedModel:
     after_tokens: int = 3
     """For stall, die and fail: after how many ids."""
     ids_per_response: int = 1
-    says: str | Sequence[int] | None = None
-    """What it answers, whatever it is asked: a text, or the ids of one; None for an echo."""
+    says: str | Sequence[int] | Sequence[str] | None = None
+    """What it answers, whatever it is asked: ids, or a text, letter by letter or in the pieces that are given; None for
+    an echo."""
     signature: str = MODEL_NAME
-    """The packaged model whose signature it has: that one, or one of antiphon.local.repository.TEXT_MODELS."""
+    """One of SIGNATURES: the packaged model whose inputs and outputs it has."""
+    obeys: bool = True
+    """A request may say how it behaves, by the end of its id."""
+    takes_lora: bool = False
+    """It has TensorRT-LLM's input for an adapter, and answers with the adapter that it was asked for."""
+    in_ensemble: bool = False
+    """Of the signature `ensemble`: a chain of models that Triton's own scheduler runs, not one that looks like it."""
 
 
 PACED = ScriptedModel("paced")
@@ -76,7 +98,28 @@ class RunningTriton:
 
     def kill(self) -> None:
         """Kills the server as a crash would; its supervisor starts it again."""
-        os.kill(self.pid, signal.SIGKILL)
+        self.signal(signal.SIGKILL)
+
+    def kill_stubs(self) -> None:
+        """Kills the processes of the Python models; its supervisor starts the server again."""
+        for pid in self.stub_pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    async def leave_alone(self) -> None:
+        """From now on nobody looks after the server, as in a fleet that only asks it whether it is ready."""
+        task = self.local._task
+        assert task is not None
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def started_again(self, pid: int) -> None:
+        """Waits until another process than `pid` serves."""
+        async with asyncio.timeout(READY_TIMEOUT_S):
+            while self.local.state is not TritonState.READY or self.local.pid in (pid, None):
+                await asyncio.sleep(0.02)
 
     def log_text(self) -> str:
         return self.log_path.read_text("utf-8", "replace")
@@ -90,6 +133,11 @@ class RunningTriton:
                     return line
             assert time.monotonic() < deadline_s, f"{words!r} is not in the log:\n{self.log_text()[-2000:]}"
             await asyncio.sleep(0.02)
+
+    async def tokens_when_cancelled(self, request_id: str) -> int:
+        """How many tokens the model had made when it saw that a request was cancelled."""
+        line = await self.logged(f"request_id={request_id}")
+        return int(re.findall(r"cancelled after (\d+) tokens", line)[0])
 
 
 def server_venv() -> Path:
@@ -106,6 +154,18 @@ async def triton_server(*models: ScriptedModel) -> AsyncIterator[RunningTriton]:
         for model in models:
             write_scripted_model(repository, model)
         async with _running(repository, Path(folder) / "data", tuple(model.name for model in models)) as server:
+            yield server
+
+
+@asynccontextmanager
+async def smollm2_server(*names: str) -> AsyncIterator[RunningTriton]:
+    """A supervised server with the packaged language model under these signatures, ready; stopped at the end."""
+    gguf = read_layout(server_venv()).packaged_gguf
+    with tempfile.TemporaryDirectory(prefix="triton-") as folder:
+        repository = write_model_repository(
+            Path(folder) / "models", gguf=gguf, context_length=CONTEXT_LENGTH, slots=4, models=names
+        )
+        async with triton_repository(repository, *names) as server:
             yield server
 
 
@@ -131,16 +191,25 @@ async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) ->
         await local.stop()
 
 
+_LORA_INPUT = '{ name: "lora_task_id" data_type: TYPE_UINT64 dims: [ 1 ] optional: true }'
+
+
 def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
     """Adds the model to a repository folder."""
+    if model.in_ensemble:
+        step = triton_ensemble.write(repository, model.name)
+        model = replace(model, name=step, signature=MODEL_NAME, in_ensemble=False)
     packaged = (TEMPLATE_REPOSITORY / model.signature / CONFIG_FILE).read_text("utf-8")
     signature = packaged.partition("\nparameters ")[0]
     signature = signature.replace(f'name: "{model.signature}"', f'name: "{model.name}"', 1)
+    if model.takes_lora:
+        signature = signature.replace("input [", f"input [ {_LORA_INPUT},", 1)
     settings = {
         "behaviour": model.behaviour,
         "delay_ms": model.delay_ms,
         "after_tokens": model.after_tokens,
         "ids_per_response": model.ids_per_response,
+        "obeys": model.obeys,
     } | ({} if model.says is None else {"says": json.dumps(model.says)})
     lines = [
         f'parameters {{ key: "{key}" value: {{ string_value: {json.dumps(str(value))} }} }}'

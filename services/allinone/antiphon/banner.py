@@ -18,7 +18,7 @@ def addresses(process: Process) -> str:
     if process.translator is not None:
         lines.append(f"translator  {process.translator.address} (gRPC, {settings.translator.access()})")
     if process.edge is not None:
-        lines.append(f"edge        {process.edge.url}/v1")
+        lines.append(f"edge        {process.edge.url}/v1 ({settings.edge.access()})")
     return "\n".join(lines)
 
 
@@ -36,16 +36,17 @@ def welcome(process: Process, *, model: str, engine: str) -> str:
             "",
             "Try it:",
             "",
-            "  " + curl_line(process.edge.url, model),
+            "  " + curl_line(process.edge.url, model, with_key=process.settings.edge.keys_file is not None),
             "",
         ]
     )
 
 
-def curl_line(url: str, model: str) -> str:
-    """A request that works when pasted."""
+def curl_line(url: str, model: str, *, with_key: bool) -> str:
+    """A request that works when pasted; where keys are asked for, once the SDKs' own variable has one."""
     body = dumps({"model": model, "input": "What is the capital of France?", "temperature": 0}).decode()
-    return f"curl {url}/v1/responses -H 'Content-Type: application/json' -d {shlex.quote(body)}"
+    key = ' -H "Authorization: Bearer $OPENAI_API_KEY"' if with_key else ""
+    return f"curl {url}/v1/responses{key} -H 'Content-Type: application/json' -d {shlex.quote(body)}"
 
 
 def store_line(process: Process) -> str:

@@ -1,4 +1,4 @@
-"""The command line: `antiphon up | serve | store | parse | config | version`."""
+"""The command line: `antiphon up | serve | store | keys | parse | config | version`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from antiphon import banner, parse_command, settings, store_commands, up
+from antiphon import banner, keys_command, parse_command, settings, store_commands, up
 from antiphon.local.errors import LocalModelError
 from antiphon.settings import SECTIONS, Settings
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
 from antiphon_core import config, lifecycle, logs
+from antiphon_core.clock import SystemClock
 from antiphon_core.errors import StoreUnavailable
 
 Flags = dict[str, str]
@@ -61,6 +62,10 @@ def _parser() -> argparse.ArgumentParser:
     migrate = store.add_parser("migrate", help="bring the database's schema to this release's version")
     _add_settings(migrate)
     migrate.set_defaults(run=_migrate_store)
+
+    keys = commands.add_parser("keys", help="make, list and revoke the API keys of the edge")
+    keys_command.add_commands(keys, _add_settings)
+    keys.set_defaults(run=_keys)
 
     parse = commands.add_parser("parse", help="show what is made of a model's raw output")
     parse_command.add_arguments(parse)
@@ -124,6 +129,12 @@ async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
 def _migrate_store(options: argparse.Namespace, flags: Flags) -> int:
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
     store_commands.migrate(loaded)
+    return 0
+
+
+def _keys(options: argparse.Namespace, flags: Flags) -> int:
+    loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
+    options.keys(options, loaded.edge, SystemClock())
     return 0
 
 

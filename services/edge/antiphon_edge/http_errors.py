@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from antiphon_core.errors import AntiphonError, InternalError, TooLarge, Unavailable, envelope, row_of
+from antiphon_core.errors import (
+    AntiphonError,
+    InternalError,
+    InvalidApiKey,
+    TooLarge,
+    Unavailable,
+    envelope,
+    row_of,
+)
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX
 
@@ -36,10 +45,24 @@ async def errors_as_envelopes(request: web.Request, handler: Handler) -> web.Str
 
 
 def _answer(error: AntiphonError) -> web.Response:
-    headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Unavailable) else None
     return web.Response(
-        status=row_of(error).http_status, body=dumps(envelope(error)), content_type="application/json", headers=headers
+        status=row_of(error).http_status,
+        body=dumps(envelope(error)),
+        content_type="application/json",
+        headers=_headers(error),
     )
+
+
+def _headers(error: AntiphonError) -> dict[str, str]:
+    """When to come back, or how to be let in. SDKs read the milliseconds first."""
+    if isinstance(error, InvalidApiKey):
+        return {"WWW-Authenticate": "Bearer"}
+    if isinstance(error, Unavailable):
+        return {"Retry-After": str(RETRY_AFTER_S)}
+    if "retry_after_ms" in error.facts:
+        wait_ms = int(error.facts["retry_after_ms"])
+        return {"Retry-After": str(math.ceil(wait_ms / 1000)), "retry-after-ms": str(wait_ms)}
+    return {}
 
 
 def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:

@@ -35,7 +35,8 @@ def middleware(ids: Ids) -> Handler:
             answer = await handler(request)
             status = answer.status
         finally:
-            access_log.info("%s %s %d %dms", request.method, request.path, status, _elapsed_ms(request))
+            path = request.rel_url.raw_path  # as it came: decoded, it could hold a line of its own
+            access_log.info("%s %s %d %dms", request.method, path, status, _elapsed_ms(request))
         return answer
 
     return name_request  # type: ignore[return-value]

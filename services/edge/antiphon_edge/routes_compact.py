@@ -8,13 +8,14 @@ from collections.abc import Collection
 from aiohttp import web
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, loads, parse_object
+from antiphon_core.jsons import Object, dumps, loads, parse_object
 from antiphon_core.ports.translator import Translator
 from antiphon_core.request import CreateRequest
 from antiphon_edge import answers, compaction, context_window
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.sealed_compaction import sealed
 from antiphon_edge.tenancy import tenant_of
+from antiphon_edge.turn import OnGenerated
 
 MEMBERS: Collection[str] = (
     "model",
@@ -34,8 +35,10 @@ MEMBERS: Collection[str] = (
 class CompactRoutes:
     """The handler."""
 
-    def __init__(self, beginnings: Beginnings, translator: Translator) -> None:
+    def __init__(self, beginnings: Beginnings, translator: Translator, *, on_generated: OnGenerated) -> None:
+        """`on_generated` is told of what was generated, as by a turn."""
         self._beginnings = beginnings
+        self._on_generated = on_generated
         self._translator = translator
 
     def table(self) -> list[web.RouteDef]:
@@ -49,6 +52,7 @@ class CompactRoutes:
         if not items:
             raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
         summary = await compaction.summarise(self._translator, turn)
+        await self._on_generated(tenant, dumps({"usage": summary.usage}))
         return answers.json(
             {
                 "id": turn.response_id,

@@ -17,7 +17,8 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_edge import socket_messages
+from antiphon_edge import connections, socket_messages
+from antiphon_edge.admission import limiter_of
 from antiphon_edge.begun import Begun
 from antiphon_edge.routes_responses import session_id_of
 from antiphon_edge.socket_session import Asked, Phase, Session
@@ -27,8 +28,6 @@ from antiphon_edge.warm_up import WarmUps
 
 log = logging.getLogger(__name__)
 
-WRITE_TIMEOUT_S = 30.0
-"""How long a client may take nothing of what it is sent."""
 LIFETIME_S = 3_600.0  # OpenAI's
 
 
@@ -42,7 +41,6 @@ class SocketRoutes:
         *,
         keep_alive_s: float,
         lifetime_s: float = LIFETIME_S,
-        write_timeout_s: float = WRITE_TIMEOUT_S,
         origins: Collection[str] = (),
     ) -> None:
         """`origins` are the web pages that may connect besides those of this host; "*" are all."""
@@ -50,7 +48,6 @@ class SocketRoutes:
         self._warm_ups = warm_ups
         self._keep_alive_s = keep_alive_s
         self._lifetime_s = lifetime_s
-        self._write_timeout_s = write_timeout_s
         self._origins = frozenset(origins)
         self._open: set[_Connection] = set()
         self._draining = False
@@ -70,10 +67,9 @@ class SocketRoutes:
         self._refuse_foreign_page(request)
         if self._draining:
             raise Unavailable("The server is shutting down.")
+        connections.bound_stream(request)
         await socket.prepare(request)
-        connection = _Connection(
-            request, socket, self._turns, self._warm_ups, session_id=session_id, write_timeout_s=self._write_timeout_s
-        )
+        connection = _Connection(request, socket, self._turns, self._warm_ups, session_id=session_id)
         self._open.add(connection)
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
         try:
@@ -112,7 +108,6 @@ class _Connection:
         warm_ups: WarmUps,
         *,
         session_id: str | None,
-        write_timeout_s: float,
     ) -> None:
         self._request = request
         self._socket = socket
@@ -120,7 +115,8 @@ class _Connection:
         self._warm_ups = warm_ups
         self._tenant = tenant_of(request)
         self._session_id = session_id
-        self._write_timeout_s = write_timeout_s
+        self._limiter = limiter_of(request)
+        self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._session = Session()
         self._changed = asyncio.Event()
         self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -195,6 +191,7 @@ class _Connection:
                 await self._send(self._session.fail(fault))
 
     async def _answer(self, asked: Asked) -> None:
+        await self._limiter.admit(self._tenant, generates=asked.generates)
         if not asked.generates:
             await self._warm_up(asked)
             return
@@ -234,9 +231,7 @@ class _Connection:
                 for message in messages:
                     await self._socket.send_frame(message, WSMsgType.TEXT)
         except TimeoutError:
-            log.warning("a WebSocket client took nothing for %g s, and is cut off", self._write_timeout_s)
-            if self._request.transport is not None:
-                self._request.transport.abort()
+            connections.cut(self._request)
             raise ConnectionResetError("The client does not read.") from None
 
     async def _say_goodbye(self) -> None:

@@ -9,10 +9,12 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
-from antiphon_edge import request_ids
+from antiphon_edge import admission, authentication, connections, request_ids
 from antiphon_edge.background import Background
 from antiphon_edge.compacting_translator import CompactingTranslator
+from antiphon_edge.cors import Cors
 from antiphon_edge.http_errors import errors_as_envelopes
+from antiphon_edge.rate_limits import LocalRateLimiter, RateLimiter
 from antiphon_edge.routes_compact import CompactRoutes
 from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
@@ -36,8 +38,10 @@ class EdgeServer:
         self._settings = settings
         self._clock = clock
         sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        limiter = LocalRateLimiter(settings.rate_limits(), clock)
+        charge = admission.charging(limiter)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer)
+        self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer, on_generated=charge)
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
         responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)
@@ -46,16 +50,34 @@ class EdgeServer:
             client_max_size=BODY_BYTES_MAX,
         )
         self.app.on_response_prepare.append(request_ids.add_headers)
+        self._keep_the_door(clock, limiter)
         self.app.add_routes([*responses.table(), *self._service.table()])
         self._sockets = SocketRoutes(
             self._turns,
             WarmUps(store, translator, clock=clock),
             keep_alive_s=settings.keep_alive_s,
             lifetime_s=settings.websocket_max_s,
+            origins=settings.cors_origins,
         )
-        self.app.add_routes([*self._sockets.table(), *CompactRoutes(self._turns.beginnings, translator).table()])
+        compact = CompactRoutes(self._turns.beginnings, translator, on_generated=charge)
+        self.app.add_routes([*self._sockets.table(), *compact.table()])
         self.app.add_routes([*ConversationRoutes(store, ids=ids, sealer=sealer).table(), *TreeRoutes(store).table()])
         self.url = ""
+
+    def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:
+        """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
+        settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
+        if settings.cors_origins:
+            cors = Cors(settings.cors_origins)
+            middlewares.append(cors.middleware())  # type: ignore[arg-type]
+            prepare.append(cors.add_headers)
+        middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
+        admission.set_limiter(self.app, limiter)
+        if settings.rate_limits().any:
+            middlewares.append(admission.admit)
+            prepare.append(admission.add_headers)
+        connections.set_bounds(self.app, settings.write_bounds())
+        prepare.append(connections.bound_answer)
 
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.

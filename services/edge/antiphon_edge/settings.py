@@ -8,17 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from antiphon_core.config import SettingsError
-from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.rpc.credentials import ClientCredentials
+from antiphon_edge.door_settings import DoorSettings
 from antiphon_edge.sealing import SEALED_TTL_S
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeSettings:
-    host: str = field(default="127.0.0.1", metadata={"doc": "Address to listen on."})
-    port: int = field(
-        default=8000, metadata={"doc": "Port to listen on; 0 lets the system choose.", "alias": "NIM_HTTP_API_PORT"}
-    )
+class EdgeSettings(DoorSettings):
     store: str = field(
         default="",
         metadata={"doc": "gRPC target of the store, such as dns:///store:50051; empty uses the one in this process."},
@@ -76,6 +72,7 @@ class EdgeSettings:
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
+        DoorSettings.__post_init__(self)
         self.credentials_for("store")
         self.credentials_for("translator")
 
@@ -88,12 +85,7 @@ class EdgeSettings:
             raise SettingsError(f"The edge's credentials for the {peer}: {error}") from error
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        if not is_loopback(self.host):
-            yield (
-                f"The edge listens on {self.host}, and requests are not authenticated.",
-                "Anybody who reaches the port can use the models and read every stored response of the default "
-                "tenant. Put an authenticating proxy in front, or listen on 127.0.0.1.",
-            )
+        yield from self.door_warnings()
 
 
 @dataclass(frozen=True, slots=True)

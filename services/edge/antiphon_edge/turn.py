@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 
 from antiphon_core import response
@@ -39,15 +39,25 @@ from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
 
 log = logging.getLogger(__name__)
 
+OnGenerated = Callable[[str, bytes], Awaitable[None]]  # the tenant, and the response as the translator ended it
+
 
 class Turns:
     """Runs turns for callers that wait for them. One instance serves all requests of a process."""
 
     def __init__(
-        self, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids, sealer: Sealer | None = None
+        self,
+        store: FullStore,
+        translator: Translator,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer | None = None,
+        on_generated: OnGenerated | None = None,
     ) -> None:
         """Without a `sealer` what is sealed can be opened by this process alone."""
         self._store = store
+        self._on_generated = on_generated
         self._translator = translator
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
@@ -101,6 +111,8 @@ class Turns:
                     if batch.final is not None:
                         ended = True
                         await _flush(event_log)
+                        if self._on_generated is not None:
+                            await self._on_generated(begun.tenant, batch.final.body)
                         yield await self._endings.end(begun, fold, batch, batch.final)
                         return
                     if event_log is not None:

@@ -8,12 +8,11 @@ Only `check_content` looks into JSON, and only the service calls it; `tight` fol
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
-from antiphon_core.ids import is_response_id, is_session_id, tree_tag
+from antiphon_core.ids import is_response_id, is_session_id, is_tenant, tree_tag
 from antiphon_core.jsons import kind, parse_array, parse_object
 from antiphon_core.ports.store import Fence, Precondition, Record, TurnCommit, TurnRequest
 
@@ -21,11 +20,9 @@ INT64_MAX = 2**63 - 1
 FINGERPRINT_BYTES = 32
 TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years: longer ones are meant as "for ever", and sums stay in 64 bits
 
-_TENANT = re.compile(r"[!-~]{1,128}")  # printable ASCII: it travels in gRPC metadata
-
 
 def check_tenant(tenant: str) -> None:
-    if not _TENANT.fullmatch(tenant):
+    if not is_tenant(tenant):
         raise _invalid("tenant", "A tenant is 1 to 128 printable ASCII characters without spaces.")
 
 

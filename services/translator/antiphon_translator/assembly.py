@@ -11,10 +11,21 @@ from collections.abc import Iterable
 
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
+from antiphon_translator import logprobs
 from antiphon_translator.custom_input import CustomInput
 from antiphon_translator.item_kinds import CUSTOM_TOOL_CALL, FUNCTION_CALL, MESSAGE, REASONING, ItemKind
-from antiphon_translator.machine import Append, Close, OpenNext, ResponseMachine
-from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Dropped, Reasoning, Segment, Text
+from antiphon_translator.machine import Append, AppendScored, Close, OpenNext, ResponseMachine
+from antiphon_translator.parsing.segments import (
+    Arguments,
+    Break,
+    CallBegin,
+    CallEnd,
+    Dropped,
+    Reasoning,
+    ScoredText,
+    Segment,
+    Text,
+)
 from antiphon_translator.tools import Tool, ToolSet
 
 log = logging.getLogger(__name__)
@@ -48,9 +59,9 @@ class Assembly:
         for segment in _joined(segments):
             match segment:
                 case Text(text):
-                    self._write(MESSAGE, text)
+                    self._write(MESSAGE, Append(text))
                 case Reasoning(text):
-                    self._write(REASONING, text)
+                    self._write(REASONING, Append(text))
                 case CallBegin(name):
                     self._begin_call(name)
                 case Arguments(text):
@@ -62,6 +73,8 @@ class Assembly:
                 case Break(phase):
                     self.close()
                     self._phase = phase
+                case ScoredText(text, tokens):
+                    self._write(MESSAGE, AppendScored(text, logprobs.as_objects(tokens)))
 
     def close(self, status: str = "completed") -> None:
         """Ends the item that is open, if one is."""
@@ -75,12 +88,12 @@ class Assembly:
         self._open(MESSAGE, {})
         self.close(status)
 
-    def _write(self, kind: ItemKind, text: str) -> None:
+    def _write(self, kind: ItemKind, more: Append | AppendScored) -> None:
         if self._kind is not kind:
             self.close()
             phase = self._phase if kind is MESSAGE else None
             self._open(kind, {"phase": phase} if phase is not None else {})
-        self._machine.send(Append(text))
+        self._machine.send(more)
 
     def _open(self, kind: ItemKind, members: Object) -> None:
         self._machine.send(OpenNext(kind, members))

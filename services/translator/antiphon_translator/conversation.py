@@ -42,8 +42,8 @@ class Image:
 class Message:
     """One message: who speaks, and what each of its parts is: a text, or an image.
 
-    What an assistant says may have `reasoning` before it and `calls` behind it. A message of the role `tool` is the
-    result of `call_id`, a call of the tool `name`.
+    What an assistant says may have `reasoning` before it and `calls` behind it; with `is_commentary` it is not yet its
+    answer. A message of the role `tool` is the result of `call_id`, a call of the tool `name`.
     """
 
     role: str
@@ -52,6 +52,7 @@ class Message:
     calls: tuple[Call, ...] = ()
     call_id: str = ""
     name: str = ""
+    is_commentary: bool = False
 
     @property
     def text(self) -> str:

@@ -75,11 +75,11 @@ class _Draft:
             self.open = Message("assistant")
         self.open = replace(self.open, reasoning="\n".join(filter(None, (self.open.reasoning, text))))
 
-    def add_text(self, parts: tuple[str | Image, ...]) -> None:
+    def add_text(self, parts: tuple[str | Image, ...], *, is_commentary: bool) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
             self.open = Message("assistant")
-        self.open = replace(self.open, parts=parts)
+        self.open = replace(self.open, parts=parts, is_commentary=is_commentary)
 
     def add_call(self, call: Call, path: str) -> None:
         self.open = self.open or Message("assistant")
@@ -123,7 +123,7 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
     if role != "user":
         _refuse_images(parts, f"{path}.content", role)
     if role == "assistant":
-        draft.add_text(parts)
+        draft.add_text(parts, is_commentary=item.get("phase") == "commentary")
     else:
         draft.say(Message(role, parts))
 

@@ -85,7 +85,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One generation; `request_id` is for logs.
+    """One generation. `request_id` is its own: engines log it, and some stop the generation by it.
 
     Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the generation,
     the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output. `top_logprobs`
@@ -120,8 +120,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprob:
-    """How likely the token that was chosen was, and the likeliest ones at its place."""
+    """How likely the token that was chosen was, and the likeliest ones at its place, likeliest first."""
 
+    token_id: int
     logprob: float
     top: tuple[Alternative, ...] = ()
 
@@ -142,7 +143,8 @@ class EngineChunk:
     """What arrived in one message, in order: ids, text or segments, by the engine's level.
 
     `finish` is set when the engine itself says why it ended, `usage` when it says how much it counted; a TEXT or CHAT
-    engine's pipeline cannot count by itself. `logprobs`, one for each id, if they were asked for and came.
+    engine's pipeline cannot count by itself. `logprobs` of what TOKENS and TEXT engines deliver, one for each token, if
+    they were asked for; a CHAT engine has them in its segments.
     """
 
     token_ids: Sequence[int] = ()

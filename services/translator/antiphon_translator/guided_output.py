@@ -16,12 +16,14 @@ from dataclasses import replace
 
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, Level, Usage
 from antiphon_translator.outputs import ModelOutput, ReadOutput, output_of, read_output_of
-from antiphon_translator.parsing.segments import Break, CallBegin, Segment, Text
+from antiphon_translator.parsing.segments import Break, CallBegin, ScoredText, Segment, Text
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.tokens import ModelTokenizer
 from antiphon_translator.turn_prompt import TurnPrompt
 
 COMMENTARY = "commentary"
+ANSWER_SUFFIX = "-answer"
+"""Of the guided generation's id: what stops the one that was given up, by its id, must not find this one."""
 
 
 def guided(
@@ -95,6 +97,7 @@ class GuidedOutput:
         self._inner.resume(kept)
         return replace(
             self._request,
+            request_id=self._request.request_id + ANSWER_SUFFIX,
             prompt_ids=(*self._request.prompt_ids, *kept.token_ids),
             prompt_text=self._request.prompt_text + kept.text,
             max_tokens=max(self._request.max_tokens - self._inner.usage().output_tokens, 1),
@@ -121,11 +124,11 @@ class GuidedOutput:
         return told
 
     def _only_separates(self, piece: EngineChunk) -> bool:
-        """Whether it is a control token, or white space behind what comes before the answer."""
+        """Whether it is a control token, or nothing but white space behind what comes before the answer."""
         if any(token_id in self._tokenizer.added for token_id in piece.token_ids):
             return True
         text = piece.text or self._tokenizer.decode(piece.token_ids)
-        return text.isspace() and self._kept == len(self._written) - 1
+        return not text.strip() and self._kept == len(self._written) - 1
 
     def _note_phase(self, told: Iterable[Segment]) -> None:
         for segment in told:
@@ -133,17 +136,20 @@ class GuidedOutput:
                 self._phase = segment.phase
 
     def _is_answer(self, told: Iterable[Segment]) -> bool:
-        return self._phase != COMMENTARY and any(isinstance(segment, Text) for segment in told)
+        return self._phase != COMMENTARY and any(isinstance(segment, Text | ScoredText) for segment in told)
 
 
 def _pieces(chunk: EngineChunk) -> Iterator[EngineChunk]:
-    """A chunk, one id or one character at a time."""
+    """A chunk, one id or one character at a time. The log probabilities of a text all come before it."""
     for index, token_id in enumerate(chunk.token_ids):
         yield EngineChunk((token_id,), logprobs=chunk.logprobs[index : index + 1])
     if not chunk.token_ids:
+        if chunk.logprobs:
+            yield EngineChunk(logprobs=chunk.logprobs)
         yield from (EngineChunk(text=character) for character in chunk.text)
 
 
 def _joined(pieces: Sequence[EngineChunk]) -> EngineChunk:
     ids = tuple(token_id for piece in pieces for token_id in piece.token_ids)
-    return EngineChunk(ids, text="".join(piece.text for piece in pieces))
+    logprobs = tuple(one for piece in pieces for one in piece.logprobs)
+    return EngineChunk(ids, text="".join(piece.text for piece in pieces), logprobs=logprobs)

@@ -9,7 +9,7 @@ opens, as members of the item.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from antiphon_core import events
@@ -24,9 +24,9 @@ EventBuilder = Callable[["OpenItem"], Event]
 class ItemKind:
     """One kind of item.
 
-    `blank` are the members of an item as it begins, `with_text(item, text)` is the same item with what its deltas
-    added up to. `opening` and `closing` build the events around the deltas, in order; `delta` builds an example of a
-    delta event, with `sequence_number` before `delta`.
+    `blank` are the members of an item as it begins, `with_text(members, item)` are those of the same item with what its
+    deltas added up to. `opening` and `closing` build the events around the deltas, in order; `delta` builds an example
+    of a delta event, with `sequence_number` before `delta`.
     """
 
     id_prefix: str
@@ -34,19 +34,21 @@ class ItemKind:
     opening: tuple[EventBuilder, ...]
     delta: Callable[[OpenItem], Event]
     closing: tuple[EventBuilder, ...]
-    with_text: Callable[[Object, str], Object]
+    with_text: Callable[[Object, OpenItem], Object]
 
 
 class OpenItem:
     """The item that is being written. `status` is what it has, or what it is being closed with."""
 
-    __slots__ = ("_delta_frame", "_members", "_pieces", "id", "kind", "output_index", "status")
+    __slots__ = ("_delta_frame", "_members", "_pieces", "id", "kind", "logprobs", "output_index", "status")
 
     def __init__(self, kind: ItemKind, item_id: str, *, output_index: int, members: Object | None = None) -> None:
         self.kind = kind
         self.id = item_id
         self.output_index = output_index
         self.status = "in_progress"
+        self.logprobs: list[Object] = []
+        """Of the tokens of its text, where they are wanted."""
         self._members = members or {}
         self._pieces: list[str] = []
         self._delta_frame = _frame_template(kind.delta(self))
@@ -65,13 +67,20 @@ class OpenItem:
         self._pieces.append(text)
         return self._delta_frame % (sequence_number, dumps(text))
 
+    def append_scored(self, text: str, logprobs: Sequence[Object], sequence_number: int) -> bytes:
+        """The same with log probabilities of the tokens that wrote this piece. Only a message has such."""
+        self._pieces.append(text)
+        self.logprobs += logprobs
+        delta = {"sequence_number": sequence_number, "delta": text, "logprobs": logprobs}
+        return events.encode(self.kind.delta(self) | delta)
+
     def added(self) -> Object:
         """The item as it began."""
         return {"id": self.id, **self.kind.blank, **self._members}
 
     def as_object(self) -> Object:
         """The item as of now."""
-        return self.kind.with_text(self.added(), self.text) | {"status": self.status}
+        return self.kind.with_text(self.added(), self) | {"status": self.status}
 
 
 def _frame_template(example: Event) -> bytes:
@@ -106,8 +115,8 @@ def _of_part(item: OpenItem, event_type: str, **members: object) -> Event:
     return _of_item(item, event_type, content_index=0, **members)
 
 
-def _output_text(text: str) -> Object:
-    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+def _output_text(text: str, logprobs: Sequence[Object] = ()) -> Object:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": list(logprobs)}
 
 
 def _reasoning_text(text: str) -> Object:
@@ -125,11 +134,11 @@ MESSAGE = ItemKind(
     ),
     delta=lambda item: _of_part(item, events.OUTPUT_TEXT_DELTA, sequence_number=0, delta="", logprobs=[]),
     closing=(
-        lambda item: _of_part(item, events.OUTPUT_TEXT_DONE, text=item.text, logprobs=[]),
-        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_output_text(item.text)),
+        lambda item: _of_part(item, events.OUTPUT_TEXT_DONE, text=item.text, logprobs=item.logprobs),
+        lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_output_text(item.text, item.logprobs)),
         _item_done,
     ),
-    with_text=lambda item, text: item | {"content": [_output_text(text)]},
+    with_text=lambda members, item: members | {"content": [_output_text(item.text, item.logprobs)]},
 )
 
 REASONING = ItemKind(
@@ -145,7 +154,7 @@ REASONING = ItemKind(
         lambda item: _of_part(item, events.CONTENT_PART_DONE, part=_reasoning_text(item.text)),
         _item_done,
     ),
-    with_text=lambda item, text: item | {"content": [_reasoning_text(text)]},
+    with_text=lambda members, item: members | {"content": [_reasoning_text(item.text)]},
 )
 
 FUNCTION_CALL = ItemKind(
@@ -159,7 +168,7 @@ FUNCTION_CALL = ItemKind(
         ),
         _item_done,
     ),
-    with_text=lambda item, text: item | {"arguments": text},
+    with_text=lambda members, item: members | {"arguments": item.text},
 )
 
 CUSTOM_TOOL_CALL = ItemKind(
@@ -171,5 +180,5 @@ CUSTOM_TOOL_CALL = ItemKind(
         lambda item: _of_item(item, events.CUSTOM_TOOL_CALL_INPUT_DONE, input=item.text),
         _item_done,
     ),
-    with_text=lambda item, text: item | {"input": text},
+    with_text=lambda members, item: members | {"input": item.text},
 )

@@ -12,7 +12,7 @@ Rule 4: after each input, the fold of the events so far equals `snapshot()`.
 
 Theory of operation. A response is born (created, in_progress), then holds any number of items, one at a time, and ends:
 
-    IDLE --Begin--> BETWEEN_ITEMS --OpenItem--> IN_ITEM --Append--> IN_ITEM
+    IDLE --Begin--> BETWEEN_ITEMS --OpenItem--> IN_ITEM --Append | AppendScored--> IN_ITEM
                          ^    |                    |  |
                          |    |                    |  '--Fail--> ENDED
                          '----+-----CloseItem------'
@@ -25,7 +25,7 @@ them over as batches; the terminal event is always in a batch of its own, with t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
@@ -68,6 +68,14 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
+class AppendScored:
+    """The open message goes on with this text, and with the log probabilities of its tokens as clients see them."""
+
+    text: str
+    logprobs: Sequence[Object]
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """The open item ends, `incomplete` when it was cut off."""
 
@@ -100,7 +108,7 @@ class Fail:
     reason: str
 
 
-Input = Begin | OpenNext | Append | Close | Complete | Incomplete | Fail
+Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete | Fail
 
 
 class IllegalInput(Exception):
@@ -174,6 +182,10 @@ class ResponseMachine:
         self._frames.append(self._in_item().append(given.text, self._next_sequence))
         self._next_sequence += 1
 
+    def _append_scored(self, given: AppendScored) -> None:
+        self._frames.append(self._in_item().append_scored(given.text, given.logprobs, self._next_sequence))
+        self._next_sequence += 1
+
     def _close(self, given: Close) -> None:
         item = self._in_item()
         item.status = given.status
@@ -221,6 +233,7 @@ class ResponseMachine:
         (State.IDLE, Begin): Transition(_begin, State.BETWEEN_ITEMS),
         (State.BETWEEN_ITEMS, OpenNext): Transition(_open, State.IN_ITEM),
         (State.IN_ITEM, Append): Transition(_append, State.IN_ITEM),
+        (State.IN_ITEM, AppendScored): Transition(_append_scored, State.IN_ITEM),
         (State.IN_ITEM, Close): Transition(_close, State.BETWEEN_ITEMS),
         (State.BETWEEN_ITEMS, Complete): Transition(_complete, State.ENDED),
         (State.BETWEEN_ITEMS, Incomplete): Transition(_incomplete, State.ENDED),

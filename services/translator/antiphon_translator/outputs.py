@@ -14,8 +14,10 @@ from typing import Protocol
 
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.parsing.traced import Watch
+from antiphon_translator.scored_output import ScoredOutput, Scores
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.tokens import ModelTokenizer
 from antiphon_translator.turn_prompt import TurnPrompt
@@ -65,12 +67,29 @@ def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: Gen
 
 def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
     """The output of a generation that is read here."""
+    scores = Scores.wanted_by(request, level, model.syntax)
+    if scores is None:
+        return _read_output(level, model, prompt, request)
+    return ScoredOutput(_read_output(level, model, prompt, request, scores.watch), scores)
+
+
+def _read_output(
+    level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
+) -> ReadOutput:
+    """`watch` is told all text that is read."""
     schemas = prompt.tools.schemas
     if level is Level.TOKENS:
-        parser = TokenParser(model.syntax, prompt_ids=prompt.ids, schemas=schemas, stop=request.stop)
+        parser = TokenParser(
+            model.syntax,
+            prompt_ids=prompt.ids,
+            schemas=schemas,
+            stop=request.stop,
+            continues_last=prompt.conversation.continues_last,
+            watch=watch,
+        )
         return TokenOutput(parser, request)
     tail = request.prompt_text.removesuffix(prompt.forced.begun)
-    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail)
+    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
     return TextOutput(literal, request, model.tokenizer)
 
 
@@ -211,17 +230,21 @@ class ChatOutput:
 
 
 class _Count:
-    """What the engine says that it counted; until it does, what the tokenizer makes of the text."""
+    """What the engine says that it counted; until it does, what the tokenizer makes of the text. A generation that
+    ended at its length made as many tokens as were asked for, also those that are not, or not quite, in its text."""
 
     def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self._prompt_tokens = len(request.prompt_ids)
+        self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
         self._said: Usage | None = None
+        self._is_at_length = False
         self._texts: tuple[list[str], list[str]] = ([], [])  # not reasoning, reasoning
         self._carried: list[str] = []
 
     def note(self, chunk: EngineChunk, text: str, *, is_reasoning: bool) -> None:
         self._said = chunk.usage or self._said
+        self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
         if text:
             self._texts[is_reasoning].append(text)
 
@@ -232,7 +255,8 @@ class _Count:
     def usage(self) -> Usage:
         spoken, reasoned, carried = (self._tokens_in(texts) for texts in (*self._texts, self._carried))
         if self._said is None:
-            return Usage(self._prompt_tokens, spoken + reasoned, reasoned)
+            made = self._max_tokens if self._is_at_length else spoken + reasoned
+            return Usage(self._prompt_tokens, made, min(reasoned, made))
         said = self._said
         output = said.output_tokens + carried
         reasoning = said.reasoning_tokens or min(reasoned, output)
@@ -244,7 +268,7 @@ class _Count:
 
 def _text_of(segment: Segment) -> str:
     match segment:
-        case Text(text) | Reasoning(text) | Arguments(text):
+        case Text(text) | Reasoning(text) | Arguments(text) | ScoredText(text):
             return text
         case CallBegin(name):
             return name

@@ -32,7 +32,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import guides, sampling, structured
+from antiphon_translator import guides, logprobs, sampling, structured
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
@@ -81,6 +81,7 @@ class TurnPipeline:
         )
         _require_controls(parameters, controls, level)
         guide = guides.of_request(parameters, controls)
+        top_logprobs = logprobs.wanted(parameters, controls)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
         prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
         if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
@@ -101,6 +102,7 @@ class TurnPipeline:
             stop=parameters.stop_texts,
             ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
+            top_logprobs=top_logprobs,
             lora=model.lora,
             images=prompt.images if level is Level.TEXT else (),
             cache_key=parameters.prompt_cache_key,
@@ -112,8 +114,8 @@ class TurnPipeline:
         self._forced = prompt.forced
         self._resume = resume
         self._unsaid: list[int] = []
-        # A grammar would start anew in the middle of its text.
-        resumable = level is Level.TOKENS and self._request.guide is None and guide is None
+        # A grammar would start anew in the middle of its text, and log probabilities are not kept with the ids.
+        resumable = level is Level.TOKENS and self._request.guide is None and guide is None and top_logprobs is None
         if resume is not None and resume.token_ids and not resumable:
             raise _cannot_resume()
         self._tells_ids = checkpoints and resumable

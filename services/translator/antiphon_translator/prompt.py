@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
+from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.prompt_cache import CachingEncoder
 from antiphon_translator.templates import image_mark
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokens import ModelTokenizer
@@ -28,11 +30,14 @@ class ChatTemplate(Protocol):
 
 
 class PromptEncoder:
-    """One model's template and vocabulary. Stateless, and safe to use from several threads."""
+    """One model's template and vocabulary. Safe to use from several threads."""
 
-    def __init__(self, template: ChatTemplate, tokenizer: ModelTokenizer) -> None:
+    def __init__(
+        self, template: ChatTemplate, tokenizer: ModelTokenizer, *, cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT
+    ) -> None:
+        """`cache_bytes` bound what is kept of earlier prompts; 0: nothing is."""
         self._template = template
-        self._tokenizer = tokenizer
+        self._encoder = CachingEncoder(tokenizer, most_bytes=cache_bytes)
         self._control = ControlTokens(tokenizer.added)
 
     @property
@@ -60,8 +65,11 @@ class PromptEncoder:
         InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
         """
         pieces = self._pieces(conversation, now_s=now_s, switches=switches)
-        ids = [token_id for piece in pieces for token_id in self._tokenizer.encode(piece)]
-        intended = sum(1 for piece in pieces for _ in self._control.spelt(piece))
+        spans = [list(self._control.spans(piece)) for piece in pieces]
+        ids: list[int] = []
+        for piece, found in zip(pieces, spans, strict=True):
+            ids += self._encoder.encode(piece, found)
+        intended = sum(map(len, spans))
         if sum(map(self._control.ids.__contains__, ids)) > intended:
             # A tokenizer that normalises its text can make a control token of something that does not look like one.
             raise _spells_a_control_token()

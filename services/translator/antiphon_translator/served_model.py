@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from antiphon_core import limits
 from antiphon_core.config import SettingsError
 from antiphon_translator import model_directory
 from antiphon_translator.conversation import Conversation
@@ -14,11 +15,15 @@ from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt import ChatTemplate, PromptEncoder
+from antiphon_translator.templates.harmony import HarmonyTemplate
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
 
 log = logging.getLogger(__name__)
+
+_WRITERS: Mapping[str, Callable[[], ChatTemplate]] = {"harmony": HarmonyTemplate}
+"""What writes the prompts of families that need more than a chat template."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,33 +52,43 @@ class ServedModel:
         return len(ids) + self.image_tokens * len(conversation.images)
 
 
-def load(profile: ModelProfile) -> ServedModel:
+def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
     facts = model_directory.read(profile.directory)
-    template = _template(profile, facts)
-    family = _family(profile, facts, template)
+    source = _template_source(profile, facts)
+    family = _family(profile, facts, source or "")
+    template = _template(profile, facts, family, source)
     return ServedModel(
         name=profile.name,
-        prompt=PromptEncoder(template, facts.tokenizer),
+        prompt=PromptEncoder(template, facts.tokenizer, cache_bytes=prompt_cache_bytes),
         tokenizer=facts.tokenizer,
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
         context_length=_context_length(profile, facts),
         syntax=TokenSyntax(family, facts.tokenizer),
-        reasons=_reasons(family, facts, template),
+        reasons=_reasons(family, facts, source or ""),
         lora=profile.lora,
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
     )
 
 
-def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> JinjaTemplate:
-    source = facts.chat_template
-    if profile.chat_template is not None:
-        try:
-            source = profile.chat_template.read_text("utf-8")
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"Model '{profile.name}': cannot read its chat template: {error}") from error
+def _template_source(profile: ModelProfile, facts: model_directory.ModelFacts) -> str | None:
+    if profile.chat_template is None:
+        return facts.chat_template
+    try:
+        return profile.chat_template.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"Model '{profile.name}': cannot read its chat template: {error}") from error
+
+
+def _template(
+    profile: ModelProfile, facts: model_directory.ModelFacts, family: Family, source: str | None
+) -> ChatTemplate:
+    """What writes prompts: the family's own writer, if it has one, unless the profile names a template."""
+    if family.prompt.writer and profile.chat_template is None:
+        log.info("model '%s': its prompts are written as '%s'", profile.name, family.prompt.writer)
+        return _WRITERS[family.prompt.writer]()
     if source is None:
         raise SettingsError(
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
@@ -84,7 +99,7 @@ def _template(profile: ModelProfile, facts: model_directory.ModelFacts) -> Jinja
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
 
 
-def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: JinjaTemplate) -> Family:
+def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: str) -> Family:
     """The family that the profile names, or the one that template and vocabulary speak for."""
     if profile.family is not None:
         try:
@@ -94,26 +109,27 @@ def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: 
                 f"Model '{profile.name}': there is no family '{profile.family}'; "
                 f"there is {', '.join(families.names())}."
             ) from error
-    detected = families.detect(template.source, set(facts.tokenizer.added.values()))
+    detected = families.detect(template, set(facts.tokenizer.added.values()))
     log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
     return families.load(detected)
 
 
-def _reasons(family: Family, facts: model_directory.ModelFacts, template: JinjaTemplate) -> bool:
+def _reasons(family: Family, facts: model_directory.ModelFacts, template: str) -> bool:
     """Of a family only some models may think: those whose template or vocabulary knows the family's markers."""
     known = set(facts.tokenizer.added.values())
     return family.grammar is not None or any(
-        opener.strip() in known or opener.strip() in template.source for opener in family.reasoning_open
+        opener.strip() in known or opener.strip() in template for opener in family.reasoning_open
     )
 
 
-def _sight(profile: ModelProfile, template: JinjaTemplate) -> Sight:
+def _sight(profile: ModelProfile, template: ChatTemplate) -> Sight:
     """What the profile says of images. A chat completions server has a template of its own to place them."""
     sight = Sight(profile.images)
     if sight is Sight.NATIVE and profile.engine != CHAT_ENGINE and not template.image_mark:
+        said = isinstance(template, JinjaTemplate)
+        cure = "say what stands for one with image_token" if said else "name a template that has one with chat_template"
         raise SettingsError(
-            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; "
-            "say what stands for one with image_token."
+            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; {cure}."
         )
     return sight
 

@@ -72,7 +72,9 @@ class TranslatorService:
         channels = TritonChannels()
         for profile in profiles.load_directory(self._settings.profiles):
             engine = registry.create(profile, channels)
-            self.add(await asyncio.to_thread(served_model.load, profile), engine)
+            cache_bytes = self._settings.prompt_cache_bytes
+            model = await asyncio.to_thread(served_model.load, profile, prompt_cache_bytes=cache_bytes)
+            self.add(model, engine)
 
     def add(self, model: ServedModel, engine: Engine) -> None:
         """Serves one more model; from now on the engine is this service's to close."""

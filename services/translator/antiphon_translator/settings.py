@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from antiphon_core import limits
 from antiphon_core.rpc.settings import RpcServerSettings
 
 
@@ -17,6 +18,13 @@ class TranslatorSettings(RpcServerSettings):
     port: int = field(default=50052, metadata={"doc": "Port to serve gRPC on; 0 lets the system choose."})
     profiles: Path | None = field(default=None, metadata={"doc": "Directory of model profiles, one TOML file each."})
     probe_ttl_s: float = field(default=2.0, metadata={"doc": "Seconds for which an engine's readiness is remembered."})
+    prompt_cache_bytes: int = field(
+        default=limits.PROMPT_CACHE_BYTES_DEFAULT,
+        metadata={
+            "doc": "Bytes of ids that are kept of earlier prompts of each model, so that of a chat that grows only "
+            "what is new is encoded. With 0 none are, and no prompt's time tells of other callers' prompts."
+        },
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 
     media_fetch: bool = field(

@@ -17,12 +17,15 @@ character is complete, and adds what that leaves to its caller:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
+
+from antiphon_translator import separators
+from antiphon_translator.token_bytes import TokenBytes
 
 PENDING_IDS_MAX = 16
 PRIMING_IDS = 6  # more costs time on the first step and changes nothing
@@ -69,6 +72,16 @@ class ModelTokenizer:
         """Feeds one id to a stream; the text that it completed."""
         text: str | None = stream.step(self._tokenizer, token_id)
         return text
+
+    @cached_property
+    def separators(self) -> frozenset[str]:
+        """Added tokens behind which a text can be cut, and its parts encoded apart."""
+        return separators.of(self._tokenizer)
+
+    @cached_property
+    def bytes_of(self) -> Callable[[int], bytes]:
+        """What a token writes, all by itself; nothing for an id that is none."""
+        return TokenBytes(self._tokenizer, self.added).of
 
     @cached_property
     def replacement_ids(self) -> list[int]:

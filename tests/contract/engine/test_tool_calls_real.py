@@ -1,5 +1,5 @@
 """What models of several families write comes out of a real Triton as the same reasoning, text and calls, whether it
-came as ids or as text."""
+came as ids or as text; and out of the whole translator as the same items."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
 from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.templates.jinja import JinjaTemplate
+from tests.support.served_models import turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 from tests.support.triton import RunningTriton, ScriptedModel, triton_server
+from tests.support.turns import engine_on, named, run, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -122,3 +126,28 @@ async def test_by_text(server: RunningTriton, family: str) -> None:
     for chunk in await chunks_of(server, f"{family}_text"):
         segments += parser.feed(chunk.text)
     assert meaning([*segments, *parser.finish()]) == MEANT
+
+
+TEMPLATE = JinjaTemplate("{% for message in messages %}{{ message.content }}{% endfor %}", special_tokens={})
+WEATHER = {"type": "function", "name": "get_weather", "parameters": SCHEMAS["get_weather"]}
+
+
+@pytest.mark.parametrize("level", ["ids", "text"])
+@pytest.mark.parametrize("family", sorted(BY_FAMILY))
+async def test_as_items(server: RunningTriton, family: str, level: str) -> None:
+    said = BY_FAMILY[family]
+    tokenizer = byte_tokenizer(*said.control_tokens())
+    served = {
+        "prompt": PromptEncoder(TEMPLATE, tokenizer),
+        "tokenizer": tokenizer,
+        "syntax": TokenSyntax(families.load(family), tokenizer),
+        "stop_ids": tuple(ids_of(tokenizer, END)),
+    }
+    async with serving(engine_on(server, name=f"{family}_{level}"), **served) as service:
+        ran = await run(service, named(turn("Rome?", tools=[WEATHER])))
+    reasoning, message, call = ran.record["output"]
+    assert reasoning["content"] == [{"type": "reasoning_text", "text": "Rome für mich?"}]
+    assert message["content"][0]["text"] == "One moment."
+    assert (call["type"], call["name"], loads(call["arguments"])) == ("function_call", "get_weather", {"city": "Rome"})
+    if level == "ids":
+        assert ran.usage == (len(tokenizer.encode("Rome?")), len(ids_of(tokenizer, *said.parts)))

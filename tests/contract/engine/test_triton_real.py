@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from antiphon.local.repository import MODEL_NAME, TEXT_MODELS
-from antiphon_core.errors import EngineTimeout, EngineUnavailable
+from antiphon.local.repository import MODEL_NAME
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -26,12 +26,20 @@ from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
 from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect
 from tests.support.engine_plays import Ending, Play, as_text
-from tests.support.triton import DIE, PACED, STALL, RunningTriton, ScriptedModel, triton_server
+from tests.support.triton import PACED, SIGNATURES, RunningTriton, ScriptedModel, triton_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SIGNATURES = [ScriptedModel(name, delay_ms=5, signature=name) for name in (MODEL_NAME, *TEXT_MODELS)]
-STALL_TEXT = replace(STALL, name="stall_text", signature="vllm_model")
+ENSEMBLE = "three_steps"
+"""The ensemble that Triton's own scheduler runs; the model called `ensemble` only looks like one from outside."""
+MODELS = [
+    *(ScriptedModel(name, delay_ms=5, signature=name) for name in SIGNATURES),
+    ScriptedModel(ENSEMBLE, delay_ms=5, signature="ensemble", in_ensemble=True),
+]
+ADAPTED = [
+    ScriptedModel("adapted", signature=MODEL_NAME, takes_lora=True),
+    ScriptedModel("adapted_text", signature="ensemble", takes_lora=True),
+]
 END_ID = REQUEST.stop_ids[0]
 BEYOND = 500
 """Tokens that a generation would go on for if nobody stopped it."""
@@ -39,7 +47,7 @@ BEYOND = 500
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[RunningTriton]:
-    async with triton_server(*SIGNATURES, STALL, STALL_TEXT) as running:
+    async with triton_server(*MODELS, *ADAPTED) as running:
         yield running
 
 
@@ -135,6 +143,10 @@ class TestEnsemble(OnTriton):
     signature = "ensemble"
 
 
+class TestEnsembleOfThreeSteps(OnTriton):
+    signature = ENSEMBLE
+
+
 class TestBls(OnTriton):
     signature = "tensorrt_llm_bls"
 
@@ -147,23 +159,65 @@ class TestVllm(OnTriton):
     signature = "vllm_model"
 
 
-@pytest.mark.parametrize("name", [STALL.name, STALL_TEXT.name])
-async def test_a_model_that_stalls_is_given_up_after_the_time_limit(server: RunningTriton, name: str) -> None:
-    engine = engine_for(server, name, token_timeout_s=0.3)
-    with pytest.raises(EngineTimeout, match="no next token"):
-        await collect(engine)
+def asked(*, ending: str = "", **changes: object) -> GenerationRequest:
+    """The suite's request under an id of its own, which servers log and scripted models read."""
+    return replace(REQUEST, request_id=f"asked-{next(_NUMBERS)}{ending}", **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [model.name for model in MODELS])
+@pytest.mark.parametrize(("tokens", "which"), [(0, "first"), (2, "next")])
+async def test_a_model_that_stalls_is_given_up_after_the_time_limit(
+    server: RunningTriton, name: str, tokens: int, which: str
+) -> None:
+    limits = {"first_token_timeout_s": 0.3, "token_timeout_s": SOON_S} | ({"token_timeout_s": 0.3} if tokens else {})
+    engine = engine_for(server, name, **limits)
+    with pytest.raises(EngineTimeout, match=f"no {which} token within 0.3 s"):
+        await collect(engine, asked(ending=f"/stall/{tokens}"))
+    assert await collect(engine, asked(max_tokens=2)) == [[11], [12]]
     await engine.close()
 
 
-async def test_a_model_that_died_is_given_up_and_served_again_after_the_restart() -> None:
-    async with triton_server(DIE) as server:
-        engine = engine_for(server, "die", token_timeout_s=1.0)
+@pytest.mark.parametrize("name", ["ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
+async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(server: RunningTriton, name: str) -> None:
+    engine = engine_for(server, name)
+    request = asked(max_tokens=BEYOND, stop=(as_text((13,)),))
+    assert await collect(engine, request) == [[11], [12]]
+    assert await server.tokens_when_cancelled(request.request_id) < BEYOND // 5
+    await engine.close()
+
+
+@pytest.mark.parametrize(("name", "adapter"), [("adapted", "7"), ("adapted_text", "7"), ("vllm_model", "mine")])
+async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter: str) -> None:
+    engine = engine_for(server, name)
+    assert "lora" in await engine.controls()
+    async with aclosing(engine.generate(asked(lora=adapter))) as batches:
+        chunks = [chunk async for batch in batches for chunk in batch]
+    said = [str(token) for chunk in chunks for token in chunk.token_ids] or ["".join(one.text for one in chunks)]
+    assert said == [adapter if name == "adapted" else f"[{adapter}]"]
+    await engine.close()
+
+
+@pytest.mark.parametrize("name", [MODEL_NAME, "ensemble", "tensorrt_llm_bls", "llmapi", ENSEMBLE])
+async def test_a_model_without_adapters_is_not_asked_for_one(server: RunningTriton, name: str) -> None:
+    engine = engine_for(server, name)
+    assert "lora" not in await engine.controls()
+    with pytest.raises(EngineFault, match="no input for lora"):
+        await collect(engine, asked(lora="7"))
+    await engine.close()
+
+
+async def test_models_that_died_are_given_up_and_served_again_after_the_restart() -> None:
+    async with triton_server(*MODELS) as server:
+        engines = [engine_for(server, model.name, token_timeout_s=1.0) for model in MODELS]
+        await asyncio.gather(*(engine.controls() for engine in engines))
         # Silence, until whoever supervises the server notices and takes the connection away with it.
-        with pytest.raises((EngineTimeout, EngineUnavailable)):
-            async with asyncio.timeout(SOON_S):
-                await collect(engine)
-        assert await _collect_when_back(engine, replace(REQUEST, max_tokens=2)) == [[11], [12]]
-        await engine.close()
+        deaths = await asyncio.gather(
+            *(collect(engine, asked(ending="/die/2")) for engine in engines), return_exceptions=True
+        )
+        assert [type(death) for death in deaths if not isinstance(death, EngineTimeout | EngineUnavailable)] == []
+        for engine in engines:
+            assert await _collect_when_back(engine, asked(max_tokens=2)) == [[11], [12]]
+            await engine.close()
 
 
 async def _collect_when_back(engine: Engine, request: GenerationRequest) -> list[list[int]]:

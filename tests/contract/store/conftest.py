@@ -19,14 +19,10 @@ from antiphon_store.settings import StoreSettings
 from antiphon_store.testing import Subject
 from antiphon_store.testing.topics import TOPICS, Suite
 from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, Implementation, Pair
-from tests.contract.store.table import MODELS, KitTable, mark
+from tests.contract.store.table import MODELS, mark
 
 SETTINGS = StoreSettings(lease_poll_ms=20)
 TOPIC_OF: dict[Suite, str] = {suite: topic for topic, suites in TOPICS.items() for suite in suites}
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(KitTable(), "kit table")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -41,14 +37,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says which field of the table each test belongs to."""
+    """Says which field of the table each test belongs to; the tests of an implementation run in one process."""
     for item in items:
         cls = getattr(item, "cls", None)
         callspec = getattr(item, "callspec", None)
         if cls is None:
             continue
         if callspec is not None and "implementation" in callspec.params:
-            mark(item, TOPIC_OF[suite_of(cls)], str(callspec.params["implementation"]))
+            name = str(callspec.params["implementation"])
+            mark(item, TOPIC_OF[suite_of(cls)], name)
+            item.add_marker(pytest.mark.xdist_group(name))
         elif (engine := engine_of_model(cls.__name__)) is not None:
             mark(item, MODELS, engine)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Usage
-from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Text
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, ScoredText, Text
 from antiphon_translator.profiles import ModelProfile
 from tests.support.fake_chat import fake_chat
 
@@ -31,14 +32,18 @@ RECORDED = {
 }
 
 
+LOGPROBS = {
+    "llamacpp-logprobs": ("L'Étoile, la Marseillaise,", ["L", "'", "É", "to", "ile", ",", " la", " Mar", "se", "illa"]),
+    "llamacpp-logprobs-emoji": ("🌍🌍🌍🌍", ["🌍"] * 4),
+}
 CALL, ERROR = "llamacpp-call", "llamacpp-error"
 
 
 def test_all_recordings_are_here() -> None:
-    assert {path.stem for path in FOLDER.glob("*.sse")} == {*RECORDED, CALL, ERROR}
+    assert {path.stem for path in FOLDER.glob("*.sse")} == {*RECORDED, *LOGPROBS, CALL, ERROR}
 
 
-async def replayed(name: str, piece_bytes: int) -> list[EngineChunk]:
+async def replayed(name: str, piece_bytes: int, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
     """What the engine makes of a recording that arrives in pieces of this size."""
     recorded = (FOLDER / f"{name}.sse").read_bytes()
     chunks: list[EngineChunk] = []
@@ -46,7 +51,7 @@ async def replayed(name: str, piece_bytes: int) -> list[EngineChunk]:
         fake.script = [recorded[at : at + piece_bytes] for at in range(0, len(recorded), piece_bytes)]
         engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint))
         try:
-            async with aclosing(engine.generate(REQUEST)) as batches:
+            async with aclosing(engine.generate(request)) as batches:
                 async for batch in batches:
                     chunks += batch
         finally:
@@ -60,6 +65,18 @@ async def test_a_recorded_stream(name: str, piece_bytes: int) -> None:
     chunks = await replayed(name, piece_bytes)
     texts = [segment.text for chunk in chunks for segment in chunk.segments if isinstance(segment, Text)]
     assert ("".join(texts), chunks[-1].finish, chunks[-1].usage) == RECORDED[name]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])
+@pytest.mark.parametrize("name", sorted(LOGPROBS))
+async def test_recorded_log_probabilities(name: str, piece_bytes: int) -> None:
+    chunks = await replayed(name, piece_bytes, replace(REQUEST, top_logprobs=1))
+    texts = [segment for chunk in chunks for segment in chunk.segments if isinstance(segment, ScoredText)]
+    tokens = [token for text in texts for token in text.tokens]
+    text, first = LOGPROBS[name]
+    assert "".join(each.text for each in texts) == b"".join(token.written for token in tokens).decode() == text
+    assert [token.written.decode() for token in tokens][: len(first)] == first
+    assert all(-3 < token.logprob < 0 and len(token.top) == 1 for token in tokens)
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 97, 1_000_000])

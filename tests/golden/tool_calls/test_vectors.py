@@ -8,10 +8,10 @@ import pytest
 
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
-from antiphon_translator.parsing.segments import Segment
+from antiphon_translator.parsing.segments import Dropped, Segment
 from antiphon_translator.parsing.token_parser import TokenParser
 from tests.support.tool_calls.outcomes import Outcome, cuts, joined
-from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures
+from tests.support.tool_calls.vectors import Vector, all_vectors, fixtures, suite
 from tests.support.tool_calls.vocabularies import syntax, vocabulary
 
 # Where we mean something else than the fixture does.
@@ -63,6 +63,11 @@ def test_from_token_ids(vector: Vector) -> None:
     assert all(other == first for other in others)
     differs = vector.id in POLICIES or vector.id in QUOTED_MARKERS
     assert Outcome.of(first).is_what(vector.expected) is not differs, first
+
+
+@pytest.mark.parametrize("vector", [*suite("families"), *suite("public_suite")], ids=lambda vector: vector.id)
+def test_nothing_is_dropped_of_what_is_well_formed(vector: Vector) -> None:
+    assert not [each for each in from_text(vector, [[vector.raw]]) if isinstance(each, Dropped)]
 
 
 def test_the_ids_say_what_the_fixtures_say() -> None:

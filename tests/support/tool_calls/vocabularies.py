@@ -38,14 +38,19 @@ def syntax(family: str, repository: str, markers: tuple[str, ...]) -> TokenSynta
 def vocabulary(repository: str, markers: tuple[str, ...]) -> Vocabulary:
     slices: dict[str, Any] = json.loads((GOLDEN / "vocabularies.json").read_text("utf-8"))
     of_bytes: dict[str, Any] = {"pieces": {}, "added": {}, "not_used": markers}
-    found = next((each for each in slices.values() if repository in each["repositories"]), of_bytes)
-    tokenizer = Tokenizer(_bytes_and(found["pieces"].values()))
+    return made_of(**next((each for each in slices.values() if repository in each["repositories"]), of_bytes))
+
+
+def made_of(
+    *, pieces: Mapping[str, str], added: Mapping[str, str], not_used: Iterable[str] = (), **_about: object
+) -> Vocabulary:
+    """A vocabulary of these tokens, by the ids that they have in a larger one."""
+    tokenizer = Tokenizer(_bytes_and(pieces.values()))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_tokens([_added(text) for text in (*found["added"].values(), *found["not_used"])])
-    used: dict[str, str] = {**found["pieces"], **found["added"]}
+    tokenizer.add_tokens([_added(text) for text in (*added.values(), *not_used)])
     here = tokenizer.get_vocab(with_added_tokens=True)
-    number = {int(there): here[text] for there, text in used.items()}
+    number = {int(there): here[text] for there, text in {**pieces, **added}.items()}
     return Vocabulary(ModelTokenizer(tokenizer), number)
 
 

@@ -1,9 +1,10 @@
 """A Triton model with any of the four signatures and no language model behind it, for tests.
 
 It answers with the prompt's own ids, over and over, one response every `delay_ms`, until the length or the end id; or,
-where `says` holds a JSON list of ids or a JSON text, once with these. In the text-level signatures every character
-stands for an id. `behaviour` says what goes wrong after
-`after_tokens` ids:
+where `says` holds a JSON list of ids, a JSON text or a JSON list of texts, once with these. In the text-level
+signatures every character, or every text of the list, stands for an id. A prompt of ids that ends with the beginning of
+what it says is gone on with, as by a language model. Asked for an adapter it only names the adapter. `behaviour` says
+what goes wrong after `after_tokens` ids:
 
     paced   nothing
     stall   it stops answering and never finishes
@@ -11,8 +12,8 @@ stands for an id. `behaviour` says what goes wrong after
     fail    it answers with an error
     coarse  nothing, but every response carries `ids_per_response` ids
 
-A request may say its own: a request id that ends with `/fail/2` is for a model that fails after two ids, one that ends
-with `/coarse/4` for one with four ids in a response.
+A request may say its own, if the model `obeys`: a request id that ends with `/fail/2` is for a model that fails after
+two ids (so is stall, so is die), one that ends with `/coarse/4` for one with four ids in a response.
 """
 
 import json
@@ -41,6 +42,7 @@ class TritonPythonModel:
         self.delay_s = float(setting("delay_ms")) / 1000
         self.after_tokens = int(setting("after_tokens"))
         self.ids_per_response = int(setting("ids_per_response"))
+        self.obeys = setting("obeys") == "True"
         self.says = list(json.loads(parameters["says"]["string_value"])) if "says" in parameters else None
         inputs = {one["name"] for one in config["input"]}
         self.signature = next(signature for name, signature in SIGNATURES.items() if name in inputs)
@@ -59,7 +61,8 @@ class TritonPythonModel:
         request_id = request.request_id()
         signature = self.signature(request)
         behaviour, after_tokens, ids_per_response = self.asked_to_be(request_id)
-        script = cycle(signature.prompt) if self.says is None else self.says
+        pb_utils.Logger.log_info(f"begun id={request_id}")
+        script = signature.adapter or (cycle(signature.prompt) if self.says is None else signature.rest_of(self.says))
         wanted = list(islice(script, signature.length))
         if signature.end in wanted:
             del wanted[wanted.index(signature.end) :]
@@ -79,9 +82,9 @@ class TritonPythonModel:
 
     def asked_to_be(self, request_id):
         own = (self.behaviour, self.after_tokens, self.ids_per_response)
-        match request_id.split("/")[1:]:
-            case ["fail", after_tokens]:
-                return "fail", int(after_tokens), self.ids_per_response
+        match request_id.split("/")[1:] if self.obeys else ():
+            case ["fail" | "stall" | "die" as behaviour, after_tokens]:
+                return behaviour, int(after_tokens), self.ids_per_response
             case ["coarse", ids_per_response]:
                 return "coarse", self.after_tokens, int(ids_per_response)
         return own
@@ -108,6 +111,18 @@ class Tokens:
         self.prompt = pb_utils.get_input_tensor_by_name(request, "input_ids").as_numpy().reshape(-1).tolist()
         self.length = scalar(request, "request_output_len", 0)
         self.end = scalar(request, "end_id", -1)
+
+    @property
+    def adapter(self):
+        """What is said of the adapter that was asked for."""
+        task_id = scalar(self.request, "lora_task_id", None)
+        return None if task_id is None else [task_id]
+
+    def rest_of(self, says):
+        """What of it the prompt does not end with yet."""
+        most = min(len(says), len(self.prompt))
+        said = next((count for count in range(most, 0, -1) if self.prompt[-count:] == says[:count]), 0)
+        return says[said:]
 
     def outputs(self, ids, reason):
         return [
@@ -139,6 +154,13 @@ class Ensemble(Tokens):
         self.end = TEXT_END
         self.so_far = ""
 
+    @property
+    def adapter(self):
+        return [f"[{name}]" for name in super().adapter or []]
+
+    def rest_of(self, says):
+        return says
+
     def outputs(self, ids, reason):
         return [text("text_output", "".join(ids)), *self.counts(ids, np.int32, [[len(ids)]])]
 
@@ -158,7 +180,13 @@ class Vllm(Ensemble):
 
     def __init__(self, request):
         super().__init__(request)
-        self.length = json.loads(scalar(request, "sampling_parameters", b"{}"))["max_tokens"]
+        self.asked = json.loads(scalar(request, "sampling_parameters", b"{}"))
+        self.length = self.asked["max_tokens"]
+
+    @property
+    def adapter(self):
+        name = self.asked.get("lora_name")
+        return name and [f"[{name}]"]
 
     def outputs(self, ids, reason):
         counts = self.counts(ids, np.uint32, [len(ids)])

@@ -31,7 +31,7 @@ async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: 
     for part in reversed(parts):
         await part.stop()
     assert process.edge is not None
-    assert f"edge        {process.edge.url}/v1\n" in text
+    assert f"edge        {process.edge.url}/v1 (no authentication)\n" in text
     assert "(gRPC, no authentication)  memory://, durability memory" in text
     assert "engine      Triton at 127.0.0.1:1\n" in text
     (line,) = [line for line in text.splitlines() if line.startswith("  curl ")]

@@ -23,6 +23,7 @@ def test_config_prints_every_setting_as_it_is_now(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTIPHON_EDGE_HOST", "0.0.0.0")
+    monkeypatch.setenv("ANTIPHON_EDGE_INSECURE", "true")
     assert main(["config", "--edge-port", "81"]) == 0
     out, err = capsys.readouterr()
     assert "edge.port = 81\n" in out
@@ -35,6 +36,7 @@ def test_config_prints_every_setting_as_it_is_now(
     [
         (["serve", "--target=nothing"], "antiphon: There is no target 'nothing'"),
         (["serve", "--target=edge"], "antiphon: The edge needs a store"),
+        (["serve", "--target=edge", "--edge-host=0.0.0.0"], "antiphon: The edge would listen on 0.0.0.0 and answer"),
         (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://x'"),
         (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a whole number."),
         (["config", "--config=/nonexistent.toml"], "antiphon: Cannot read the settings file"),

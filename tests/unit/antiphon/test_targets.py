@@ -30,12 +30,12 @@ def settings(edge: EdgeSettings | None = None) -> Settings:
 
 
 def test_all_is_a_list_and_the_order_is_that_of_the_table() -> None:
-    assert expand(["all"]) == ["store", "translator", "edge"]
+    assert expand(["all"]) == ["store", "translator", "edge", "worker"]
     assert expand(["edge", "store"]) == ["store", "edge"]
 
 
 def test_an_unknown_target_is_named_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match="no target 'egde'; there are store, translator, edge, all"):
+    with pytest.raises(SettingsError, match="no target 'egde'; there are store, translator, edge, worker, all"):
         expand(["egde"])
 
 
@@ -107,7 +107,7 @@ async def test_credentials_that_cannot_be_read_are_said_before_anything_starts(t
 
 
 async def test_warnings_of_all_sections_are_collected() -> None:
-    open_door = replace(settings(), edge=EdgeSettings(host="0.0.0.0"))
+    open_door = replace(settings(), edge=EdgeSettings(host="0.0.0.0", insecure=True))
     messages = " ".join(message for message, _ in open_door.warnings())
     assert "not authenticated" in messages
     assert "memory only" in messages

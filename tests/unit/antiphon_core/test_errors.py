@@ -81,3 +81,18 @@ def test_facts_are_fields_not_prose() -> None:
 def test_a_refusal_between_services_does_not_blame_who_asked_over_http(error: AntiphonError) -> None:
     row = row_of(error)
     assert (row.http_status, row.openai_type) == (500, "server_error")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "openai_type", "code"),
+    [
+        (errors.InvalidApiKey("no"), 401, "invalid_request_error", "invalid_api_key"),
+        (errors.RequestRateExceeded("no", retry_after_ms=250), 429, "requests", "rate_limit_exceeded"),
+        (errors.TokenRateExceeded("no", retry_after_ms=250), 429, "tokens", "rate_limit_exceeded"),
+    ],
+)
+def test_who_asks_and_how_often_is_answered_in_openais_words(
+    error: AntiphonError, status: int, openai_type: str, code: str
+) -> None:
+    row = row_of(error)
+    assert (row.http_status, row.openai_type, error.code) == (status, openai_type, code)

@@ -80,3 +80,22 @@ def test_a_long_stream_is_folded_as_it_passes() -> None:
         passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
     assert passing._pending_bytes < 100_000
     assert text(passing.response()) == "word " * 5_000
+
+
+def scored(delta: str, *tokens: str) -> Object:
+    logprobs = [{"token": token, "logprob": -0.5, "bytes": [], "top_logprobs": []} for token in tokens]
+    return {"delta": delta, "logprobs": logprobs}
+
+
+def test_log_probabilities_of_deltas_add_up_however_it_is_folded() -> None:
+    deltas: list[Object] = [scored("ab", "a", "b"), scored(""), {"delta": "c"}, scored("d", "d")]
+    log = log_of("", "", "", "")
+    log[4:] = [event | delta for event, delta in zip(log[4:], deltas, strict=True)]
+    before = deepcopy(log)
+    (part,) = fold(log)["output"][0]["content"]
+    assert (part["text"], [each["token"] for each in part["logprobs"]]) == ("abcd", ["a", "b", "d"])
+    passing = Fold()
+    for event in log:
+        passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
+        assert passing.response() == fold(log[: event["sequence_number"] + 1])
+    assert log == before

@@ -11,6 +11,7 @@ from antiphon_core.ids import (
     is_conversation_id,
     is_response_id,
     is_session_id,
+    is_tenant,
     new_conversation_id,
     new_item_id,
     new_request_id,
@@ -79,3 +80,8 @@ def test_derived_ids_follow_from_their_seed_alone() -> None:
     assert first == [same.hex(48) for _ in range(100)]
     assert len({*first, other.hex(48)}) == 101
     assert all(re.fullmatch("[0-9a-f]{48}", each) for each in first)
+
+
+def test_what_a_tenant_is_called() -> None:
+    assert all(is_tenant(name) for name in ("default", "acme/eu-1", "a" * 128, "*"))
+    assert not any(is_tenant(name) for name in ("", "two words", "é", "a" * 129, "line\n"))

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
-from antiphon_core.request import CreateRequest, Parameters
+from antiphon_core.request import CreateRequest, Include, Parameters
 
 
 def parse(**members: Any) -> CreateRequest:
@@ -28,6 +28,7 @@ def test_input_items_are_kept_as_the_client_wrote_them() -> None:
 @pytest.mark.parametrize(
     "members",
     [
+        {"include": list(get_args(Include)), "top_logprobs": 2},
         {"include": [], "tools": [], "tool_choice": "auto", "client_metadata": {"a": 1}, "stream_options": {}},
         {"reasoning": {"effort": "none", "summary": "auto"}, "text": {"format": {"type": "text"}, "verbosity": "low"}},
         {"text": {"format": {"type": "json_object"}}},
@@ -46,7 +47,6 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
     [
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
-        ({"top_logprobs": 2}, "top_logprobs", "unsupported_parameter"),
         ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
     ],
 )
@@ -54,6 +54,12 @@ def test_nothing_asked_for_is_dropped_in_silence(members: dict[str, Any], field:
     with pytest.raises(InvalidRequest) as caught:
         parse(**members)
     assert (caught.value.field, caught.value.code) == (field, code)
+
+
+def test_what_cannot_be_included_is_refused_with_what_can() -> None:
+    with pytest.raises(InvalidRequest, match="'message.output_text.logprobs'") as caught:
+        parse(include=["reasoning.encrypted_content", "message.output_text.logprob"])
+    assert (caught.value.field, caught.value.code) == ("include[1]", "invalid_value")
 
 
 def test_parameters_travel_without_input() -> None:

@@ -8,7 +8,9 @@ from openresponses_types.types import CompactResource
 
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.jsons import Object, loads
-from tests.support.edge import TENANT_HEADER, RunningEdge, running_edge
+from antiphon_core.rpc.server import DEFAULT_TENANT
+from antiphon_edge.authentication import TENANT_HEADER
+from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
 
 CONTEXT: list[Object] = [
@@ -72,7 +74,8 @@ async def test_any_replica_with_the_key_opens_it_and_no_other_tenant(tmp_path: P
     ):
         output = (await compact(here, input=CONTEXT)).json["output"]
         body = {"model": "m", "input": output}
-        assert (await there.ask("POST", "/v1/responses", body)).status == 200
+        accepted = await there.ask("POST", "/v1/responses", body, headers={TENANT_HEADER: DEFAULT_TENANT})
+        assert accepted.status == 200
         refused = await there.ask("POST", "/v1/responses", body, headers={TENANT_HEADER: "other"})
         assert (refused.status, refused.error["code"]) == (400, "invalid_encrypted_content")
         assert refused.error["param"] == "input[3].encrypted_content"

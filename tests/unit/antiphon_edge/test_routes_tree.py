@@ -8,7 +8,8 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import CHAIN_DEPTH_MAX
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
-from tests.support.edge import TENANT_HEADER, RunningEdge, running_edge
+from antiphon_edge.authentication import TENANT_HEADER
+from tests.support.edge import RunningEdge, running_edge
 
 UNKNOWN = "resp_" + "0" * 48
 LISTS = ["tree", "children", "siblings", "leaves"]

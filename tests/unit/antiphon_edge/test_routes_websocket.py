@@ -17,9 +17,10 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge import routes_websocket
+from antiphon_edge.authentication import TENANT_HEADER
 from antiphon_edge.routes_responses import SESSION_HEADER
 from antiphon_edge.socket_session import Phase, Session
-from tests.support.edge import TENANT_HEADER, RunningEdge, running_edge
+from tests.support.edge import RunningEdge, running_edge
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -205,9 +206,8 @@ async def test_a_client_that_goes_away_stops_the_model(edge: RunningEdge, polite
     await asyncio.wait_for(edge.translator.closed.wait(), 5)
 
 
-async def test_a_client_that_takes_nothing_is_cut_off_and_the_model_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes_websocket.SocketRoutes.__init__, "__kwdefaults__", _impatient())
-    async with running_edge() as edge:
+async def test_a_client_that_takes_nothing_is_cut_off_and_the_model_stopped() -> None:
+    async with running_edge(write_timeout_s=0.2) as edge:
         edge.translator.words = ["x" * 1_000_000] * 20
         async with connected(edge) as client:
             client.transport.pause_reading()
@@ -216,10 +216,12 @@ async def test_a_client_that_takes_nothing_is_cut_off_and_the_model_stopped(monk
             client.transport.abort()  # it cannot hear that it was cut off
 
 
-def _impatient() -> dict[str, Any]:
-    defaults = routes_websocket.SocketRoutes.__init__.__kwdefaults__
-    assert defaults is not None
-    return defaults | {"write_timeout_s": 0.2}
+async def test_each_response_counts_towards_the_limits() -> None:
+    async with running_edge(requests_per_minute=3) as edge, connected(edge) as client:
+        for _ in range(2):  # the connection was the first
+            assert (await client.ask())["status"] == "completed"
+        error = await client.refusal()
+        assert (error["status"], error["code"]) == (429, "rate_limit_exceeded")
 
 
 async def test_a_silent_connection_is_pinged() -> None:

@@ -15,9 +15,10 @@ from antiphon_core.limits import SEALED_CONTEXT_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_edge import sealed_context
+from antiphon_edge.authentication import TENANT_HEADER
 from antiphon_edge.begun import Begun
 from antiphon_edge.sealing import Sealer, SealingKeys
-from tests.support.edge import TENANT_HEADER, RunningEdge, running_edge
+from tests.support.edge import RunningEdge, running_edge
 
 SEALED: Object = {"store": False, "include": ["reasoning.encrypted_content"]}
 
@@ -110,8 +111,10 @@ async def test_what_was_not_sealed_for_this_response_is_refused(edge: RunningEdg
 
 async def test_another_tenant_cannot_open_it() -> None:
     async with running_edge(tenants=True) as edge:
-        first = (await edge.create(**SEALED)).json
-        body = {"model": "m", "input": "x", "previous_response": first}
+        sealed = await edge.ask(
+            "POST", "/v1/responses", {"model": "m", "input": "x", **SEALED}, headers={TENANT_HEADER: "own"}
+        )
+        body = {"model": "m", "input": "x", "previous_response": sealed.json}
         answer = await edge.ask("POST", "/v1/responses", body, headers={TENANT_HEADER: "other"})
         assert answer.error["code"] == "invalid_encrypted_content"
 

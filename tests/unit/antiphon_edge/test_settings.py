@@ -13,10 +13,11 @@ def test_loopback_is_the_default_and_gives_no_warning() -> None:
     assert list(EdgeSettings().warnings()) == []
 
 
-def test_an_open_door_is_pointed_out() -> None:
-    ((message, explanation),) = EdgeSettings(host="0.0.0.0").warnings()
+def test_an_open_door_is_refused_or_pointed_out() -> None:
+    with pytest.raises(SettingsError, match="ANTIPHON_EDGE_KEYS_FILE"):
+        EdgeSettings(host="0.0.0.0")
+    ((message, _explanation),) = EdgeSettings(host="0.0.0.0", insecure=True).warnings()
     assert "not authenticated" in message
-    assert "127.0.0.1" in explanation
 
 
 def test_each_peer_has_credentials_of_its_own() -> None:

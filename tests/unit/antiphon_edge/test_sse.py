@@ -1,9 +1,43 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
 
 from antiphon_core.events import KEEP_ALIVE_FRAME
-from tests.support.edge import running_edge
+from antiphon_core.ports.store import Record
+from tests.support.edge import RunningEdge, running_edge
+
+REQUEST = b'{"model": "m", "input": "hi", "stream": true}'
+FLOOD = ["x" * 2**16] * 400  # 26 MB: far more than all buffers between a stream and its reader
+
+
+@asynccontextmanager
+async def lazy_reader(edge: RunningEdge) -> AsyncIterator[socket.socket]:
+    """A client that asked for a stream, reads its first bytes, and no more unless told to."""
+    host, port = edge.server.url.removeprefix("http://").split(":")
+    loop = asyncio.get_running_loop()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.setblocking(False)
+        await loop.sock_connect(client, (host, int(port)))
+        head = f"POST /v1/responses HTTP/1.1\r\nHost: x\r\nContent-Length: {len(REQUEST)}\r\n\r\n"
+        await loop.sock_sendall(client, head.encode() + REQUEST)
+        assert (await loop.sock_recv(client, 64)).startswith(b"HTTP/1.1 200")
+        yield client
+
+
+async def only_record(edge: RunningEdge) -> Record:
+    """The record of the only response, once it is there."""
+    async with asyncio.timeout(10):
+        while not edge.backend._nodes:
+            await asyncio.sleep(0.01)
+    (node,) = edge.backend._nodes.values()
+    record: Record = node.record
+    return record
 
 
 async def test_silence_is_filled_with_comments_and_speech_is_not() -> None:
@@ -25,3 +59,56 @@ async def test_a_finished_stream_leaves_no_task_behind() -> None:
         await edge.create(stream=True)
         await asyncio.sleep(0.05)
         assert not [task for task in asyncio.all_tasks() if task.get_name() == "sse keep-alive"]
+
+
+@pytest.mark.parametrize("keep_alive_s", [0.05, 15.0])
+async def test_who_does_not_read_is_cut_off_and_the_model_stops(keep_alive_s: float) -> None:
+    async with running_edge(keep_alive_s=keep_alive_s, write_timeout_s=0.3) as edge:
+        edge.translator.words = FLOOD
+        async with lazy_reader(edge) as client:
+            await asyncio.wait_for(edge.translator.closed.wait(), 10)
+            record = await only_record(edge)
+            assert record.status == "cancelled"
+            sent = 0
+            with pytest.raises(ConnectionResetError):
+                async with asyncio.timeout(10):
+                    while chunk := await asyncio.get_running_loop().sock_recv(client, 2**20):
+                        sent += len(chunk)
+        # What was generated for nobody: the buffers on both sides, not the answer.
+        assert len(record.output_items) < 2**20
+        assert sent < 2**20
+
+
+async def test_who_only_sips_is_cut_off_too() -> None:
+    """The kernel sees progress; the writer has none that counts."""
+    async with running_edge(write_timeout_s=0.3) as edge:
+        edge.translator.words = FLOOD
+        async with lazy_reader(edge) as client, asyncio.timeout(10):
+            with pytest.raises(ConnectionResetError):
+                while await asyncio.get_running_loop().sock_recv(client, 512):
+                    await asyncio.sleep(0.02)
+        assert (await only_record(edge)).status == "cancelled"
+
+
+async def test_who_reads_slowly_gets_everything() -> None:
+    async with running_edge(write_timeout_s=5) as edge:
+        edge.translator.words = ["x" * 2**14] * 20
+        heard = b""
+        async with lazy_reader(edge) as client, asyncio.timeout(30):
+            while b"[DONE]" not in heard[-100:]:
+                heard += await asyncio.get_running_loop().sock_recv(client, 2**18)
+                await asyncio.sleep(0)
+        assert heard.count(b"event: response.output_text.delta\n") == 20
+        assert (await only_record(edge)).status == "completed"
+
+
+async def test_who_goes_to_sleep_at_the_end_is_cut_off_too() -> None:
+    """The last frames are too many for the buffers, and nobody reads them: the handler must not wait for ever."""
+    async with running_edge(write_timeout_s=0.3) as edge:
+        edge.translator.words = ["x" * 2**21]
+        async with lazy_reader(edge):
+            record = await only_record(edge)
+            async with asyncio.timeout(10):
+                while edge.server._runner.server.connections:  # type: ignore[union-attr]
+                    await asyncio.sleep(0.01)
+        assert record.status in ("cancelled", "completed")

@@ -39,7 +39,13 @@ class Bench:
         self.backend = MemoryBackend(clock)
         self.store = StoreService(self.backend)
         self.translator = ScriptedTranslator()
-        self.turns = Turns(self.store, self.translator, clock=clock, ids=RandomIds())
+        self.generated: list[tuple[str, Any]] = []
+        self.turns = Turns(
+            self.store, self.translator, clock=clock, ids=RandomIds(), on_generated=self._note_what_was_generated
+        )
+
+    async def _note_what_was_generated(self, tenant: str, body: bytes) -> None:
+        self.generated.append((tenant, loads(body)["usage"]["total_tokens"]))
 
     async def stream(self, **members: Any) -> list[Object]:
         """All events of a turn."""
@@ -67,6 +73,11 @@ async def bench() -> AsyncIterator[Bench]:
 
 def numbers(log: list[Object]) -> list[int]:
     return [event["sequence_number"] for event in log]
+
+
+async def test_whoever_counts_is_told_what_was_generated(bench: Bench) -> None:
+    await bench.stream()
+    assert bench.generated == [(TENANT, 5)]
 
 
 async def test_the_stream_the_json_and_the_record_are_one_response(bench: Bench) -> None:

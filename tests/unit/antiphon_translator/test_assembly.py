@@ -12,7 +12,18 @@ from antiphon_core.request import Parameters
 from antiphon_translator import tools
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.machine import Begin, ResponseMachine
-from antiphon_translator.parsing.segments import Arguments, Break, CallBegin, CallEnd, Reasoning, Segment, Text
+from antiphon_translator.parsing.segments import (
+    Arguments,
+    Break,
+    CallBegin,
+    CallEnd,
+    Candidate,
+    Reasoning,
+    ScoredText,
+    ScoredToken,
+    Segment,
+    Text,
+)
 from antiphon_translator.tools import ToolSet
 
 FUNCTION = {"type": "function", "name": "f"}
@@ -62,6 +73,17 @@ def test_pieces_that_come_together_are_one_delta() -> None:
     assembled.assembly.take([Text("a"), Text("b"), Text("c")])
     log = [event for batch in assembled.machine.take() for event in events.decode(batch.frames)]
     assert [event["delta"] for event in log if "delta" in event] == ["abc"]
+
+
+def test_texts_with_their_tokens_are_one_message_with_those_without() -> None:
+    token = ScoredToken(b"x", -0.5, (Candidate(b"y", -1.5),))
+    assembled = Assembled()
+    assembled.assembly.take([Text("a"), ScoredText("x", (token,)), ScoredText("x", (token,))])
+    (item,) = assembled.take()
+    (part,) = item["content"]
+    shown = {"token": "x", "logprob": -0.5, "bytes": [120]}
+    other = {"token": "y", "logprob": -1.5, "bytes": [121]}
+    assert (part["text"], part["logprobs"]) == ("axx", [shown | {"top_logprobs": [other]}] * 2)
 
 
 def test_call_ids_are_unique() -> None:

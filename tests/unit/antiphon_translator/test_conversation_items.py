@@ -44,6 +44,13 @@ def test_refusals_and_short_forms_are_read() -> None:
     assert [one.text for one in built.messages] == ["No.", "Why?"]
 
 
+def test_what_an_assistant_said_before_its_answer_is_told_apart() -> None:
+    preamble = message("assistant", "Let me see.") | {"phase": "commentary"}
+    answer = message("assistant", "Done.") | {"phase": "final_answer"}
+    built = build(instructions=None, history=[message("user", "a"), preamble, answer], given=[message("user", "b")])
+    assert [one.is_commentary for one in built.messages] == [False, True, False, False]
+
+
 REFUSED: list[tuple[str, Any, str]] = [
     ("input[0]", {"type": "computer_call", "name": "f"}, "unsupported_value"),
     ("input[0]", {"type": ["message"]}, "unsupported_value"),

@@ -96,6 +96,7 @@ def test_the_guide_begins_where_the_reasoning_has_ended(level: Level) -> None:
     again = play.say(*THOUGHT, "The answer is 7.")
     assert again is not None
     assert again.guide == GUIDE
+    assert again.request_id != play.asked[0].request_id, "the first one may be stopped by its id while this one begins"
     if level is Level.TOKENS:
         assert list(again.prompt_ids) == [*play.asked[0].prompt_ids, *ids_of(TOKENIZER, *THOUGHT)]
     assert again.prompt_text == (play.asked[0].prompt_text + "".join(THOUGHT) if level is Level.TEXT else "")

@@ -100,6 +100,25 @@ def test_the_fold_of_the_events_of_an_item_is_the_item(kind: ItemKind, members: 
     assert fold(log)["output"] == [item.as_object()]
 
 
+LOGPROB = {"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}
+
+
+def test_log_probabilities_are_in_the_deltas_and_in_all_that_follows() -> None:
+    item = a_message()
+    log: list[Object] = [{"type": events.CREATED, "response": {"output": []}}]
+    item.output_index = 0
+    log += [build(item) for build in MESSAGE.opening]
+    for number, tokens in enumerate(([LOGPROB], [], [LOGPROB, LOGPROB])):
+        (event,) = events.decode(item.append_scored("x" * len(tokens), tokens, number))
+        log.append(event)
+        assert list(event) == list(events.decode(item.append("", 0))[0])
+        assert (event["delta"], event["logprobs"], event["sequence_number"]) == ("x" * len(tokens), tokens, number)
+        assert fold(log)["output"] == [item.as_object()]
+    text_done, part_done, item_done = (build(item) for build in MESSAGE.closing)
+    assert text_done["logprobs"] == [LOGPROB] * 3
+    assert part_done["part"]["logprobs"] == item_done["item"]["content"][0]["logprobs"] == [LOGPROB] * 3
+
+
 def test_a_call_tells_its_arguments_as_they_were_written() -> None:
     item = OpenItem(FUNCTION_CALL, "fc_1", output_index=2, members=CALL)
     item.append('{"a": 1}', 5)

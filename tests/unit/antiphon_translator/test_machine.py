@@ -17,6 +17,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_translator.generation import Usage
 from antiphon_translator.machine import (
     Append,
+    AppendScored,
     Begin,
     Close,
     Complete,
@@ -33,7 +34,8 @@ USAGE = Usage(input_tokens=7, output_tokens=5, reasoning_tokens=3, cached_tokens
 COMPLETE = Complete(USAGE, completed_at=1_700_000_009)
 INCOMPLETE = Incomplete(USAGE, "max_output_tokens")
 FAIL = Fail(USAGE, code="engine_fault", message="It broke.", reason="ENGINE_FAULT")
-EXAMPLES: list[Input] = [Begin(), OpenNext(), Append("x"), Close(), COMPLETE, INCOMPLETE, FAIL]
+SCORED = AppendScored("x", [{"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}])
+EXAMPLES: list[Input] = [Begin(), OpenNext(), Append("x"), SCORED, Close(), COMPLETE, INCOMPLETE, FAIL]
 PATHS: dict[State, list[Input]] = {
     State.IDLE: [],
     State.BETWEEN_ITEMS: [Begin()],
@@ -127,6 +129,7 @@ def test_the_table_has_these_rows_and_no_others() -> None:
         ("IDLE", "Begin"),
         ("BETWEEN_ITEMS", "OpenNext"),
         ("IN_ITEM", "Append"),
+        ("IN_ITEM", "AppendScored"),
         ("IN_ITEM", "Close"),
         ("BETWEEN_ITEMS", "Complete"),
         ("BETWEEN_ITEMS", "Incomplete"),

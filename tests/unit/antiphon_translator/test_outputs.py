@@ -88,6 +88,13 @@ def test_what_another_server_parsed_is_passed_on() -> None:
     assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
 
 
+@pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
+def test_at_its_length_a_generation_has_made_as_many_tokens_as_were_asked_for(level: Level) -> None:
+    made = output(level, max_tokens=9)  # some were never shown: half a character, or a marker
+    made.take(EngineChunk(text="abc", segments=[Text("abc")], finish=FinishReason.LENGTH))
+    assert made.usage() == Usage(3, 9)
+
+
 @pytest.mark.parametrize("pieces", [["one STOP two"], ["one S", "TOP two"], list("one STOP two")])
 def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_last(pieces: list[str]) -> None:
     made = output(Level.TOKENS, stop=("STOP", "never"))

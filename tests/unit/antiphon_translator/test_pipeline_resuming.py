@@ -15,6 +15,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import DerivedIds
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume
+from antiphon_core.request import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, Level
 from antiphon_translator.pipeline import TurnPipeline
@@ -29,7 +30,7 @@ IDS = [*ids_of(TOKENIZER, *SAID), END_ID]
 def pipeline(resume: Resume | None = None, **request: Any) -> TurnPipeline:
     given_turn = turn("Hi", **({"tools": [WEATHER]} | request))
     ids = DerivedIds(RESPONSE_ID)
-    controls = ALL_CONTROLS | {"guide"}
+    controls = ALL_CONTROLS | {"guide", "logprobs"}
     return TurnPipeline(thinker(), given_turn, controls=controls, ids=ids, resume=resume, checkpoints=True)
 
 
@@ -91,11 +92,11 @@ def test_ids_are_told_only_if_asked_for() -> None:
     assert told(WHOLE) == IDS[: len(told(WHOLE))]
 
 
-@pytest.mark.parametrize("nvext", [{"guided_regex": "a"}])
-def test_under_a_guide_no_ids_are_told_and_none_are_taken(nvext: Object) -> None:
-    assert told(pipeline(nvext=nvext).start()[0]) == []
+@pytest.mark.parametrize("request_", [{"nvext": {"guided_regex": "a"}}, {"include": [OUTPUT_LOGPROBS]}])
+def test_with_a_guide_or_log_probabilities_no_ids_are_told_and_none_are_taken(request_: Object) -> None:
+    assert told(pipeline(**request_).start()[0]) == []
     with pytest.raises(InvalidRequest) as caught:
-        pipeline(Resume(2, [1]), nvext=nvext)
+        pipeline(Resume(2, [1]), **request_)
     assert caught.value.field == "resume.token_ids"
 
 

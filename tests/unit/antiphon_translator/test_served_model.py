@@ -9,6 +9,7 @@ from antiphon_core.config import SettingsError
 from antiphon_translator import served_model
 from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.parsing import families
 from antiphon_translator.profiles import ModelProfile
 from tests.support.served_models import model, write_directory
 
@@ -53,6 +54,34 @@ def test_what_is_missing_is_told_with_what_would_help(profile: ModelProfile, tmp
         )
 
 
+GPT_OSS = "<|start|>{{ messages[0].content }}<|channel|><|message|>"
+
+
+def test_gpt_oss_has_a_writer_of_its_own(profile: ModelProfile, tmp_path: Path) -> None:
+    (profile.directory / "chat_template.jinja").write_text(GPT_OSS)
+    loaded = served_model.load(profile)
+    assert loaded.syntax.family.name == "gpt_oss"
+    assert loaded.prompt.write(HELLO, now_s=0).endswith("<|start|>user<|message|>Hello<|end|><|start|>assistant")
+    (profile.directory / "chat_template.jinja").unlink()
+    assert served_model.load(replace(profile, family="gpt_oss")).prompt.variables == {"reasoning_effort"}
+
+
+def test_a_template_that_the_profile_names_wins_over_it(profile: ModelProfile, tmp_path: Path) -> None:
+    (tmp_path / "t.jinja").write_text(GPT_OSS)
+    loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
+    assert loaded.prompt.write(HELLO, now_s=0) == "<|start|>Hello<|channel|><|message|>"
+
+
+def test_every_writer_that_a_family_names_is_there() -> None:
+    assert {families.load(name).prompt.writer for name in families.names()} - {""} == set(served_model._WRITERS)
+
+
+def test_the_family_that_was_detected_is_logged(profile: ModelProfile, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        served_model.load(profile)
+    assert "model 'm': its family is 'plain'" in caplog.text
+
+
 @pytest.mark.parametrize(("template", "reasons"), [("{{ '<tool_call>' }}", False), ("{{ '<think>' }}", True)])
 def test_a_model_reasons_if_it_has_the_markers_of_its_family(
     profile: ModelProfile, tmp_path: Path, template: str, reasons: bool
@@ -90,3 +119,9 @@ def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> No
         served_model.load(blind)
     assert served_model.load(replace(blind, image_token="<image>")).sight is Sight.NATIVE
     assert served_model.load(replace(blind, engine="openai_chat")).sight is Sight.NATIVE
+
+
+def test_a_family_with_a_writer_of_its_own_is_asked_for_a_template_that_sees(profile: ModelProfile) -> None:
+    harmony = replace(profile, family="gpt_oss", images="native", image_token="<image>")
+    with pytest.raises(SettingsError, match="name a template that has one with chat_template"):
+        served_model.load(harmony)

@@ -230,11 +230,12 @@ async def test_open_serves_the_models_of_the_profiles_directory(tmp_path: Path) 
     write_directory(tmp_path / "weights")
     text = 'name = "smollm2"\ndirectory = "weights"\nendpoint = "127.0.0.1:1"\n'
     (tmp_path / "m.toml").write_text(text)
-    settings = TranslatorSettings(profiles=tmp_path)
+    settings = TranslatorSettings(profiles=tmp_path, prompt_cache_bytes=1234)
     service = TranslatorService(settings, clock=CLOCK, ids_of=lambda _: SequentialIds())
     await service.open()
     (served,) = await service.models()
     assert (served.id, served.ready) == ("smollm2", False)
+    assert service._routes["smollm2"].model.prompt._encoder._cache._most_bytes == settings.prompt_cache_bytes
     assert "cannot be reached" in served.reason
     assert await service.count_tokens(turn("Hi", model="smollm2")) > 3
     with pytest.raises(EngineUnavailable):

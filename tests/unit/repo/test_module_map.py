@@ -130,6 +130,8 @@ FOREIGN = {
     "antiphon_core/rpc/test_with_grpc_testing.py": "server.py and status.py together, from a handler to its caller",
     "antiphon_translator/test_pipeline_calls.py": "pipeline.py with a model that reasons and calls tools",
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",
+    "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",
+    "antiphon_translator/test_pipeline_logprobs_shaped.py": "the same, of answers that are stopped, guided or forced",
     "antiphon_store/testing/test_linearizability.py": "the kit's search, which finds nothing if it is wrong",
     "antiphon_store/testing/test_sequential_models.py": "the kit's models, which blame others if they are wrong",
     "antiphon_store/testing/test_histories.py": "the kit's recorder, and that broken stores are noticed",

@@ -22,8 +22,9 @@ class Engine(Protocol):
         before, this raises EngineUnavailable."""
 
     async def controls(self) -> frozenset[str]:
-        """The members of Sampling that this model honours, and of `guide`, `stop`, `ignore_eos`, `logprobs`, `images`,
-        `lora` those that it can be asked for; a request must set no others. May have to ask the model."""
+        """The members of Sampling that this model honours, and of `guide`, `stop`, `ignore_eos`, `logprobs`,
+        `top_logprobs`, `images`, `lora` those that it can be asked for; a request must set no others. May have to ask
+        the model."""
 
     def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
         """What is generated, in batches: each has everything that was ready, never nothing.

@@ -5,8 +5,9 @@
   than LOAD_BOUND times its share for that; the next one in the key's order is taken instead.
 * Others go where the fewest generations run, in turn where that is the same.
 * An endpoint that could not be reached or did not answer in time is left out for a while, twice as long each time in a
-  row; so is one that answered with nothing but errors. When all are left out, the one that comes back first is taken:
-  a wrong guess costs less than refusing.
+  row; so is one that answered with nothing but errors. Then it is `due`: it comes back when it has answered a question,
+  so that no generation waits for a server that may still hang. When all are left out, the one that is due first is
+  taken: a wrong guess costs less than refusing.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Endpoint:
     in_flight: int = 0
     ejections: int = 0
     ejected_until: float = 0.0
+    is_out: bool = False
     faults: int = 0
     last_used: int = 0
 
@@ -41,11 +43,16 @@ class Endpoint:
 
     def eject(self, now: float) -> float:
         """Leaves it out for a while; how long."""
+        self.is_out = True
         pause_s = min(EJECT_FIRST_S * 2.0**self.ejections, EJECT_MAX_S)
         if now >= self.ejected_until:  # several generations that end at once are one failure
             self.ejections += 1
             self.ejected_until = now + pause_s
         return self.ejected_until - now
+
+    def is_due(self, now: float) -> bool:
+        """Its time is over: it may be asked whether it is back."""
+        return self.is_out and now >= self.ejected_until
 
     def fault(self, now: float) -> None:
         """It answered with an error of its own."""
@@ -58,6 +65,7 @@ class Endpoint:
         """It did what it should."""
         self.faults = self.ejections = 0
         self.ejected_until = 0.0
+        self.is_out = False
 
 
 class EndpointChoice:
@@ -67,14 +75,14 @@ class EndpointChoice:
         self.endpoints = tuple(Endpoint(name) for name in names)
         self._uses = count(1)
 
-    def available(self, now: float) -> list[Endpoint]:
-        """Those that are not left out; the one that comes back first, when all are."""
-        found = [endpoint for endpoint in self.endpoints if now >= endpoint.ejected_until]
+    def available(self) -> list[Endpoint]:
+        """Those that are not left out; the one that is due first, when all are."""
+        found = [endpoint for endpoint in self.endpoints if not endpoint.is_out]
         return found or [min(self.endpoints, key=lambda endpoint: endpoint.ejected_until)]
 
-    def choose(self, now: float, *, cache_key: str | None = None, without: Collection[str] = ()) -> Endpoint | None:
+    def choose(self, *, cache_key: str | None = None, without: Collection[str] = ()) -> Endpoint | None:
         """The endpoint for the next generation, none of `without`."""
-        found = [endpoint for endpoint in self.available(now) if endpoint.name not in without]
+        found = [endpoint for endpoint in self.available() if endpoint.name not in without]
         found = found or [endpoint for endpoint in self.endpoints if endpoint.name not in without]
         if not found:
             return None

@@ -12,15 +12,15 @@ When an endpoint is lost before it sent anything, another one gets the request. 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 
@@ -39,33 +39,30 @@ class EndpointsEngine:
         self._engines = engines
         self._clock = clock
         self._choice = EndpointChoice(list(engines))
+        self._answers = EndpointAnswers(engines, self._choice, clock)
 
     @property
     def level(self) -> Level:
         return self._levels()[0]
 
     async def controls(self) -> frozenset[str]:
-        """What all endpoints that can be asked have in common."""
-        asked = self._choice.available(self._clock.monotonic())
-        answers = await asyncio.gather(*(self._controls_of(endpoint) for endpoint in asked))
-        known = [answer for answer in answers if isinstance(answer, frozenset)]
-        if not known:
-            raise next(answer for answer in answers if isinstance(answer, AntiphonError))
+        """What all endpoints in use have in common."""
+        await self._answers.enough_to_serve()
         if len(set(self._levels())) > 1:
             raise EngineUnavailable(f"The endpoints {', '.join(self._engines)} serve different kinds of models.")
-        return frozenset.intersection(*known)
+        return self._answers.controls()
 
     async def ready(self) -> None:
         """Returns when one endpoint is ready; the others are left out until they are."""
-        errors = [error for error in await asyncio.gather(*map(self._probe, self._choice.endpoints)) if error]
-        if len(errors) == len(self._engines):
-            raise errors[0]
+        await self._answers.any_ready()
 
     async def close(self) -> None:
+        await self._answers.close()
         for engine in self._engines.values():
             await engine.close()
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self._answers.ask_those_in_doubt()
         course = _Course(request)
         tried: list[str] = []
         while True:
@@ -103,8 +100,9 @@ class EndpointsEngine:
         return levels
 
     def _next(self, course: _Course, tried: Sequence[str]) -> Endpoint:
-        now = self._clock.monotonic()
-        endpoint = self._choice.choose(now, cache_key=course.request.cache_key, without=tried)
+        key = course.request.cache_key
+        endpoint = self._choice.choose(cache_key=key, without=[*tried, *self._answers.unknown()])
+        endpoint = endpoint or self._choice.choose(cache_key=key, without=tried)
         if endpoint is None:
             raise EngineUnavailable("The model has no endpoint.")
         return endpoint
@@ -131,32 +129,13 @@ class EndpointsEngine:
                 endpoint.succeeded()
             raise
         except (EngineUnavailable, EngineTimeout) as error:
-            self._eject(endpoint, error)
+            self._answers.leave_out(endpoint, error)
             raise
         except EngineFault:
             endpoint.fault(self._clock.monotonic())
             raise
         finally:
             endpoint.in_flight -= 1
-
-    async def _controls_of(self, endpoint: Endpoint) -> frozenset[str] | AntiphonError:
-        try:
-            return await self._engines[endpoint.name].controls()
-        except (EngineUnavailable, EngineTimeout) as error:
-            self._eject(endpoint, error)
-            return error
-
-    async def _probe(self, endpoint: Endpoint) -> AntiphonError | None:
-        try:
-            await self._engines[endpoint.name].ready()
-        except (EngineUnavailable, EngineTimeout) as error:
-            self._eject(endpoint, error)
-            return error
-        return None
-
-    def _eject(self, endpoint: Endpoint, error: AntiphonError) -> None:
-        pause_s = endpoint.eject(self._clock.monotonic())
-        log.warning("%s is left out for %.1f s: %s", endpoint.name, pause_s, error.message)
 
 
 class _Course:

@@ -15,7 +15,7 @@ import aiohttp
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_translator.engines import openai_wire
+from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.inbox import Inbox, Patience
 from antiphon_translator.engines.openai_wire import ChunkReader, Dialect
 from antiphon_translator.engines.sse import EventData
@@ -67,7 +67,7 @@ class OpenAIChatEngine:
         patience = Patience(
             self._server, first_s=self._profile.first_token_timeout_s, next_s=self._profile.token_timeout_s
         )
-        inbox = Inbox(self._chunks(body), patience)
+        inbox = Inbox(self._chunks(body, openai_logprobs.reader(request)), patience)
         try:
             async with aclosing(inbox.batches()) as batches:
                 async for batch in batches:
@@ -78,8 +78,8 @@ class OpenAIChatEngine:
         finally:
             await inbox.close()
 
-    async def _chunks(self, body: Object) -> AsyncGenerator[EngineChunk, None]:
-        reader, events = ChunkReader(), EventData()
+    async def _chunks(self, body: Object, reader: ChunkReader) -> AsyncGenerator[EngineChunk, None]:
+        events = EventData()
         async with self._asked("POST", "/chat/completions", dumps(body)) as response:
             async for received in response.content.iter_any():
                 for data in events.feed(received):
@@ -105,6 +105,8 @@ class OpenAIChatEngine:
     def _error(self, told: object, *, status: int) -> AntiphonError:
         """The error that an answer stands for; its own words go to the log."""
         log.warning("model '%s': the server reports: %d %.*s", self._profile.name, status, _LOGGED_CHARS_MAX, told)
+        if (refusal := guide_errors.of_text(str(told), server=self._server)) is not None:
+            return refusal
         code = told.get("code") if isinstance(told, dict) else None
         kind, what = _BY_STATUS.get(code if isinstance(code, int) else status, (EngineFault, "reported an error"))
         return kind(f"{self._server} {what}.")

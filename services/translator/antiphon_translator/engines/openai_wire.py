@@ -42,7 +42,7 @@ class Dialect:
     def controls(self) -> frozenset[str]:
         """As in engines.base.Engine. Images and an adapter are part of what is asked: a message, the model's name."""
         others = {"ignore_eos"} if self.takes_ignore_eos else set()
-        return frozenset((*self.sampling, *others, "guide", "stop", "images", "lora"))
+        return frozenset((*self.sampling, *others, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"))
 
 
 def _named(*names: str, **others: str) -> dict[str, str]:
@@ -83,8 +83,6 @@ def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
     chat = request.chat
     if chat is None:
         raise EngineFault("The request holds no conversation.")
-    if request.top_logprobs is not None:
-        raise EngineFault("Log probabilities of a chat completions server have no token ids.")
     written: Object = {
         "model": request.lora or model,
         "messages": list(chat.messages),
@@ -99,6 +97,9 @@ def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
         written["stop"] = list(request.stop)
     if request.ignore_eos:
         written["ignore_eos"] = True
+    if request.top_logprobs is not None:
+        # For llama.cpp no alternatives mean no log probabilities either; one too many is not shown.
+        written |= {"logprobs": True, "top_logprobs": max(request.top_logprobs, 1)}
     if chat.switches and dialect.takes_switches:
         written["chat_template_kwargs"] = dict(chat.switches)
     return written
@@ -151,24 +152,30 @@ class ChunkReader:
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])
             for choice in chunk.get("choices") or ():
-                self._take(choice.get("delta") or {})
-                self._note(choice.get("finish_reason"))
+                self._take_choice(choice)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
-        return self._chunk(self._output.take())
+        return self._chunk(self._told())
 
     def finish(self) -> EngineChunk:
         """The end: what was held back, why it ended, and the counts."""
         self._end_call()
         self._output.finish()
-        return EngineChunk(segments=self._output.take(), finish=self._finish, usage=self._usage)
+        return EngineChunk(segments=self._told(), finish=self._finish, usage=self._usage)
 
     @staticmethod
     def _chunk(segments: Sequence[Segment]) -> EngineChunk | None:
         return EngineChunk(segments=segments) if segments else None
 
+    def _told(self) -> list[Segment]:
+        return self._output.take()
+
+    def _take_choice(self, choice: Mapping[str, Any]) -> None:
+        self._take(choice.get("delta") or {})
+        self._note(choice.get("finish_reason"))
+
     def _take(self, delta: Mapping[str, Any]) -> None:
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        reasoning = reasoning_in(delta)
         if reasoning:
             self._end_call()
             self._output.reasoning(reasoning)
@@ -205,6 +212,11 @@ class ChunkReader:
             self._finish = FinishReason.LENGTH
         else:
             raise EngineFault(f"The engine broke off the generation: {reason}.")
+
+
+def reasoning_in(delta: Mapping[str, Any]) -> str:
+    """The reasoning in a delta, under either of its names."""
+    return delta.get("reasoning_content") or delta.get("reasoning") or ""
 
 
 def _usage(given: Mapping[str, Any]) -> Usage:

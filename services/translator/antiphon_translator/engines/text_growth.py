@@ -44,15 +44,15 @@ class GrowingText:
             case Growth.UNKNOWN:
                 return self._guess(message)
 
-    def finish(self) -> str:
-        """Nothing follows."""
+    def finish(self, *, cut_off: bool = False) -> str:
+        """Nothing follows. A character that was `cut_off` before its last byte is left out."""
         added = ""
         if self.growth is Growth.UNKNOWN:
             added = self._decide(Growth.CUMULATIVE if self._grows() else Growth.DELTA)
         if self.growth is Growth.DELTA:
-            return added + self._decode(b"", final=True)
+            return added + ("" if cut_off else self._decode(b"", final=True))
         rest, self._told = self._last[len(self._told) :], self._last
-        return added + rest
+        return added + ("" if cut_off else rest)
 
     def _grown(self, message: bytes) -> str:
         text = message.decode("utf-8", "replace")
@@ -86,15 +86,20 @@ class GrowingText:
         return self._first
 
     def _grows(self) -> bool:
-        stems = [_stem(message) for message in self._held]
-        pairs = pairwise(stems)
-        return all(len(later) > len(earlier) and later.startswith(earlier) for earlier, later in pairs)
+        return all(_is_more(later, than=earlier) for earlier, later in pairwise(self._held))
 
     def _decide(self, growth: Growth) -> str:
         """All that was held back, but for the first message where it was told."""
         self.growth = growth
         held, self._held = self._held, []
         return "".join(map(self.feed, held)).removeprefix(self._first)
+
+
+def _is_more(message: bytes, *, than: bytes) -> bool:
+    """Whether it begins with all of the other and goes on, be it with half a character."""
+    stem, before = _stem(message), _stem(than)
+    goes_on = len(stem) > len(before) or (before and len(message) > len(stem.encode()))
+    return bool(goes_on) and stem.startswith(before)
 
 
 def _stem(message: bytes) -> str:

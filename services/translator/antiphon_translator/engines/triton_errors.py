@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import grpc
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_translator.engines import guide_errors
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
 def from_text(text: str, *, model: str) -> AntiphonError:
     """The error that an in-band error message of a stream stands for."""
     log.warning("model '%s': Triton reports: %s", model, text)
+    if (refusal := guide_errors.of_text(text, server=f"The Triton server of model '{model}'")) is not None:
+        return refusal
     lowered = text.lower()
     for pattern, error, what in _IN_BAND:
         if pattern.search(lowered):

@@ -23,6 +23,8 @@ class TritonModel:
     outputs: frozenset[str] = frozenset()
     parameters: Mapping[str, str] = field(default_factory=dict)
     is_ensemble: bool = False
+    steps: tuple[str, ...] = ()
+    """The models that an ensemble consists of."""
 
     def first_of(self, names: Sequence[str]) -> str | None:
         """The first of these inputs that the model declares."""
@@ -41,6 +43,11 @@ def read_config(config: Any) -> TritonModel:
         raise EngineUnavailable(
             f"The Triton model '{config.name}' cannot stream: set model_transaction_policy {{ decoupled: true }}."
         )
+    return facts_of(config)
+
+
+def facts_of(config: Any) -> TritonModel:
+    """What a ModelConfig message says, whether or not the model can stream: those in an ensemble need not."""
     return TritonModel(
         name=config.name,
         batched=config.max_batch_size > 0,
@@ -48,6 +55,7 @@ def read_config(config: Any) -> TritonModel:
         outputs=frozenset(one.name for one in config.output),
         parameters={name: one.string_value for name, one in config.parameters.items()},
         is_ensemble=config.HasField("ensemble_scheduling"),
+        steps=tuple(step.model_name for step in config.ensemble_scheduling.step),
     )
 
 

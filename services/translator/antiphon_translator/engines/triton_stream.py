@@ -5,9 +5,7 @@ How a generation ends, seen from here:
 * by itself: the response that Triton marks as final, then the end of the RPC. An RPC that ends without that mark, for
   example because the server dropped the request, is a fault.
 * by us: closing the generator cancels the RPC, in every case and before anything else. Triton passes the cancellation
-  on; TensorRT-LLM looks for it every 100 ms. No `stop` request follows: the token-level model needs none (only BLS
-  hides its inner request from the cancellation), and it would be one more request to a server that may be gone. The
-  request id is sent for the server's log.
+  on; TensorRT-LLM looks for it every 100 ms. Only an ensemble needs more: see triton_stop.py.
 * never: a Triton whose backend process died keeps the stream open in silence, hence the two time limits.
 
 When the other end has nothing left to say, its goodbye gets END_GRACE_S to arrive, because cancelling an RPC that is
@@ -17,8 +15,9 @@ just ending is what makes older servers crash (Triton before 25.05).
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import grpc
@@ -28,8 +27,9 @@ from antiphon_core.errors import AntiphonError, EngineFault, EngineUnavailable
 from antiphon_translator.engines import triton_errors
 from antiphon_translator.engines.inbox import Inbox, Patience
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.engines.triton_model import read_config
+from antiphon_translator.engines.triton_model import TritonModel, facts_of, read_config
 from antiphon_translator.engines.triton_signature import Describe, Reader, Signature
+from antiphon_translator.engines.triton_stop import StopRequests, can_be_stopped
 from antiphon_translator.engines.triton_wire import is_final
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
@@ -49,6 +49,9 @@ class TritonEngine:
         self._level = level
         self._stub: Any = None
         self._signature: Signature | None = None
+        self._generating: TritonModel | None = None
+        """The step of an ensemble that generates."""
+        self._stops = StopRequests(timeout_s=profile.probe_timeout_s)
 
     @property
     def level(self) -> Level:
@@ -69,6 +72,7 @@ class TritonEngine:
             raise EngineUnavailable(f"The Triton server at {self._profile.endpoint} has no model '{name}' ready.")
 
     async def close(self) -> None:
+        await self._stops.close()
         if self._stub is not None:
             self._stub = None
             await self._channels.release(self._profile.endpoint)
@@ -76,7 +80,8 @@ class TritonEngine:
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
         signature = await self._described()
         message, reader = signature.request(request), signature.reader(request)
-        call = self._connected().ModelStreamInfer()
+        stub, step = self._connected(), self._generating
+        call = stub.ModelStreamInfer()
         inbox = Inbox(self._chunks(call, message, reader), self._patience())
         try:
             async with aclosing(inbox.batches()) as batches:
@@ -86,7 +91,8 @@ class TritonEngine:
             self._signature = None  # the server may come back as another
             raise
         finally:
-            await _hang_up(call, inbox, grace_s=END_GRACE_S if reader.complete else 0)
+            stop = None if step is None else partial(self._stops.send, stub, step, request.request_id)
+            await _hang_up(call, inbox, grace_s=END_GRACE_S if reader.complete else 0, stop=stop)
 
     def _patience(self) -> Patience:
         return Patience(
@@ -122,10 +128,20 @@ class TritonEngine:
         """The model's signature, asked for once, and again after a failure."""
         if self._signature is None:
             answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=self._profile.triton_model))
-            signature = self._describe(read_config(answer.config))
+            model = read_config(answer.config)
+            signature = self._describe(model)
+            self._generating = await self._step_that_generates(model)
             self._level = signature.level
             self._signature = signature
         return self._signature
+
+    async def _step_that_generates(self, ensemble: TritonModel) -> TritonModel | None:
+        for name in ensemble.steps:
+            answer = await self._ask("ModelConfig", service_pb2.ModelConfigRequest(name=name))
+            step = facts_of(answer.config)
+            if can_be_stopped(step):
+                return step
+        return None
 
     async def _ask(self, method: str, message: Any) -> Any:
         # A probe that fails is an answer: a server may be starting.
@@ -139,11 +155,12 @@ class TritonEngine:
         return self._stub
 
 
-async def _hang_up(call: Any, inbox: Inbox, *, grace_s: float) -> None:
-    """Ends an RPC, also when this is itself cancelled."""
+async def _hang_up(call: Any, inbox: Inbox, *, grace_s: float, stop: Callable[[], None] | None) -> None:
+    """Ends an RPC, also when this is itself cancelled; with `stop`, too, if it had not ended by itself."""
     try:
         if grace_s:
             await inbox.ended(grace_s)
     finally:
-        call.cancel()
+        if call.cancel() and stop is not None:
+            stop()
         await inbox.close()

@@ -184,7 +184,7 @@ class TextReader:
         return EngineChunk(text=text) if text else None
 
     def finish(self) -> EngineChunk:
-        text = self._stop.feed(self._text.finish())
+        text = self._stop.feed(self._text.finish(cut_off=self._finish_reason() is FinishReason.LENGTH))
         if not self._stop.matched:
             text += self._stop.finish()
         return EngineChunk(text=text, finish=self._finish_reason(), usage=self._usage())

@@ -76,11 +76,7 @@ class TokensSignature:
             "lora": "lora_task_id" in self.model.inputs,
             "ignore_eos": True,  # without an `end_id` nothing but the length ends a generation
         }
-        # Without an `end_id` nothing but the length ends a generation.
-        return named_controls(self.model, CONTROL_INPUTS) | {
-            "ignore_eos",
-            *(name for name, has in others.items() if has),
-        }
+        return named_controls(self.model, CONTROL_INPUTS) | {name for name, has in others.items() if has}
 
     def request(self, request: GenerationRequest) -> Any:
         return triton_wire.build(self.model, request.request_id, self._tensors(request))
@@ -102,6 +98,8 @@ class TokensSignature:
         if request.top_logprobs is not None:
             if "logprobs" not in self.controls:
                 raise cannot(self.model, "logprobs")
+            if request.top_logprobs:
+                raise cannot(self.model, "top_logprobs")
             tensors.append(one(_LOGPROBS_IN, True))
         return tensors
 
@@ -140,14 +138,14 @@ class TokensReader:
             return None
         self._left -= len(ids)
         self.complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
-        return EngineChunk(ids, logprobs=self._logprobs(response, len(ids)) if self._wants_logprobs else ())
+        return EngineChunk(ids, logprobs=self._logprobs(response, ids) if self._wants_logprobs else ())
 
     def finish(self) -> None:
         return None
 
-    def _logprobs(self, response: Any, count: int) -> tuple[TokenLogprob, ...]:
+    def _logprobs(self, response: Any, ids: Sequence[int]) -> tuple[TokenLogprob, ...]:
         """Those of the new ids: the last ones, for some releases repeat those of all ids so far."""
         numbers = self._outputs.numbers(response, _LOGPROBS_OUT, "f")
-        if numbers is None or len(numbers) < count:
+        if numbers is None or len(numbers) < len(ids):
             raise triton_wire.unreadable()
-        return tuple(TokenLogprob(number) for number in numbers[-count:])
+        return tuple(map(TokenLogprob, ids, numbers[-len(ids) :]))

@@ -7,12 +7,13 @@ vLLM looks for stop texts itself and cuts them off.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object, dumps
 from antiphon_translator.engines import images, triton_wire
 from antiphon_translator.engines.text_growth import GrowingText, Growth
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -67,6 +68,7 @@ class VllmSignature:
     def controls(self) -> frozenset[str]:
         optional = {"logprobs": _LOGPROBS, "images": _IMAGES}
         has = {control for control, name in optional.items() if name in self.model.inputs}
+        has |= {"top_logprobs"} if "logprobs" in has else set()
         return frozenset((*Sampling.__dataclass_fields__, "guide", "stop", "ignore_eos", "lora", *has))
 
     def request(self, request: GenerationRequest) -> Any:
@@ -135,7 +137,7 @@ def structured_outputs(guide: Guide) -> Object:
 
 
 class VllmReader:
-    """Text out of responses; with log probabilities also the ids that they belong to."""
+    """Text out of responses, and log probabilities."""
 
     def __init__(self, request: GenerationRequest) -> None:
         self.complete = False
@@ -150,12 +152,13 @@ class VllmReader:
     def read(self, response: Any) -> EngineChunk | None:
         text = self._text.feed(self._outputs.text(response, TEXT) or b"")
         self._note(response)
-        ids, logprobs = self._logprobs(response)
-        return EngineChunk(ids, text=text, logprobs=logprobs) if text or logprobs else None
+        logprobs = self._logprobs(response)
+        return EngineChunk(text=text, logprobs=logprobs) if text or logprobs else None
 
     def finish(self) -> EngineChunk:
         usage = Usage(self._input_tokens, self._output_tokens) if self._counted else None
-        return EngineChunk(text=self._text.finish(), finish=self._finish, usage=usage)
+        text = self._text.finish(cut_off=self._finish is FinishReason.LENGTH)
+        return EngineChunk(text=text, finish=self._finish, usage=usage)
 
     def _note(self, response: Any) -> None:
         sent = self._outputs.numbers(response, "num_input_tokens", "I")
@@ -169,22 +172,21 @@ class VllmReader:
             self.complete = True
             self._finish = finish_reason(reason)
 
-    def _logprobs(self, response: Any) -> tuple[tuple[int, ...], tuple[TokenLogprob, ...]]:
+    def _logprobs(self, response: Any) -> tuple[TokenLogprob, ...]:
         if self._top is None:
-            return (), ()
+            return ()
         raw = self._outputs.text(response, "logprobs")
         if not raw or raw == b"null":
-            return (), ()
+            return ()
         try:
-            places = [_place(entries, self._top) for entries in loads(raw)]
+            return tuple([_place(entries, self._top) for entries in json.loads(raw)])  # which knows -Infinity
         except (ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
             raise EngineFault("The engine sent log probabilities that cannot be read.") from error
-        return tuple(token for token, _ in places), tuple(logprob for _, logprob in places)
 
 
-def _place(entries: Mapping[str, Mapping[str, float]], top: int) -> tuple[int, TokenLogprob]:
+def _place(entries: Mapping[str, Mapping[str, float]], top: int) -> TokenLogprob:
     """One place: {id: {logprob, rank, decoded_token}}, the chosen token first, then the likeliest ones."""
     token = next(iter(entries))
     ranked = sorted(entries.items(), key=lambda entry: entry[1]["rank"])
     likeliest = tuple(Alternative(int(number), entry["logprob"]) for number, entry in ranked if entry["rank"] <= top)
-    return int(token), TokenLogprob(entries[token]["logprob"], likeliest)
+    return TokenLogprob(int(token), entries[token]["logprob"], likeliest)

@@ -89,11 +89,14 @@ class Cursor:
     # ---- primitives of readers ----
 
     def until(self, markers: Markers, emit: Emit) -> Reader[str | None]:
-        """Passes text on up to the first marker and goes behind it; which it was, or None at the end of the text."""
+        """Passes text on up to the first marker and goes behind it; which it was, or None at the end of the text. When
+        text is passed on, the cursor stands right behind it."""
         while True:
-            end, behind, marker = markers.search(self._text, self._at, ended=self._ended)
-            if end > self._at:
-                emit(self._text[self._at : end])
+            start = self._at
+            end, behind, marker = markers.search(self._text, start, ended=self._ended)
+            self._at = end
+            if end > start:
+                emit(self._text[start:end])
             self._at = behind
             if marker is not None or self._ended:
                 return marker

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.family import Family, PromptStyle
 from antiphon_translator.parsing.kinds.bare import BareJson, BarePython
 from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
 from antiphon_translator.parsing.kinds.harmony import Harmony
@@ -72,6 +72,7 @@ def load(name: str) -> Family:
             calls=tuple(_made(each) for each in table.pop("calls", ())),
             bare=_made(table.pop("bare")) if "bare" in table else None,
             grammar=_made(table.pop("grammar")) if "grammar" in table else None,
+            prompt=PromptStyle(**table.pop("prompt", {})),
             **{key: _frozen(value) for key, value in table.items()},
         )
     except (TypeError, KeyError) as error:

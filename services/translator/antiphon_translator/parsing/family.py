@@ -24,6 +24,14 @@ class Bare(Protocol):
     def read(self, reading: Reading) -> Reader[None]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PromptStyle:
+    """What a family's prompts are beside what a chat template makes of them. `writer` is what writes them in place of a
+    chat template (templates/)."""
+
+    writer: str = ""
+
+
 @dataclass(frozen=True)
 class Family:
     """`reasoning` are pairs of an opener and its closer. `ignored` are markers that stand for nothing.
@@ -46,6 +54,7 @@ class Family:
     """What a call begins with, if then comes a JSON object of `name` and `arguments`."""
     bare: Bare | None = None
     grammar: Grammar | None = None
+    prompt: PromptStyle = PromptStyle()
 
     def begins_in_reasoning(self, prompt_tail: str) -> bool:
         """Whether the last opener in the prompt's tail is not closed."""
@@ -108,13 +117,13 @@ class Family:
         return (*self.reasoning_open, *self.reasoning_close, *self.ignored)
 
     def markers(self) -> Iterator[str]:
-        """Every literal of the table."""
-        return _strings(self)
+        """Every literal of what is read."""
+        return _strings(replace(self, prompt=PromptStyle()))
 
     def translated(self, encode: Callable[[str], str]) -> Family:
         """The same table with its literals in another alphabet."""
         table: Family = _translated(self, encode)
-        return replace(table, name=self.name)
+        return replace(table, name=self.name, prompt=self.prompt)
 
 
 def _strings(value: Any) -> Iterator[str]:

@@ -10,18 +10,26 @@ from antiphon_translator.parsing.cursor import Cursor, Markers, Reader
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.reading import CallSyntax, Malformed, Reading
 from antiphon_translator.parsing.segments import Output, Segment
+from antiphon_translator.parsing.traced import Watch, traced
 
 
 class OutputParser:
     """Used once. `prompt_tail` is the end of the prompt: what the template began, the model goes on with.
     `schemas` are the parameters of the tools that may be called; None means that calls are just text."""
 
-    def __init__(self, family: Family, *, schemas: Mapping[str, Object] | None = None, prompt_tail: str = "") -> None:
+    def __init__(
+        self,
+        family: Family,
+        *,
+        schemas: Mapping[str, Object] | None = None,
+        prompt_tail: str = "",
+        watch: Watch | None = None,
+    ) -> None:
+        """`watch` is told all text that is read; the texts that come out then know their places in it."""
         self._family = family
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
-        self._cursor = Cursor()
-        self._out = Output()
+        self._cursor, self._out = (Cursor(), Output()) if watch is None else traced(watch)
         self._reading = Reading(self._cursor, self._out, schemas or {})
         self._steps = self._read(prompt_tail)
         self._ended = False

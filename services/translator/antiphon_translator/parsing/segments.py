@@ -4,6 +4,8 @@
     a call               its name, its arguments piece by piece, its end
     dropped              a call that could not be read, and of which nothing was told
 
+Where log probabilities are wanted, texts come with the tokens that wrote them, as `ScoredText`.
+
 Arguments are the model's own text: joined, they are the call's `arguments`, and nobody writes them anew.
 """
 
@@ -59,10 +61,35 @@ class Dropped:
     text: str
 
 
-Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break | Dropped
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A token that might have been chosen: the bytes that it writes, and how likely it was."""
+
+    written: bytes
+    logprob: float
 
 
-class _Run:
+@dataclass(frozen=True, slots=True)
+class ScoredToken:
+    """A token that was chosen, and the likeliest ones at its place, likeliest first."""
+
+    written: bytes
+    logprob: float
+    top: tuple[Candidate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredText:
+    """A text, and the tokens that begin in it."""
+
+    text: str
+    tokens: tuple[ScoredToken, ...]
+
+
+Segment = Text | Reasoning | CallBegin | Arguments | CallEnd | Break | Dropped | ScoredText
+
+
+class TextRun:
     """Text of one kind, with the white space at its end held back until something follows."""
 
     def __init__(self, segment: type[Text | Reasoning | Dropped], *, keeps_leading: bool) -> None:
@@ -97,9 +124,9 @@ class Output:
 
     def __init__(self) -> None:
         self._segments: list[Segment] = []
-        self._text = _Run(Text, keeps_leading=True)
-        self._reasoning = _Run(Reasoning, keeps_leading=False)
-        self._dropped = _Run(Dropped, keeps_leading=False)
+        self._text = TextRun(Text, keeps_leading=True)
+        self._reasoning = TextRun(Reasoning, keeps_leading=False)
+        self._dropped = TextRun(Dropped, keeps_leading=False)
         self._arguments: list[str] = []
         self.in_call = False
         self.in_reasoning = False

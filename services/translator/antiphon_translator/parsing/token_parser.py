@@ -14,6 +14,7 @@ from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.traced import Watch
 from antiphon_translator.stop_texts import StopTexts
 from antiphon_translator.tokens import Detokenizer, ModelTokenizer
 
@@ -31,14 +32,16 @@ class TokenSyntax:
         self.alphabet = Alphabet(tokenizer.added, family.markers())
         self.family = family.translated(self.alphabet.encode)
 
-    def prompt_tail(self, prompt_ids: Sequence[int]) -> str:
-        """The end of a prompt as the parser wants it."""
+    def prompt_tail(self, prompt_ids: Sequence[int], *, whole: bool = False) -> str:
+        """The end of a prompt as the parser wants it, or all of it."""
         detokenizer = Detokenizer(self.tokenizer, spelling=self.alphabet.character_of)
-        return "".join(map(detokenizer.feed, prompt_ids[-PROMPT_TAIL_IDS:])) + detokenizer.finish(cut_off=False)
+        tail = prompt_ids if whole else prompt_ids[-PROMPT_TAIL_IDS:]
+        return "".join(map(detokenizer.feed, tail)) + detokenizer.finish(cut_off=False)
 
 
 class TokenParser:
-    """One model output. Used once. `schemas` as with `OutputParser`; each text in `stop` ends the output."""
+    """One model output. Used once. `schemas` and `watch` as with `OutputParser`; each text in `stop` ends the output.
+    `continues_last`: the prompt ends within a message of the model's, however long that is already."""
 
     def __init__(
         self,
@@ -47,12 +50,15 @@ class TokenParser:
         prompt_ids: Sequence[int] = (),
         schemas: Mapping[str, Object] | None = None,
         stop: Sequence[str] = (),
+        continues_last: bool = False,
+        watch: Watch | None = None,
     ) -> None:
         self._alphabet = syntax.alphabet
         self._encode = syntax.tokenizer.encode
         self._control = syntax.alphabet.character_of.keys()
         self._detokenizer = Detokenizer(syntax.tokenizer, prompt_ids=prompt_ids, spelling=syntax.alphabet.character_of)
-        self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=syntax.prompt_tail(prompt_ids))
+        tail = syntax.prompt_tail(prompt_ids, whole=continues_last)
+        self._parser = OutputParser(syntax.family, schemas=schemas, prompt_tail=tail, watch=watch)
         spellings = dict.fromkeys((*stop, *map(syntax.alphabet.encode, stop)))
         self._stop = StopTexts(tuple(spellings)) if stop else None
 

@@ -9,8 +9,8 @@ message and go on as the system. Here such text stays text, and everything else 
 2. The prompt is searched for control tokens as the tokenizer would, leftmost and longest first. One that the masked
    prompt does not confirm at the same place is *cut*: the prompt is encoded in two pieces that meet inside the name,
    so that neither spells it.
-3. A prompt without cuts, which is nearly every one, is encoded in one piece: the ids are those of the rendered
-   template, by definition. All this costs less than the encoding itself.
+3. A prompt without cuts, which is nearly every one, stays in one piece: its ids are those of the rendered template.
+   All this costs less than the encoding itself.
 
 What was not chosen: the library's `encode_special_tokens` is a switch on a tokenizer that all threads share, applies to
 whole texts, and leaves out added tokens that are not "special" (Qwen's `<think>` and `<tool_call>`). Escaping names
@@ -59,12 +59,16 @@ class ControlTokens:
                     return begin, begin + length
         return None
 
-    def spelt(self, text: str) -> Iterator[str]:
-        """The names of all control tokens that a text spells, in order."""
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where all control tokens are that a text spells, in order."""
         position = 0
         while (span := self.find(text, position)) is not None:
-            yield text[slice(*span)]
+            yield span
             position = span[1]
+
+    def spelt(self, text: str) -> Iterator[str]:
+        """Their names."""
+        return (text[slice(*span)] for span in self.spans(text))
 
     def pieces(self, conversation: Conversation, render: Callable[[Conversation], str]) -> list[str]:
         """The prompt that `render` makes of a conversation, in the pieces to encode one by one."""

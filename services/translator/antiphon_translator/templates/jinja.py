@@ -58,7 +58,6 @@ class JinjaTemplate:
             self._template = environment.from_string(source)
         except TemplateSyntaxError as error:
             raise InvalidTemplate(f"{error.message} (line {error.lineno})") from error
-        self.source = source
         self._special_tokens = dict(special_tokens)
         self._content_is_list = loops_over_content(tree)
         self._knows_developer = "developer" in source

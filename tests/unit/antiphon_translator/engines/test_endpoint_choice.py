@@ -18,8 +18,8 @@ def of(*names: str) -> EndpointChoice:
     return EndpointChoice(names)
 
 
-def chosen(choice: EndpointChoice, now: float = 0.0, cache_key: str | None = None) -> str:
-    endpoint = choice.choose(now, cache_key=cache_key)
+def chosen(choice: EndpointChoice, cache_key: str | None = None) -> str:
+    endpoint = choice.choose(cache_key=cache_key)
     assert endpoint is not None
     return endpoint.name
 
@@ -42,7 +42,7 @@ def test_a_key_stays_where_it_is_and_keys_are_spread() -> None:
 def test_a_key_does_not_overload_its_endpoint() -> None:
     choice = of("a", "b", "c", "d")
     for _ in range(80):
-        endpoint = choice.choose(0.0, cache_key="all the same")
+        endpoint = choice.choose(cache_key="all the same")
         assert endpoint is not None
         endpoint.in_flight += 1
     loads = sorted(endpoint.in_flight for endpoint in choice.endpoints)
@@ -68,20 +68,23 @@ def test_failures_at_the_same_time_are_one() -> None:
     assert endpoint.ejections == 1
 
 
-def test_one_that_is_left_out_comes_back_by_itself() -> None:
+def test_one_that_is_left_out_may_be_asked_when_its_time_is_over() -> None:
     choice = of("a", "b")
-    choice.endpoints[0].eject(0.0)
-    assert [chosen(choice, 0.5) for _ in range(2)] == ["b", "b"]
-    assert chosen(choice, EJECT_FIRST_S) == "a"
+    first, second = choice.endpoints
+    first.eject(0.0)
+    assert (first.is_due(EJECT_FIRST_S / 2), first.is_due(EJECT_FIRST_S), second.is_due(EJECT_FIRST_S)) == (0, 1, 0)
+    assert [chosen(choice) for _ in range(2)] == ["b", "b"]
+    first.succeeded()
+    assert (chosen(choice), first.is_due(EJECT_FIRST_S)) == ("a", False)
 
 
-def test_when_all_are_left_out_the_first_to_come_back_is_taken() -> None:
+def test_when_all_are_left_out_the_one_that_is_due_first_is_taken() -> None:
     choice = of("a", "b")
     choice.endpoints[0].eject(0.5)
     choice.endpoints[1].eject(0.0)
-    assert chosen(choice, 0.6) == "b"
-    assert choice.choose(0.6, without=("b",)) is choice.endpoints[0]
-    assert choice.choose(0.6, without=("a", "b")) is None
+    assert chosen(choice) == "b"
+    assert choice.choose(without=("b",)) is choice.endpoints[0]
+    assert choice.choose(without=("a", "b")) is None
 
 
 def test_a_fault_may_be_the_requests_own_but_many_in_a_row_are_not() -> None:

@@ -12,7 +12,15 @@ from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
 from antiphon_translator.engines.endpoints import MOVES_MAX, EndpointsEngine
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, GuideKind, Level
+from antiphon_translator.generation import (
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Level,
+    TokenLogprob,
+)
 
 REQUEST = GenerationRequest(request_id="r", prompt_ids=(1, 2), max_tokens=10, stop_ids=(0,))
 GONE = Break(EngineUnavailable("gone"))
@@ -27,8 +35,15 @@ class Fleet:
         self.engine = EndpointsEngine(dict(zip("abcdefgh", self.engines, strict=False)), self.clock)
 
     async def ids(self, request: GenerationRequest = REQUEST) -> list[int]:
+        await self.settle()
         async with aclosing(self.engine.generate(request)) as batches:
             return [token for batch in [*[b async for b in batches]] for chunk in batch for token in chunk.token_ids]
+
+    async def settle(self) -> None:
+        """Endpoints whose time is over are asked in the background, and answer."""
+        with suppress(EngineUnavailable):
+            await self.engine.controls()
+        await asyncio.sleep(0)
 
     def asked(self) -> list[int]:
         """How many generations each engine got."""
@@ -45,6 +60,24 @@ async def test_a_generation_that_loses_its_endpoint_goes_on_behind_what_came() -
     (moved,) = fleet.engines[1].requests
     assert moved == replace(REQUEST, prompt_ids=(1, 2, 5, 6, 7), max_tokens=7)
     assert fleet.engine.migrations == 1
+
+
+async def test_log_probabilities_go_on_with_the_ids() -> None:
+    scored = [EngineChunk([number], logprobs=(TokenLogprob(number, -number / 8),)) for number in (5, 6, 0)]
+    fleet = Fleet([Emit(*scored[:2]), GONE], [Emit(scored[2])])
+    asked = replace(REQUEST, top_logprobs=0)
+    async with aclosing(fleet.engine.generate(asked)) as batches:
+        assert [chunk async for batch in batches for chunk in batch] == scored
+    (moved,) = fleet.engines[1].requests
+    assert moved == replace(asked, prompt_ids=(1, 2, 5, 6), max_tokens=8)
+
+
+async def test_text_with_log_probabilities_is_not_over_before_its_engine_says_so() -> None:
+    stop = EngineChunk(text="a", logprobs=(TokenLogprob(REQUEST.stop_ids[0], -0.5),))
+    fleet = Fleet([Emit(stop), GONE], [Emit([6])])
+    fleet.serves_text()
+    with pytest.raises(EngineUnavailable):
+        await fleet.ids(replace(REQUEST, top_logprobs=0))
 
 
 async def test_so_does_one_that_hears_nothing_any_more() -> None:
@@ -177,6 +210,7 @@ async def test_who_reads_no_further_was_served_well() -> None:
     await fleet.ids()
     fleet.clock.advance(EJECT_FIRST_S)
     fleet.engines[0].script = [Emit([5]), Hang()]
+    await fleet.settle()
     async with aclosing(fleet.engine.generate(replace(REQUEST, cache_key=key_of(fleet, 0)))) as batches:
         await anext(batches)
     fleet.engines[0].script = [GONE]
@@ -190,4 +224,4 @@ def key_of(fleet: Fleet, number: int) -> str:
     """A key that goes to this endpoint first."""
     ranked = (f"key-{n}" for n in range(99))
     choice = EndpointChoice("abcdefgh"[: len(fleet.engines)])
-    return next(key for key in ranked if choice.choose(0.0, cache_key=key) is choice.endpoints[number])
+    return next(key for key in ranked if choice.choose(cache_key=key) is choice.endpoints[number])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
 from antiphon_translator.parsing.segments import Text
@@ -120,6 +120,7 @@ async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, 
         ({"error": {"message": "x", "code": 503}}, EngineUnavailable, "is not ready"),
         ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, EngineFault, "reported an error"),
         ({"error": "boom"}, EngineFault, "reported an error"),
+        ({"error": {"message": "failed to parse grammar", "code": 400}}, InvalidRequest, "make no grammar"),
         ({"object": "error", "message": "x", "code": 429}, EngineUnavailable, "overloaded"),
     ],
 )

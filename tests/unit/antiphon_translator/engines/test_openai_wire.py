@@ -52,12 +52,18 @@ def test_a_body_with_everything() -> None:
     assert "tool_choice" not in body(replace(REQUEST, chat=Chat(MESSAGES, (), "none")), "m", VLLM)
 
 
+@pytest.mark.parametrize(("asked", "sent"), [(0, 1), (1, 1), (20, 20)])
+def test_log_probabilities_are_never_asked_for_without_an_alternative(asked: int, sent: int) -> None:
+    written = body(replace(REQUEST, top_logprobs=asked), "m", PLAIN)
+    assert (written["logprobs"], written["top_logprobs"]) == (True, sent)
+
+
 def test_each_server_has_names_of_its_own() -> None:
     asked = replace(REQUEST, sampling=Sampling(repetition_penalty=1.5))
     assert body(asked, "m", DIALECTS["llamacpp"])["repeat_penalty"] == 1.5
     with pytest.raises(EngineFault, match="cannot be told repetition_penalty"):
         body(asked, "m", PLAIN)
-    assert PLAIN.controls == {*STANDARD, "guide", "stop", "images", "lora"}
+    assert PLAIN.controls == {*STANDARD, "guide", "stop", "logprobs", "top_logprobs", "images", "lora"}
     assert VLLM.controls - PLAIN.controls == {"top_k", "min_p", "repetition_penalty", "ignore_eos"}
 
 
@@ -100,7 +106,6 @@ def test_guides(guide: Guide, dialect: Dialect, written: Object) -> None:
     [
         ({"guide": Guide(GuideKind.EBNF, "g")}, "guide of type ebnf_grammar"),
         ({"chat": None}, "no conversation"),
-        ({"top_logprobs": 1}, "no token ids"),
     ],
 )
 def test_what_a_server_cannot_be_told_is_a_fault(changes: dict[str, Any], words: str) -> None:

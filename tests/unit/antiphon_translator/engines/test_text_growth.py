@@ -24,6 +24,24 @@ def test_messages_of_all_text_so_far() -> None:
     assert told(Growth.CUMULATIVE, ["a", "a", "ab"]) == ["a", "", "b", ""]
 
 
+def finished(growth: Growth, messages: list[bytes], *, cut_off: bool) -> str:
+    text = GrowingText(growth)
+    return "".join([*map(text.feed, messages), text.finish(cut_off=cut_off)])
+
+
+@pytest.mark.parametrize(
+    ("growth", "messages"),
+    [
+        (Growth.DELTA, [b"a", b"b", b"\xf0\x9f"]),
+        (Growth.CUMULATIVE, [b"a", b"ab", b"ab\xef\xbf\xbd"]),
+        (Growth.UNKNOWN, [b"a", b"ab", b"ab\xef\xbf\xbd"]),
+    ],
+)
+def test_a_character_that_the_length_cut_off_is_left_out(growth: Growth, messages: list[bytes]) -> None:
+    assert finished(growth, messages, cut_off=True) == "ab"
+    assert finished(growth, messages, cut_off=False) == "ab\ufffd"
+
+
 @pytest.mark.parametrize("messages", [WORDS, SO_FAR], ids=["delta", "cumulative"])
 @pytest.mark.parametrize("count", range(1, len(WORDS) + 1))
 def test_the_messages_themselves_say_which_it_is(messages: list[str], count: int) -> None:
@@ -38,6 +56,8 @@ def test_the_messages_themselves_say_which_it_is(messages: list[str], count: int
         (["1", "10", "2"], "1102"),
         (["", "a", "", "ab", "abc"], "abc"),
         (["a", "aa", "aaa", "aaab"], "aaab"),
+        (["a", "ab", "ab\ufffd", "abü"], "abü"),
+        (["\ufffd", "\ufffd", "\ufffd"], "\ufffd\ufffd\ufffd"),
         ([], ""),
     ],
 )

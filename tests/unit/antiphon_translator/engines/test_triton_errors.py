@@ -6,7 +6,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
 from antiphon_translator.engines.triton_errors import from_text, translated
 
 IN_BAND = [
@@ -22,6 +22,7 @@ IN_BAND = [
     ("unexpected inference input 'x' for model 'y'", EngineFault),
     ("expected number of inputs between 2 and 36 but got 1 inputs for model 'm'", EngineFault),
     ("Error generating request: out of paper", EngineFault),
+    ("guided_decoding_guide is not a valid regex: unbalanced", InvalidRequest),
     ("", EngineFault),
 ]
 

@@ -157,6 +157,8 @@ def test_guides_adapters_and_log_probabilities_go_where_the_model_has_them() -> 
     assert inputs["guided_decoding_guide"] == ([1, 1], ['{"type":"object"}'])
     assert inputs["lora_task_id"] == ([1, 1], [7])
     assert inputs["return_log_probs"] == ([1, 1], [True])
+    with pytest.raises(EngineFault, match="no input for top_logprobs"):
+        sent(replace(REQUEST, top_logprobs=1), model)
     with pytest.raises(EngineFault, match="must be a number"):
         sent(replace(REQUEST, lora="mine"), model)
 
@@ -177,7 +179,7 @@ def test_log_probabilities_belong_to_the_new_ids() -> None:
         "output_ids": [5, 6],
         "output_log_probs": [-0.5, -0.25, -0.125],
     }
-    expected = EngineChunk([5, 6], logprobs=(TokenLogprob(-0.25), TokenLogprob(-0.125)))
+    expected = EngineChunk([5, 6], logprobs=(TokenLogprob(5, -0.25), TokenLogprob(6, -0.125)))
     assert reader.read(response(outputs).infer_response) == expected
     with pytest.raises(EngineFault, match="cannot be read"):
         reader.read(token_response([5]).infer_response)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -78,11 +79,11 @@ def test_a_guide_is_json_inside_the_json(guide: Guide, written: dict[str, Any]) 
 
 def test_controls_and_what_an_older_backend_lacks() -> None:
     signature = describe(MODEL)
-    assert {"min_p", "guide", "stop", "lora", "logprobs", "images"} <= signature.controls
+    assert {"min_p", "guide", "stop", "lora", "logprobs", "top_logprobs", "images"} <= signature.controls
     assert signature.level is Level.TEXT
     few = {name: kind for name, kind in MODEL.inputs.items() if name not in ("image", "return_logprobs")}
     older = describe(replace(MODEL, inputs=few))
-    assert signature.controls - older.controls == {"logprobs", "images"}
+    assert signature.controls - older.controls == {"logprobs", "top_logprobs", "images"}
     for changes, control in (({"images": (b"",)}, "images"), ({"top_logprobs": 0}, "logprobs")):
         with pytest.raises(EngineFault, match=f"no input for {control}"):
             older.request(replace(REQUEST, **changes))
@@ -123,13 +124,14 @@ def test_log_probabilities_come_with_their_ids() -> None:
     }
     chunk = read(reader, text_output="a", logprobs=json.dumps([place, {"4": place["4"]}]))
     assert chunk == EngineChunk(
-        (7, 4),
         text="a",
         logprobs=(
-            TokenLogprob(-3.0, (Alternative(4, -0.5), Alternative(5, -1.0))),
-            TokenLogprob(-0.5, (Alternative(4, -0.5),)),
+            TokenLogprob(7, -3.0, (Alternative(4, -0.5), Alternative(5, -1.0))),
+            TokenLogprob(4, -0.5, (Alternative(4, -0.5),)),
         ),
     )
+    ruled_out = read(reader, text_output="", logprobs='[{"4": {"logprob": -Infinity, "rank": 1}}]')
+    assert ruled_out == EngineChunk(logprobs=(TokenLogprob(4, -inf, (Alternative(4, -inf),)),))
     assert read(reader, text_output="b", logprobs="null") == EngineChunk(text="b")
     for wrong in ("[", '[{"x": {}}]', "[{}]", "[7]"):
         with pytest.raises(EngineFault, match="cannot be read"):

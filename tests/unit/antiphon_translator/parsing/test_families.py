@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import PromptStyle
 from antiphon_translator.parsing.kinds.harmony import Harmony
 
 
@@ -17,6 +18,8 @@ def test_every_table_can_be_loaded(name: str) -> None:
 def test_what_a_table_says() -> None:
     assert families.load("plain").calls == ()
     assert isinstance(families.load("gpt_oss").grammar, Harmony)
+    assert families.load("gpt_oss").prompt == PromptStyle(writer="harmony")
+    assert families.load("hermes").prompt == PromptStyle()
     assert families.load("hermes").reasoning == (("<think>", "</think>"),)
 
 
@@ -30,6 +33,7 @@ def test_a_name_that_there_is_none_of() -> None:
 def test_a_table_that_says_what_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
     for table in (
         {"colour": "red"},
+        {"prompt": {"colour": "red"}},
         {"calls": [{"kind": "unheard of"}]},
         {"calls": [{"kind": "json", "opens": ["a"]}]},
     ):
@@ -47,6 +51,7 @@ def test_a_rule_holds_if_nothing_is_missing_and_nothing_speaks_against_it() -> N
 def test_the_vocabulary_speaks_where_there_is_no_template() -> None:
     assert families.detect("", {"<|open|>", "<|close|>", "<|sep|>"}) == "kimi_k3"
     assert families.detect("", {"<|tool_call_argument_begin|>"}) == "kimi_k2"
+    assert families.detect("", {"<|channel|>", "<|message|>", "<|constrain|>", "<|call|>"}) == "gpt_oss"
     assert families.detect("Hello", {"<|im_end|>"}) == families.PLAIN
 
 

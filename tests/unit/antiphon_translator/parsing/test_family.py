@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from antiphon_translator.parsing.alphabet import Alphabet
-from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.family import Family, PromptStyle
 from antiphon_translator.parsing.kinds.json_call import JsonCall
 
 FAMILY = Family(
@@ -41,6 +41,12 @@ def test_a_translated_table_has_other_literals_and_the_same_name() -> None:
     stray = alphabet.character_of[1]  # it ends a call, and there is none
     assert table.in_text.search(f"a{stray}", 0, ended=True)[2] == stray
     assert table.without_calls.search(f"a{stray}", 0, ended=True)[2] is None
+
+
+def test_what_is_said_of_prompts_is_nothing_to_be_read() -> None:
+    family = Family(name="one", prompt=PromptStyle(writer="<call>"))
+    assert set(family.markers()) == {"one", ""}
+    assert family.translated(lambda _literal: "x").prompt == family.prompt
 
 
 def test_every_literal_is_named() -> None:

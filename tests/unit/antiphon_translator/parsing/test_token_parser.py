@@ -74,3 +74,10 @@ def test_runs_end_behind_control_tokens() -> None:
 
 def test_a_character_that_was_cut_off_is_left_out() -> None:
     assert parsed(spelt("a☃")[:-1], cut_off=True) == [Text("a")]
+
+
+def test_a_message_that_goes_on_is_known_however_long_it_is() -> None:
+    prompt = tokenizer().encode("<think>" + "a" * PROMPT_TAIL_IDS)
+    syntax = TokenSyntax(families.load("hermes"), tokenizer())
+    assert not TokenParser(syntax, prompt_ids=prompt).in_reasoning
+    assert TokenParser(syntax, prompt_ids=prompt, continues_last=True).in_reasoning

@@ -7,6 +7,7 @@ as its callers would: every write can be repeated.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,11 @@ from redis.asyncio import Redis, RedisCluster, Sentinel
 from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff, NoBackoff
+from redis.exceptions import RedisError
 
 from antiphon_store.backends.redis.addresses import Address, Topology
+
+log = logging.getLogger(__name__)
 
 CALLS_MAX = 64  # at once; a server runs one script at a time, more would only wait there instead of here
 CONNECT_TIMEOUT_S = 1.0
@@ -52,8 +56,12 @@ class Servers:
             await self.client.connection_pool.disconnect(inuse_connections=False)
 
     async def close(self) -> None:
+        """Says goodbye; servers that do not answer are left all the same."""
         for client in (self.client, *self.sentinels):
-            await client.aclose()
+            try:
+                await client.aclose()
+            except RedisError as error:
+                log.info("a connection was not closed in time: %s", error)
 
 
 def connect(address: Address) -> Servers:

@@ -21,6 +21,7 @@ from antiphon_translator.parsing.reading import Reading
 _NAMESPACE = "functions."
 _RECIPIENT = re.compile(r"to=([\w.-]+)")
 _NOBODY = ("", "assistant")
+_ROLE_PARTS = ("to=", "assistant")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class Harmony:
         """Everything that a model writes in one turn."""
         header = prompt_tail.rpartition(self.start)[2] if self.start in prompt_tail else ""
         ended = False
+        if self.message in header:  # the model goes on with a message
+            ended = yield from self._message(reading, header.partition(self.message)[0], is_begun=True)
+            header = ""
         while not ended:
             written: list[str] = []
             if (yield from reading.cursor.until(self._header_end, written.append)) is None:
@@ -45,14 +49,16 @@ class Harmony:
             ended = yield from self._message(reading, header)
             header = ""
 
-    def _message(self, reading: Reading, header: str) -> Reader[bool]:
+    def _message(self, reading: Reading, header: str, *, is_begun: bool = False) -> Reader[bool]:
         """What stands behind a header. Whether the text ended with it."""
         channel = (self._channel.findall(header) or [""])[-1]
         recipient = (_RECIPIENT.findall(header) or [""])[-1]
         name = recipient.removeprefix(_NAMESPACE)
         if name not in _NOBODY and (recipient != name or name in reading.schemas):
             return (yield from self._call(reading, name))
-        reading.out.separate("commentary" if channel == "commentary" else None)
+        phase = "commentary" if channel == "commentary" else None
+        if phase is not None or not is_begun:
+            reading.out.separate(phase)
         is_reasoning = channel == "analysis" or recipient not in _NOBODY
         return (yield from self._to_end(reading, reading.out.reasoning if is_reasoning else reading.out.text))
 
@@ -71,10 +77,16 @@ class Harmony:
     def _without_header(self, reading: Reading, text: str) -> None:
         """Text that never got a header is a message, unless it is the beginning of one."""
         is_header = any(marker in text for marker in (self.channel, self.constrain, self.start, "<|"))
-        if is_header or re.match(r"\s*(to=|assistant)", text):
+        if is_header or self._is_role(text, is_cut_off=reading.cursor.is_cut_off):
             reading.out.drop(text)
         else:
             reading.out.text(text)
+
+    @staticmethod
+    def _is_role(text: str, *, is_cut_off: bool) -> bool:
+        """Whether a text is what stands behind a start, or the beginning of it."""
+        word = text.strip()
+        return word.startswith(_ROLE_PARTS) or (is_cut_off and any(part.startswith(word) for part in _ROLE_PARTS))
 
     @cached_property
     def _header_end(self) -> Markers:

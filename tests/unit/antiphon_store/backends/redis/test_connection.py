@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import logging
+
+import pytest
 from redis.asyncio import Redis, RedisCluster
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.connection import Servers, connect
@@ -38,3 +42,15 @@ async def test_sentinels_are_clients_too() -> None:
     assert len(servers.sentinels) == 2
     await servers.ask_again_for_master()
     await servers.close()
+
+
+async def test_a_goodbye_that_is_not_answered_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def silence(self: Redis) -> None:
+        raise RedisTimeoutError("Timed out closing connection after 1.0")
+
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(Redis, "aclose", silence)
+    await servers_at("redis://127.0.0.1:1").close()
+    assert "not closed in time: Timed out" in caplog.text

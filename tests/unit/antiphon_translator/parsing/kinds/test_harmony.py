@@ -49,3 +49,20 @@ def test_a_call_that_was_cut_off_before_its_arguments_has_none() -> None:
 
 def test_the_prompt_may_have_begun_the_header() -> None:
     assert parsed("gpt_oss", "<|message|>a", tail="<|start|>assistant<|channel|>analysis") == [Break(), Reasoning("a")]
+
+
+@pytest.mark.parametrize(
+    ("open_message", "told"),
+    [("final<|message|>so far", Text(" and on")), ("analysis<|message|>so far", Reasoning("and on"))],
+)
+def test_the_prompt_may_have_begun_the_message(open_message: str, told: Segment) -> None:
+    text = " and on<|end|><|start|>assistant<|channel|>final<|message|>b"
+    segments = parsed("gpt_oss", text, tail=f"<|start|>assistant<|channel|>{open_message}")
+    assert segments == [told, Break(), Text("b")]
+
+
+@pytest.mark.parametrize("word", [" to", " t", "assist", "assistant to=f"])
+def test_a_role_that_was_cut_off_is_no_answer(word: str) -> None:
+    assert parsed("gpt_oss", word, cut_off=True) == [Dropped(word.strip())]
+    assert parsed("gpt_oss", "to a tee", cut_off=True) == [Text("to a tee")]
+    assert parsed("gpt_oss", " to") == [Text(" to")]

@@ -2,7 +2,7 @@
 
 `ensemble` and `tensorrt_llm_bls` are TensorRT-LLM's chains of models, `llmapi` is the model of its LLM API, `vllm` is
 Triton's vLLM backend. What clients of the real ones have to live with is kept: the ensemble makes text of every token
-by itself, BLS repeats all text so far, both leave the stop words in.
+by itself, BLS repeats all text so far, both leave the stop words in. vLLM never tells a character that was cut off.
 """
 
 import json
@@ -20,8 +20,11 @@ class Dialect:
     """One request's: what it asks for, and how it is answered."""
 
     strips_stop_words = False
+    stop_ids = ()
     accumulates = False
     counts_last_token = False
+    tells_cut_characters = True
+    top_log_probs = None
 
     def __init__(self, request):
         self.prompt = scalar(request, "text_input", b"").decode()
@@ -34,6 +37,10 @@ class Dialect:
             **({"num_output_tokens": count} if self.wants_output_count else {}),
             **({"finish_reason": reason or "None"} if self.wants_reason else {}),
         }
+
+    def log_probs(self, places, vocabulary):
+        """The output with log probabilities; a place is the token that was chosen, then the likeliest ones."""
+        return {}
 
     def note_wanted(self, request):
         self.wants_input_count = bool(scalar(request, "return_num_input_tokens", False))
@@ -94,10 +101,11 @@ class LlmApi(Dialect):
 class Vllm(Dialect):
     strips_stop_words = True
     counts_last_token = True  # the end-of-turn token is one of vLLM's output tokens
+    tells_cut_characters = False
 
     _KNOWN = frozenset(
         "max_tokens skip_special_tokens spaces_between_special_tokens temperature top_p top_k repetition_penalty "
-        "presence_penalty frequency_penalty seed stop stop_token_ids structured_outputs min_tokens".split()
+        "presence_penalty frequency_penalty seed stop stop_token_ids structured_outputs min_tokens logprobs".split()
     )
 
     def __init__(self, request):
@@ -107,8 +115,11 @@ class Vllm(Dialect):
         unknown = sorted(set(asked) - self._KNOWN)
         if unknown:
             raise RequestError(f"sampling_parameters: {unknown[0]} is not supported on llama.cpp")
+        if scalar(request, "return_logprobs", False):
+            self.top_log_probs = asked.get("logprobs")
         self.tokens_max = asked.get("max_tokens", 16)
         self.stop_words = asked.get("stop", [])
+        self.stop_ids = tuple(asked.get("stop_token_ids", ()))
         self.streaming = bool(scalar(request, "stream", False))
         self.echo_prompt = not scalar(request, "exclude_input_in_output", self.streaming)
         self.sampling = Sampling(
@@ -123,8 +134,26 @@ class Vllm(Dialect):
             grammar=_structured(asked.get("structured_outputs")),
         )
 
+    def log_probs(self, places, vocabulary):
+        """As the real backend: `null` where there are none, else a map of ids for each token, the chosen one first."""
+        if self.top_log_probs is None:
+            return {}
+        return {"logprobs": json.dumps([_ranked(*place, vocabulary=vocabulary) for place in places] or None)}
+
 
 DIALECTS = {"ensemble": Ensemble, "tensorrt_llm_bls": Bls, "llmapi": LlmApi, "vllm_model": Vllm}
+
+
+def _ranked(chosen, *likeliest, vocabulary):
+    ranks = {token: rank for rank, (token, _) in enumerate(likeliest, 1)}
+    return {
+        token: {
+            "logprob": log_prob,
+            "rank": ranks.get(token, len(likeliest) + 1),
+            "decoded_token": vocabulary.bytes_of(token).decode("utf-8", "replace"),
+        }
+        for token, log_prob in (chosen, *likeliest)
+    }
 
 
 def _guide(guide_type, guide):

@@ -6,7 +6,7 @@ the model `tensorrt_llm`, which serves ids.
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
@@ -65,17 +65,19 @@ class TritonPythonModel:
         wording = Wording(asked.stop_words, whole=whole, strips=asked.strips_stop_words)
         reply = Reply(self, sender, request.request_id(), asked, len(prompt), wording)
         by_ids = [] if asked.strips_stop_words else [self.vocabulary.ids_of(word) for word in asked.stop_words]
-        return Sequence(
+        reply.sequence = Sequence(
             prompt=prompt,
             tokens_max=asked.tokens_max,
             end_id=self.vocabulary.end_id,
-            stop_words=tuple(map(tuple, by_ids)),
+            stop_words=(*map(tuple, by_ids), *((stop_id,) for stop_id in asked.stop_ids)),
             sampling=asked.sampling,
-            want_log_probs=False,
+            want_log_probs=asked.top_log_probs is not None,
             on_token=reply.on_token,
             on_end=reply.on_end,
             is_cancelled=reply.is_cancelled,
+            top_log_probs=asked.top_log_probs or 0,
         )
+        return reply.sequence
 
     def response(self, outputs):
         """Outputs by name, as tensors of the types that the configuration declares."""
@@ -101,6 +103,8 @@ class Reply:
     count: int = 0
     unsent: int = 0
     reason: str = ""
+    sequence: Sequence | None = None
+    places: list = field(default_factory=list)
 
     def is_cancelled(self):
         return self.wording.stopped or self.sender.is_cancelled()
@@ -108,8 +112,12 @@ class Reply:
     def on_token(self, token, log_prob, last):
         self.count += 1
         self.unsent += 1
-        text = self.wording.add(self.model.vocabulary.bytes_of(token))
-        if self.count >= self.asked.tokens_max:
+        self.places.append([(token, log_prob), *self.sequence.likeliest])
+        is_end = token in self.asked.stop_ids
+        text = "" if is_end else self.wording.add(self.model.vocabulary.bytes_of(token))
+        if is_end:
+            self.reason = "stop"
+        elif self.count >= self.asked.tokens_max:
             self.reason = "length"
         if self.asked.streaming and not self.wording.stopped:
             self.send(self.wording.so_far if self.asked.accumulates else text)
@@ -122,7 +130,7 @@ class Reply:
             pb_utils.Logger.log_info(f"cancelled after {self.count} tokens request_id={self.request_id}")
         if not self.reason and not self.wording.stopped:
             self.unsent += self.asked.counts_last_token
-        text = self.wording.finish()
+        text = self.wording.finish(tells_cut_characters=self.asked.tells_cut_characters)
         if not self.asked.streaming:
             text = (self.asked.prompt if self.asked.echo_prompt else "") + self.wording.so_far
         elif self.asked.accumulates:
@@ -131,5 +139,6 @@ class Reply:
 
     def send(self, text, *, flags=0, reason=""):
         outputs = self.asked.outputs(text, self.unsent, self.prompt_count, reason)
-        self.unsent = 0
+        outputs |= self.asked.log_probs(self.places, self.model.vocabulary)
+        self.unsent, self.places = 0, []
         respond(self.sender, self.model.response(outputs), flags=flags)

@@ -57,9 +57,9 @@ class Wording:
             return ""
         return self._take(self._hold)
 
-    def finish(self):
+    def finish(self, *, tells_cut_characters):
         """What was held back."""
-        if not self.stopped:
+        if not self.stopped and tells_cut_characters:
             self._text += self._decode(b"", final=True)
         return self._take(0)
 

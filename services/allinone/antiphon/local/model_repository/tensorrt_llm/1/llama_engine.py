@@ -20,6 +20,7 @@ import secrets
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from heapq import nlargest
 from itertools import takewhile
 from math import exp, inf, log
 
@@ -186,7 +187,9 @@ class LlamaEngine:
         if token == sequence.end_id or (guided and self._vocab.is_eog(token)):
             self._release(slot)
             return
-        log_prob = _log_prob(self._context.get_logits_ith(LAST), token) if sequence.want_log_probs else 0.0
+        log_prob = 0.0
+        if sequence.want_log_probs:
+            log_prob = _note_log_probs(self._context.get_logits_ith(LAST), token, sequence)
         sequence.generated.append(token)
         finished = sequence.is_finished()
         sequence.on_token(token, log_prob, finished)
@@ -240,6 +243,10 @@ def _common_prefix(left: list[int], right: list[int]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(left, right, strict=False)))
 
 
-def _log_prob(logits: list[float], token: int) -> float:
+def _note_log_probs(logits: list[float], token: int, sequence: Sequence) -> float:
+    """The log probability of the token that was chosen; those of the likeliest ones, where they are wanted."""
     highest = max(logits)
-    return logits[token] - highest - log(sum(exp(logit - highest) for logit in logits))
+    norm = highest + log(sum(exp(logit - highest) for logit in logits))
+    likeliest = nlargest(sequence.top_log_probs, range(len(logits)), key=logits.__getitem__)
+    sequence.likeliest = [(other, logits[other] - norm) for other in likeliest]
+    return logits[token] - norm

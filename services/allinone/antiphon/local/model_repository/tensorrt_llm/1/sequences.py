@@ -51,6 +51,9 @@ class Sequence:
     on_end: Callable[[str | None], None]
     is_cancelled: Callable[[], bool]
     generated: list[int] = field(default_factory=list)
+    top_log_probs: int = 0
+    likeliest: list[tuple[int, float]] = field(default_factory=list)
+    """As many ids as `top_log_probs` says that might have been the last one generated, with their log probabilities."""
 
     def is_finished(self) -> bool:
         """Whether the last generated id completed a stop word or the length."""

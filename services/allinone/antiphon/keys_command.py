@@ -1,0 +1,217 @@
+"""`antiphon keys create | list | revoke`: who looks after the API keys of the edge.
+
+The files are those of the settings edge.keys_file and edge.keys_pepper_file. A running edge sees a change within a
+second or two. Each change replaces the file as a whole, so that nobody ever reads half of one, and keeps the comments
+that people wrote into it; changes at the same time wait for each other. A file that is made here can be read by its
+owner alone; one that is changed keeps its owner and its mode, for the edge may well run as somebody else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.ids import is_tenant
+from antiphon_core.rpc.watched import read_text
+from antiphon_edge import api_keys
+from antiphon_edge.api_keys import ApiKey
+from antiphon_edge.settings import EdgeSettings
+
+DAY_MS = 24 * 3_600_000
+EXPIRES_DAYS_MAX = 10 * 366
+
+_ID_OR_KEY = re.compile(r"(?:ak_)?([0-9a-f]{12})(?:_[0-9a-f]*|_\*+)?")
+_COLUMNS = ("ID", "TENANT", "STATE", "CREATED", "EXPIRES", "NAME")
+
+
+def add_commands(keys: argparse.ArgumentParser, add_settings: Callable[[argparse.ArgumentParser], None]) -> None:
+    """`options.keys` is then one of the functions below, to be called with (options, edge settings, clock)."""
+    whats = keys.add_subparsers(required=True, metavar="WHAT")
+    create_one = whats.add_parser("create", help="make a key and print it, this once")
+    create_one.add_argument("--tenant", required=True, help="whose conversations it gives access to")
+    create_one.add_argument("--name", default="", help="what you will know it by")
+    create_one.add_argument("--expires-days", type=int, metavar="D", help="after how many days it stops working")
+    create_one.set_defaults(keys=create)
+    list_all = whats.add_parser("list", help="list the keys, without what is secret in them")
+    list_all.set_defaults(keys=list_keys)
+    revoke_one = whats.add_parser("revoke", help="make a key stop working")
+    revoke_one.add_argument("id", help="the key's id, as 'list' shows it and as it stands after 'ak_'")
+    revoke_one.set_defaults(keys=revoke)
+    for command in (create_one, list_all, revoke_one):
+        add_settings(command)
+
+
+def create(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> None:
+    """Prints the key, and nothing else, on standard output: `KEY=$(antiphon keys create --tenant acme)`."""
+    _check_draft(options)
+    keys_file, pepper_file = _files(edge)
+    with _changing(keys_file):
+        text = _text_of(keys_file)
+        kept = api_keys.parse_keys(text, str(keys_file))
+        pepper = _pepper(pepper_file, may_make=not kept)
+        secret, key = _made(options, pepper, kept, clock.now_ms())
+        before = text.rstrip("\n") or api_keys.HEADER
+        _replace_file(keys_file, f"{before}\n{key.line()}\n")
+    print(secret)
+    print(f"Key {key.id} of tenant '{key.tenant}'. It is shown this once: keep it safe.", file=sys.stderr)
+
+
+def _made(options: argparse.Namespace, pepper: bytes, taken: Container[str], now_ms: int) -> tuple[str, ApiKey]:
+    """A new key, and what is kept of it."""
+    key_id = api_keys.new_key_id()
+    while key_id in taken:
+        key_id = api_keys.new_key_id()
+    secret = api_keys.new_key(key_id)
+    expires_at_ms = None if options.expires_days is None else now_ms + options.expires_days * DAY_MS
+    return secret, ApiKey(
+        id=key_id,
+        tenant=options.tenant,
+        digest=api_keys.digest(pepper, secret),
+        created_at_ms=now_ms,
+        expires_at_ms=expires_at_ms,
+        name=options.name.strip(),
+    )
+
+
+def list_keys(_options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> None:
+    keys_file, _pepper_file = _files(edge)
+    keys = api_keys.parse_keys(_text_of(keys_file), str(keys_file)).values()
+    rows = [_COLUMNS, *(_row(key, clock.now_ms()) for key in keys)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def revoke(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> None:
+    keys_file, _pepper_file = _files(edge)
+    wanted = _id_in(options.id)
+    if not keys_file.exists():
+        raise SettingsError(f"There is no key '{wanted}': {keys_file} does not exist.")
+    with _changing(keys_file):
+        text = _text_of(keys_file)
+        key = api_keys.parse_keys(text, str(keys_file)).get(wanted)
+        if key is None:
+            raise SettingsError(f"There is no key '{wanted}' in {keys_file}. 'antiphon keys list' shows what there is.")
+        if key.revoked_at_ms is not None:
+            print(f"Key {key.id} was revoked before, at {api_keys.show_time(key.revoked_at_ms)}.")
+            return
+        lines = text.split("\n")
+        number = next(n for n, line in api_keys.key_lines(text) if line.split()[0] == wanted)
+        lines[number - 1] = replace(key, revoked_at_ms=clock.now_ms()).line()
+        _replace_file(keys_file, "\n".join(lines))
+    print(f"Key {key.id} of tenant '{key.tenant}' is revoked.")
+
+
+def _check_draft(options: argparse.Namespace) -> None:
+    if not is_tenant(options.tenant):
+        raise SettingsError("--tenant must be 1 to 128 printable ASCII characters without spaces.")
+    if not api_keys.is_key_name(options.name.strip()):
+        raise SettingsError(f"--name must be at most {api_keys.NAME_CHARS_MAX} printable characters.")
+    if options.expires_days is not None and not 1 <= options.expires_days <= EXPIRES_DAYS_MAX:
+        raise SettingsError(f"--expires-days must be from 1 to {EXPIRES_DAYS_MAX}.")
+
+
+def _id_in(given: str) -> str:
+    """The id in what was given to be revoked: perhaps a whole key that somebody found. It is not repeated."""
+    form = _ID_OR_KEY.fullmatch(given.strip())
+    if form is None:
+        raise SettingsError("A key's id is 12 hexadecimal digits; 'antiphon keys list' shows them.")
+    return form.group(1)
+
+
+def _files(edge: EdgeSettings) -> tuple[Path, Path]:
+    """Where the keys and their pepper are, links followed: what is replaced is the file, not a link to it."""
+    if edge.keys_file is None or edge.keys_pepper_file is None:
+        raise SettingsError(
+            "Say where the keys are: --edge-keys-file and --edge-keys-pepper-file, or ANTIPHON_EDGE_KEYS_FILE and "
+            "ANTIPHON_EDGE_KEYS_PEPPER_FILE."
+        )
+    return edge.keys_file.resolve(), edge.keys_pepper_file.resolve()
+
+
+def _pepper(path: Path, *, may_make: bool) -> bytes:
+    """The pepper, made where there are no keys yet: a new one would make all older keys worthless."""
+    if not path.exists() and may_make:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace_file(path, api_keys.new_pepper() + "\n")
+    return api_keys.read_pepper(path)
+
+
+def _text_of(path: Path) -> str:
+    return read_text(path, "the keys file") if path.exists() else ""
+
+
+def _row(key: ApiKey, now_ms: int) -> tuple[str, ...]:
+    created, expires = api_keys.show_time(key.created_at_ms), api_keys.show_time(key.expires_at_ms)
+    return key.id, key.tenant, key.state(now_ms), created, expires, key.name
+
+
+@contextmanager
+def _changing(keys_file: Path) -> Iterator[None]:
+    """One change at a time; what the system refuses is said with the name of the file."""
+    try:
+        keys_file.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(keys_file.parent):
+            yield
+    except OSError as error:
+        reason = f"{error.filename or keys_file}: {error.strerror or error}"
+        raise SettingsError(f"The keys cannot be changed: {reason}.") from error
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder is what is locked: the file itself is another one afterwards."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace_file(path: Path, text: str) -> None:
+    """The file with new content, on the disk when this returns."""
+    descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # for its owner alone
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            _look_like(path, descriptor)
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        Path(draft).replace(path)
+    except BaseException:
+        Path(draft).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _look_like(path: Path, descriptor: int) -> None:
+    """Gives a draft the owner and the mode of the file that it replaces: who could read that one must go on to."""
+    if not path.exists():
+        return
+    status = path.stat()
+    try:
+        os.fchown(descriptor, status.st_uid, status.st_gid)
+    except PermissionError as error:
+        raise SettingsError(f"{path} has another owner or group. Run this as its owner.") from error
+    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Renaming is durable once the folder is."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

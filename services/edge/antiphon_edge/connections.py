@@ -1,0 +1,65 @@
+"""How much and how long a client may leave unread of what it asked for.
+
+A client that reads slowly, or not at all, is held in three places: the kernel's send buffer (megabytes, where the
+kernel sizes it), asyncio's (64 KiB) and the writer that waits for both. A stream gets a small send buffer, so that its
+writer waits early, and sse.py cuts the connection when it waits for too long. What is written in one piece has no
+writer that waits: there the kernel keeps the time itself (TCP_USER_TIMEOUT), as it does for clients whose network is
+gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from dataclasses import dataclass
+
+from aiohttp import web
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBounds:
+    """`send_buffer_bytes` is what the kernel holds for one stream; it doubles the figure, for its own needs."""
+
+    write_timeout_s: float = 15.0
+    send_buffer_bytes: int = 64 * 2**10
+
+
+_FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
+_BOUNDS: web.AppKey[WriteBounds] = web.AppKey("write bounds", WriteBounds)
+
+
+def set_bounds(app: web.Application, bounds: WriteBounds) -> None:
+    app[_BOUNDS] = bounds
+
+
+def bounds_of(request: web.Request) -> WriteBounds:
+    return request.app[_BOUNDS]
+
+
+async def bound_answer(request: web.Request, _response: web.StreamResponse) -> None:
+    """A signal for `on_response_prepare`: the kernel cuts the connection when the client takes nothing for so long."""
+    timeout_ms = round(bounds_of(request).write_timeout_s * 1000)
+    _set_option(request, socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
+
+
+def bound_stream(request: web.Request) -> None:
+    """To be called when a stream begins: the kernel holds little of it."""
+    _set_option(request, socket.SOL_SOCKET, socket.SO_SNDBUF, bounds_of(request).send_buffer_bytes)
+
+
+def cut(request: web.Request) -> None:
+    """Ends the connection of a client that does not read. Its handler is cancelled, as when the client hangs up."""
+    log.info("%s does not read its stream, and is cut off", request.remote)
+    _set_option(request, socket.SOL_SOCKET, socket.SO_LINGER, _FORGET_WHAT_IS_UNSENT)
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _set_option(request: web.Request, level: int, option: int, value: int | bytes) -> None:
+    """Where there is a TCP connection: it may be gone."""
+    found = request.transport.get_extra_info("socket") if request.transport is not None else None
+    if found is not None and found.family in (socket.AF_INET, socket.AF_INET6):
+        found.setsockopt(level, option, value)

@@ -1,0 +1,36 @@
+"""What engines say when they cannot guide an answer. That is no fault of theirs that others should be spared: it
+happens anew, on every engine of the kind, for whoever sends the same guide.
+
+The texts are those of TensorRT-LLM's executor, xgrammar, llguidance, vLLM and llama.cpp.
+"""
+
+from __future__ import annotations
+
+import re
+
+from antiphon_core.errors import InvalidRequest
+
+_NOT_SET_UP = re.compile(r"guideddecoder is not setup|guided decoding is not enabled")
+_NO_GRAMMAR = re.compile(
+    r"guided_decoding_guide|grammar error|compile grammar|(?:parse|parsing|invalid) grammar|not supported by xgrammar"
+    r"|llguidance|unsatisfiable schema|json schema conversion failed|invalid json schema|unsupported json schema"
+)
+
+
+def of_text(text: str, *, server: str) -> InvalidRequest | None:
+    """The error that an engine's words stand for; None when they are about something else."""
+    lowered = text.lower()
+    if _NOT_SET_UP.search(lowered):
+        return _cannot_guide(f"{server} has no guided decoding set up.", code="unsupported_parameter")
+    if _NO_GRAMMAR.search(lowered):
+        return _cannot_guide(
+            f"{server} can make no grammar of the form that the answer was to have. Leave out what it may not know: "
+            "patterns, formats and bounds first.",
+            code="invalid_value",
+        )
+    return None
+
+
+def _cannot_guide(message: str, *, code: str) -> InvalidRequest:
+    """Forms come as `text.format`, from `nvext`, or with a tool that has to be called."""
+    return InvalidRequest(message, field="text.format", code=code)

@@ -1,0 +1,72 @@
+"""Log probabilities in the chunks of chat completions, and the texts that they belong to.
+
+They are those of all tokens, also of those that the server read as reasoning, as a call, or as a marker of these; and
+they may come before their text, which a server holds back until it knows what it is. A text that cannot be told gets
+those that came with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Any
+
+from antiphon_core.errors import EngineFault
+from antiphon_translator.alignment import Alignment
+from antiphon_translator.engines.openai_wire import ChunkReader, reasoning_in
+from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
+from antiphon_translator.parsing.traced import TracedOutput
+
+
+def reader(request: GenerationRequest) -> ChunkReader:
+    """A reader of the chunks that answer a request."""
+    return ChunkReader() if request.top_logprobs is None else ScoredChunkReader(request.top_logprobs)
+
+
+class ScoredChunkReader(ChunkReader):
+    """Reads the chunks of one stream with log probabilities, `top` alternatives of each token among them."""
+
+    def __init__(self, top: int) -> None:
+        super().__init__()
+        self._output = TracedOutput(lambda: self._position)
+        self._top = top
+        self._alignment = Alignment()
+        self._position = 0
+        self._have_come = False
+
+    def _told(self) -> list[Segment]:
+        return self._alignment.scored(super()._told())
+
+    def _take_choice(self, choice: Mapping[str, Any]) -> None:
+        for entry in (choice.get("logprobs") or {}).get("content") or ():
+            self._have_come = True
+            token = _token(entry, self._top)
+            self._alignment.token(token, token.written)
+        super()._take_choice(choice)
+
+    def _take(self, delta: Mapping[str, Any]) -> None:
+        if delta.get("content") and not self._have_come:
+            raise EngineFault("The engine left out the log probabilities that it was asked for.")
+        for text in (reasoning_in(delta), delta.get("content") or ""):
+            self._alignment.text(text)
+            self._position += len(text)
+        super()._take(delta)
+        if delta.get("tool_calls"):
+            self._alignment.forget()
+
+
+def _token(entry: Mapping[str, Any], top: int) -> ScoredToken:
+    others = (entry.get("top_logprobs") or ())[:top]
+    return ScoredToken(_written(entry), _logprob(entry), tuple(Candidate(_written(o), _logprob(o)) for o in others))
+
+
+def _written(entry: Mapping[str, Any]) -> bytes:
+    """Servers may leave out the bytes of a token; then it is its text."""
+    given = entry.get("bytes")
+    return bytes(given) if given is not None else str(entry["token"]).encode()
+
+
+def _logprob(entry: Mapping[str, Any]) -> float:
+    """Minus infinity is null in JSON."""
+    return -inf if entry["logprob"] is None else float(entry["logprob"])

@@ -1,0 +1,64 @@
+"""How a generation inside an ensemble is stopped: with a `stop` request to the model that generates.
+
+Triton passes the cancellation of an ensemble's request on to the steps that are still to come, and not to the one that
+runs: `tensorrt_llm` would go on to the last token for nobody. A step runs under the request id of its ensemble, and
+TensorRT-LLM's model ends the request of the same id when it is asked to. What BLS starts has an id of its own and
+cannot be stopped from outside.
+
+The request is sent in the background: whoever gives a generation up waits for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import grpc
+
+from antiphon_translator.engines import triton_wire
+from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_wire import one, row
+
+log = logging.getLogger(__name__)
+
+CLOSE_GRACE_S = 0.25
+_STOP = (row("input_ids", (0,)), one("input_lengths", 0), one("request_output_len", 0), one("stop", True))
+
+
+def can_be_stopped(step: TritonModel) -> bool:
+    """Whether a step is the one that generates, and ends a request when asked to."""
+    return all(tensor.name in step.inputs for tensor in _STOP)
+
+
+class StopRequests:
+    """Those of one engine. A server that does not answer one within `timeout_s` is left alone."""
+
+    def __init__(self, *, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def send(self, stub: Any, step: TritonModel, request_id: str) -> None:
+        """Stops the request of this id in a step."""
+        task = asyncio.create_task(self._stop(stub, step, request_id))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    async def close(self) -> None:
+        """Gives those under way a moment."""
+        if self._under_way:
+            _, late = await asyncio.wait(self._under_way, timeout=CLOSE_GRACE_S)
+            for task in late:
+                task.cancel()
+
+    async def _stop(self, stub: Any, step: TritonModel, request_id: str) -> None:
+        call = stub.ModelStreamInfer(timeout=self._timeout_s)
+        try:
+            await call.write(triton_wire.build(step, request_id, _STOP))
+            await call.done_writing()
+            while await call.read() is not grpc.aio.EOF:
+                pass
+        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            log.info("%s: '%s' was not told to stop: %r", request_id, step.name, error)
+        finally:
+            call.cancel()

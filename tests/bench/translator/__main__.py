@@ -1,0 +1,53 @@
+"""What the translator costs: parsers and whole pipelines of each family, single steps, prompts.
+
+    make bench-translator
+    make bench-translator ARGS='--tables parsers,pipelines --families gpt_oss,hermes'
+
+Rates are those of one core, in seconds of the processor. `x library` is how many times as much as the tokenizer library
+alone takes for the same ids or the same text, in the same run; rounds of both take turns. It asserts nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from antiphon_translator.parsing import families
+from tests.bench.translator.families import print_parsers, print_pipelines
+from tests.bench.translator.prompts import print_prompts
+from tests.bench.translator.steps import print_steps
+
+
+def main() -> None:
+    asked = _parse()
+    names = _chosen("family", asked.families, families.names())
+    tables: dict[str, Callable[[], None]] = {
+        "parsers": partial(print_parsers, names),
+        "pipelines": partial(print_pipelines, names),
+        "steps": print_steps,
+        "prompts": print_prompts,
+    }
+    print(f"{os.cpu_count()} cores")
+    for table in _chosen("table", asked.tables, list(tables)):
+        tables[table]()
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", default="", help="which, of parsers,pipelines,steps,prompts; all when not said")
+    parser.add_argument("--families", default="", help="which; all when not said")
+    return parser.parse_args()
+
+
+def _chosen(what: str, asked: str, known: Sequence[str]) -> Sequence[str]:
+    """SystemExit: there is no such thing."""
+    chosen = asked.split(",") if asked else known
+    for name in set(chosen) - set(known):
+        raise SystemExit(f"there is no {what} '{name}'; there are {', '.join(known)}")
+    return chosen
+
+
+if __name__ == "__main__":
+    main()

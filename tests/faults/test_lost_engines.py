@@ -1,0 +1,285 @@
+"""A Triton server that dies, hangs or fails in the middle of a turn, with another one that serves the same model: what
+the reader of the events sees."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pytest
+import pytest_asyncio
+
+from antiphon.local.repository import MODEL_NAME
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.ports.store import Status
+from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S
+from antiphon_translator.engines.endpoints import EndpointsEngine
+from tests.support.served_models import tokenizer, turn
+from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
+from tests.support.turns import NOTHING, Happenings, Ran, engine_on, named, run, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SOON_S = 20.0
+
+
+def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **changes: object) -> EndpointsEngine:
+    """The servers as one engine; the first turn goes to the first of them."""
+    engine = engine_on(*servers, name=name, **changes)
+    assert isinstance(engine, EndpointsEngine)
+    return engine
+
+
+async def at_work(*servers: RunningTriton) -> None:
+    """Waits until all can be reached: channels notice a restart a moment after the supervisor."""
+    for server in servers:
+        engine = engine_on(server, name=MODEL_NAME)
+        async with asyncio.timeout(SOON_S):
+            while True:
+                try:
+                    await engine.ready()
+                    break
+                except AntiphonError:
+                    await asyncio.sleep(0.05)
+        await engine.close()
+
+
+def reason_of(ran: Ran) -> str | None:
+    final = ran.batches[-1].final
+    assert final is not None
+    return final.error_reason
+
+
+# ---- a language model: the text of two servers is that of one ----
+
+STORY = turn("Tell me a long story.", temperature=0, max_output_tokens=100)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def twins() -> AsyncIterator[list[RunningTriton]]:
+    """Two servers of the packaged model."""
+    async with AsyncExitStack() as stack:
+        starting = [stack.enter_async_context(smollm2_server(MODEL_NAME)) for _ in range(2)]
+        yield list(await asyncio.gather(*starting))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def undisturbed(twins: list[RunningTriton]) -> Ran:
+    async with serving(engine_on(twins[0], name=MODEL_NAME)) as service:
+        ran = await run(service, named(STORY))
+    assert ran.usage[1] == 100
+    return ran
+
+
+@pytest.mark.parametrize("deltas", [1, 40])
+async def test_killed_in_mid_stream_the_text_is_that_of_an_undisturbed_run(
+    twins: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = twins
+    await at_work(first, second)
+    engine = fleet_on(first, second)
+    async with serving(engine) as service:
+        given = named(STORY)
+        ran = await run(service, given, {deltas: first.kill})
+    assert engine.migrations == 1
+    assert f"{given.response_id} goes on elsewhere after " in caplog.text
+    assert ran.text == undisturbed.text
+    assert ran.usage == undisturbed.usage
+    assert (ran.record["status"], len(ran.record["output"])) == (undisturbed.record["status"], 1)
+    twins.reverse()  # the one that starts again is the other test's last choice
+
+
+async def test_a_server_that_is_asked_to_end_says_what_it_began(twins: list[RunningTriton], undisturbed: Ran) -> None:
+    first, second = twins
+    await at_work(first, second)
+    async with serving(fleet_on(first, second)) as service:
+        ran = await run(service, named(STORY), {20: lambda: first.signal(signal.SIGTERM)})
+        assert (ran.text, ran.usage) == (undisturbed.text, undisturbed.usage)
+        again = await run(service, named(STORY))
+    assert (again.text, again.usage) == (undisturbed.text, undisturbed.usage)
+
+
+# ---- scripted models: every signature, at every moment ----
+
+TEXT = "The quick brown fox jumps over the lazy dog, and the dog does not mind at all: it is warm, and the sun shines."
+PIECES = [tokenizer().decode([token_id]) for token_id in tokenizer().encode(TEXT)]
+THREE_STEPS = "three_steps"
+TEXTUAL = (*SIGNATURES[1:], THREE_STEPS)
+EVERY = (MODEL_NAME, *TEXTUAL)
+HI = turn("Hi", temperature=0, max_output_tokens=500)
+SLOW_MS, QUICK_MS = 100.0, 30.0
+
+
+def speakers(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
+    """Models of every signature that say TEXT."""
+    by_ids = ScriptedModel(MODEL_NAME, delay_ms=delay_ms, obeys=obeys, says=tokenizer().encode(TEXT))
+    ensemble = ScriptedModel(THREE_STEPS, signature="ensemble", in_ensemble=True)
+    return [
+        by_ids,
+        replace(ensemble, delay_ms=delay_ms / 4, obeys=obeys, says=[ord(letter) for letter in TEXT]),
+        *(
+            ScriptedModel(name, delay_ms=delay_ms, obeys=obeys, says=PIECES, signature=name)
+            for name in SIGNATURES
+            if name != MODEL_NAME
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`bad` goes wrong when it is told to; `good` never does."""
+
+    bad: RunningTriton
+    good: RunningTriton
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def servers() -> AsyncIterator[Pair]:
+    async with AsyncExitStack() as stack:
+        made = (speakers(delay_ms=SLOW_MS, obeys=True), speakers(delay_ms=QUICK_MS, obeys=False))
+        starting = (stack.enter_async_context(triton_server(*models)) for models in made)
+        yield Pair(*await asyncio.gather(*starting))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pair(servers: Pair) -> Pair:
+    await at_work(servers.bad, servers.good)
+    return servers
+
+
+@dataclass
+class Outcome:
+    """What became of one turn on a fleet."""
+
+    ran: Ran
+    engine: EndpointsEngine
+
+    @property
+    def said(self) -> str:
+        return "".join(self.ran.deltas)
+
+    def is_whole(self) -> bool:
+        """As if nothing had happened: one item with all of the text."""
+        ended = self.ran.record["status"], reason_of(self.ran), len(self.ran.record["output"])
+        return (self.said, *ended) == (TEXT, Status.COMPLETED.value, None, 1)
+
+    def is_broken_off(self, error: type[AntiphonError]) -> bool:
+        """Failed with this error; what came until then is kept, in an item that is not finished, and counted."""
+        (item,) = self.ran.record["output"] or [{"status": "incomplete"}]
+        ended = self.ran.record["status"], reason_of(self.ran), item["status"]
+        counted = self.ran.usage[1] == len(tokenizer().encode(self.said))
+        return counted and TEXT.startswith(self.said) and ended == (Status.FAILED.value, error.reason, "incomplete")
+
+
+async def turn_on(
+    pair: Pair, name: str, ending: str = "", happenings: Happenings = NOTHING, **limits: float
+) -> Outcome:
+    """A turn that begins on the bad server."""
+    engine = fleet_on(pair.bad, pair.good, name=name, **limits)
+    async with serving(engine) as service:
+        return Outcome(await run(service, named(HI, ending), happenings), engine)
+
+
+async def turns_on(
+    pair: Pair, ending: str = "", happenings: Happenings = NOTHING, **limits: float
+) -> dict[str, Outcome]:
+    """Turns with every signature side by side; what is to happen does when all have come so far."""
+    arrived: Counter[int] = Counter()
+
+    def arrive(number: int) -> None:
+        arrived[number] += 1
+        if arrived[number] == len(EVERY):
+            happenings[number]()
+
+    each = {number: partial(arrive, number) for number in happenings}
+    outcomes = await asyncio.gather(*(turn_on(pair, name, ending, each, **limits) for name in EVERY))
+    return dict(zip(EVERY, outcomes, strict=True))
+
+
+async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
+    outcomes = await turns_on(pair, happenings={3: pair.bad.kill})
+    assert outcomes[MODEL_NAME].is_whole()
+    for name in TEXTUAL:
+        assert outcomes[name].is_broken_off(EngineUnavailable), name
+        assert len(outcomes[name].ran.deltas) >= 3
+    assert [outcomes[name].engine.migrations for name in EVERY] == [1, 0, 0, 0, 0, 0]
+
+
+async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
+    running = asyncio.create_task(turns_on(pair, "/stall/0"))
+    async with asyncio.timeout(SOON_S):
+        while pair.bad.log_text().count("/stall/0") < len(EVERY):
+            await asyncio.sleep(0.02)
+    pair.bad.kill()
+    outcomes = await running
+    assert [name for name in EVERY if not outcomes[name].is_whole()] == []
+    assert [outcomes[name].engine.migrations for name in EVERY] == [0] * len(EVERY)
+
+
+async def test_silence_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
+    outcomes = await turns_on(pair, "/stall/0", first_token_timeout_s=1.5)
+    assert [name for name in EVERY if not outcomes[name].is_whole()] == []
+
+
+async def test_silence_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
+    outcomes = await turns_on(pair, "/stall/5", token_timeout_s=1.0)
+    assert outcomes[MODEL_NAME].is_whole()
+    for name in TEXTUAL:
+        assert outcomes[name].is_broken_off(EngineTimeout), name
+
+
+@pytest.mark.parametrize("tokens", [0, 5])
+async def test_an_error_of_the_model_is_not_tried_elsewhere(pair: Pair, tokens: int) -> None:
+    ending = f"/fail/{tokens}"
+    outcomes = await turns_on(pair, ending)
+    for name in EVERY:
+        assert outcomes[name].is_broken_off(EngineFault), name
+        assert bool(outcomes[name].said) == bool(tokens)
+    assert ending not in pair.good.log_text()
+
+
+async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -> None:
+    losses = {3: pair.bad.kill, 10: pair.good.kill}
+    outcome = await turn_on(pair, MODEL_NAME, happenings=losses)
+    assert outcome.is_broken_off(EngineUnavailable)
+    assert outcome.engine.migrations == 1
+    assert len(outcome.ran.deltas) >= 10
+
+
+async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As in a fleet: the server stays, calls itself ready, and answers for its dead model."""
+    async with triton_server(*speakers(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
+        await lone.leave_alone()
+        engine = fleet_on(lone, pair.good, token_timeout_s=1.0)
+        async with serving(engine) as service:
+            first = Outcome(await run(service, named(HI), {3: lone.kill_stubs}), engine)
+            assert "no next token within 1 s" in caplog.text
+            await at_work(lone)
+            await asyncio.sleep(EJECT_FIRST_S)
+            # The first of these has it asked whether it is back, and the next believes it.
+            others = [Outcome(await run(service, named(HI)), engine) for _ in range(2)]
+            assert "lost the process that runs the model" in caplog.text
+    assert [outcome.is_whole() for outcome in (first, *others)] == [True] * 3
+    assert engine.migrations == 1
+
+
+async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:
+    """Its connection stands and nothing answers: neither turns nor health checks spend its time limits."""
+    engine = fleet_on(pair.bad, pair.good, token_timeout_s=1.0, probe_timeout_s=120.0)
+    async with serving(engine) as service:
+        freeze = {3: lambda: pair.bad.signal(signal.SIGSTOP)}
+        assert Outcome(await run(service, named(HI), freeze), engine).is_whole()
+        await asyncio.sleep(EJECT_FIRST_S)  # from here on it may be asked again
+        async with asyncio.timeout(SOON_S):
+            for _ in range(2):
+                assert Outcome(await run(service, named(HI)), engine).is_whole()
+                await service.ready()
+        pair.bad.signal(signal.SIGCONT)
+    assert engine.migrations == 1

@@ -1,0 +1,63 @@
+"""Every public vector with log probabilities: the same is told, and each text has the tokens that wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+import pytest
+
+from antiphon_translator.generation import TokenLogprob
+from antiphon_translator.parsing.segments import Dropped, ScoredText, ScoredToken, Segment, Text
+from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.scored_output import Scores
+from tests.golden.tool_calls.test_vectors import from_ids
+from tests.support.tool_calls.outcomes import cuts, joined
+from tests.support.tool_calls.vectors import Vector, fixtures
+from tests.support.tool_calls.vocabularies import syntax, vocabulary
+
+CUTS = 3
+
+
+def scored(vector: Vector, pieces: Iterable[Sequence[int]]) -> list[Segment]:
+    """What is told of ids that arrive like this, each numbered by its log probability."""
+    table = syntax(vector.family, vector.repository, vector.markers)
+    scores = Scores(table.tokenizer, table.alphabet.character_of, 0)
+    prompt_ids = table.tokenizer.encode(vector.prompt_tail)
+    parser = TokenParser(table, prompt_ids=prompt_ids, schemas=vector.schemas, watch=scores.watch)
+    segments: list[Segment] = []
+    numbers = count(1)
+    for piece in pieces:
+        for token_id, number in zip(piece, numbers, strict=False):
+            scores.came(TokenLogprob(token_id, -float(number)))
+        segments += scores.given_to(parser.feed(piece))
+    return [*segments, *scores.given_to(parser.finish(cut_off=False))]
+
+
+def texts(segments: Iterable[Segment]) -> list[tuple[str, list[ScoredToken]]]:
+    """Whole texts, and their tokens."""
+    found: list[tuple[str, list[ScoredToken]]] = []
+    last: Segment | None = None
+    for segment in segments:
+        if isinstance(segment, ScoredText):
+            text, tokens = found.pop() if isinstance(last, ScoredText) else ("", [])
+            found.append((text + segment.text, [*tokens, *segment.tokens]))
+        last = last if isinstance(segment, Dropped) else segment  # which ends no text
+    return found
+
+
+@pytest.mark.parametrize("vector", fixtures(), ids=lambda vector: vector.id)
+def test_each_text_has_the_tokens_that_wrote_it(vector: Vector) -> None:
+    ids = vocabulary(vector.repository, vector.markers).ids(vector)
+    first, *others = (scored(vector, pieces) for pieces in cuts(ids, at_random=CUTS))
+    assert joined(Text(each.text) if isinstance(each, ScoredText) else each for each in first) == from_ids(
+        vector, [ids]
+    )
+    assert all(texts(other) == texts(first) for other in others)
+    numbers = [token.logprob for _, tokens in texts(first) for token in tokens]
+    assert numbers == sorted(set(numbers), reverse=True)
+    for text, tokens in texts(first):
+        # A token that wrote the end of a text and white space that only separates is its own, all of it.
+        written = b"".join(token.written for token in tokens).decode()
+        assert written.strip() == text.strip()
+        assert text in written

@@ -1,0 +1,211 @@
+"""The whole translator in front of a real model on a real Triton, under every signature: what it streams, what it
+counts, and that it stops the model."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import jsonschema_rs
+import pytest
+import pytest_asyncio
+from tokenizers import Tokenizer
+
+from antiphon.local.repository import MODEL_NAME
+from antiphon_core import events
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_translator.service import TranslatorService
+from tests.support.served_models import FILES, message, tokenizer, turn
+from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
+from tests.support.turns import engine_on, named, run, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SOON_S = 5.0
+COUNTS_THE_END = {"vllm_model"}
+"""vLLM counts the token that ends a turn; TensorRT-LLM keeps its `end_id` to itself, neither shown nor counted."""
+ASK = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+"""SmolLM2's template, written out."""
+FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
+STORY = "Tell me a long story."
+CHINESE = "Translate to Chinese: good morning"
+TAKES_NO_GUIDES = "llmapi"
+PERSON: Object = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"type": "integer", "maximum": 99}},
+    "required": ["name", "age"],
+    "additionalProperties": False,
+}
+AS_A_PERSON: Object = {"format": {"type": "json_schema", "name": "person", "schema": PERSON, "strict": False}}
+
+
+def tokens_in(text: str) -> int:
+    """What the tokenizer's own library counts."""
+    vocabulary = Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
+    return len(vocabulary.encode(text, add_special_tokens=False).ids)
+
+
+# ---- a language model ----
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[RunningTriton]:
+    async with smollm2_server(*SIGNATURES) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=SIGNATURES)
+async def signature(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def translator(server: RunningTriton, signature: str) -> AsyncIterator[TranslatorService]:
+    async with serving(engine_on(server, name=signature)) as service:
+        yield service
+
+
+async def test_an_answer_streams_and_is_counted_exactly(translator: TranslatorService, signature: str) -> None:
+    given = turn(FRANCE, temperature=0, max_output_tokens=40)
+    ran = await run(translator, given)
+    assert (ran.text, ran.record["status"]) == (PARIS, Status.COMPLETED.value)
+    assert len(ran.deltas) == tokens_in(PARIS)
+    assert len(ran.batches) > 5
+    prompt_tokens = tokens_in(ASK.format(FRANCE))
+    assert prompt_tokens == await translator.count_tokens(given)
+    assert ran.usage == (prompt_tokens, tokens_in(PARIS) + (signature in COUNTS_THE_END))
+
+
+async def test_a_follow_up_is_answered_in_its_context(translator: TranslatorService) -> None:
+    history = [message("user", FRANCE), message("assistant", PARIS)]
+    given = turn("And of Italy?", history=history, temperature=0, max_output_tokens=40)
+    ran = await run(translator, given)
+    assert "Rome" in ran.text
+    before = ASK.format(FRANCE) + f"{PARIS}<|im_end|>\n"
+    assert ran.usage[0] == tokens_in(before + ASK.format("And of Italy?")) == await translator.count_tokens(given)
+
+
+async def test_the_length_limit_is_exact(translator: TranslatorService) -> None:
+    ran = await run(translator, turn(STORY, temperature=0, max_output_tokens=7))
+    assert ran.record["status"] == Status.INCOMPLETE.value
+    assert ran.record["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert ran.usage == (tokens_in(ASK.format(STORY)), 7)
+    assert tokens_in(ran.text) == 7
+
+
+async def test_characters_of_several_tokens_are_whole_and_counted(
+    translator: TranslatorService, signature: str
+) -> None:
+    ran = await run(translator, turn(CHINESE, temperature=0, max_output_tokens=20))
+    assert ran.usage == (tokens_in(ASK.format(CHINESE)), 20)
+    if signature != "ensemble":  # which makes text of every token by itself
+        assert ran.text == "晨花花花花花"
+        assert tokens_in(ran.text) < 20, "the last character was cut off, and its tokens were made"
+
+
+@pytest.mark.parametrize("stop", ["ance is", "."])
+async def test_a_stop_text_ends_the_answer_and_is_not_shown(translator: TranslatorService, stop: str) -> None:
+    """One that begins within a token and spans several, and the last that is said."""
+    ran = await run(translator, named(turn(FRANCE, temperature=0, max_output_tokens=40, stop=["nowhere", stop])))
+    shown, found, _ = PARIS.partition(stop)
+    assert (ran.text, ran.record["status"]) == (shown, Status.COMPLETED.value)
+    assert ran.usage[0] == tokens_in(ASK.format(FRANCE))
+    assert tokens_in(shown) <= ran.usage[1] <= tokens_in(shown + found) + 1
+
+
+async def test_an_answer_has_the_form_that_was_asked_for(translator: TranslatorService, signature: str) -> None:
+    given = named(turn("Bob is 42 years old.", temperature=0, max_output_tokens=100, text=AS_A_PERSON))
+    if signature == TAKES_NO_GUIDES:
+        with pytest.raises(InvalidRequest, match=r"'text\.format' cannot be granted") as caught:
+            await run(translator, given)
+        assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
+        return
+    ran = await run(translator, given)
+    assert ran.record["status"] == Status.COMPLETED.value
+    assert jsonschema_rs.is_valid(PERSON, loads(ran.text)), ran.text
+    assert ran.record["text"]["format"]["schema"] == PERSON
+    assert len(ran.deltas) > 5, "a guided answer streams like any other"
+    assert translator.mismatches.count == 0
+
+
+async def test_sampling_is_not_the_same_every_time(server: RunningTriton) -> None:
+    given = turn(STORY, temperature=1.5, max_output_tokens=16)
+    async with serving(engine_on(server, name=MODEL_NAME)) as translator:
+        texts = [ran.text for ran in await asyncio.gather(*(run(translator, named(given)) for _ in range(3)))]
+    assert len(set(texts)) > 1
+
+
+async def test_turns_that_are_closed_free_the_model(server: RunningTriton) -> None:
+    async with serving(engine_on(server, name=MODEL_NAME)) as translator, asyncio.timeout(SOON_S):
+        for _ in range(6):  # more than the model has slots: they must come free
+            async with aclosing(translator.generate(turn(STORY))) as batches:
+                for _ in range(3):
+                    await anext(batches)
+        ran = await run(translator, turn("Hi", temperature=0, max_output_tokens=2))
+    assert ran.usage[1] <= 2
+
+
+# ---- slow scripted models: there is time to look at each token ----
+
+PAUSE_MS = 150.0
+ENSEMBLE = "three_steps"
+"""An ensemble that Triton's own scheduler runs."""
+SAYS = tokenizer().encode("One moment. " * 40)
+PIECES = [tokenizer().decode([token_id]) for token_id in SAYS]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def slow() -> AsyncIterator[RunningTriton]:
+    models = [
+        ScriptedModel(name, delay_ms=PAUSE_MS, says=SAYS if name == MODEL_NAME else PIECES, signature=name)
+        for name in SIGNATURES
+    ]
+    letters = [ord(letter) for letter in "".join(PIECES)]
+    ensemble = ScriptedModel(ENSEMBLE, delay_ms=PAUSE_MS, says=letters, signature="ensemble", in_ensemble=True)
+    async with triton_server(*models, ensemble) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=(*SIGNATURES, ENSEMBLE))
+async def slow_translator(slow: RunningTriton, request: pytest.FixtureRequest) -> AsyncIterator[TranslatorService]:
+    async with serving(engine_on(slow, name=request.param)) as service:
+        yield service
+
+
+async def test_the_model_stops_within_one_token_of_a_cancel(
+    slow: RunningTriton, slow_translator: TranslatorService
+) -> None:
+    given = named(turn("Hi"))
+    deltas = 0
+    async with aclosing(slow_translator.generate(given)) as batches:
+        async for batch in batches:
+            kinds = [event["type"] for event in events.decode(batch.frames)]
+            deltas += kinds.count(events.OUTPUT_TEXT_DELTA)
+            if deltas >= 4:
+                break
+    assert deltas <= await slow.tokens_when_cancelled(given.response_id) <= deltas + 1
+
+
+async def test_and_of_one_before_the_first_token(slow: RunningTriton, slow_translator: TranslatorService) -> None:
+    given = named(turn("Hi"))
+    running = asyncio.create_task(run(slow_translator, given))
+    await slow.logged(f"begun id={given.response_id}")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert await slow.tokens_when_cancelled(given.response_id) <= 1
+
+
+async def test_an_answer_that_is_asked_for_anew_is_not_stopped_with_its_first_beginning(slow: RunningTriton) -> None:
+    """A model that may reason is given up where it answers, and asked again under a guide: an ensemble by a request to
+    stop, which must not find the second generation."""
+    asked = turn("Hi", max_output_tokens=6, text={"format": {"type": "json_object"}})
+    async with serving(engine_on(slow, name=ENSEMBLE), reasons=True) as translator:
+        given = named(asked)
+        ran = await run(translator, given)
+    assert await slow.tokens_when_cancelled(given.response_id) <= 2
+    assert (ran.text, ran.record["status"]) == ("".join(PIECES)[:6], Status.INCOMPLETE.value)

@@ -1,0 +1,213 @@
+"""Ten thousand times a tenant asks for what is another's, at every place that takes an id: what it hears is what it
+would hear of an id that nobody has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_translator.engines.scripted import Emit, ScriptedEngine
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.http import Http
+from tests.support.served_models import END_ID, model, tokenizer
+
+OWNER, OTHER = {"x-tenant-id": "owner"}, {"x-tenant-id": "other"}
+SECRET = "opal-heron"
+PROBES, AT_ONCE = 10_000, 16
+RESPONSES, CONVERSATIONS = 120, 60
+
+BODIES: tuple[tuple[str, Object], ...] = (
+    ("/v1/responses", {"model": "m", "input": "x", "previous_response_id": "{response}"}),
+    ("/v1/responses", {"model": "m", "input": "x", "previous_response_id": "{response}", "background": True}),
+    ("/v1/responses", {"model": "m", "input": "x", "conversation": "{conversation}"}),
+    ("/v1/responses", {"model": "m", "input": [{"type": "item_reference", "id": "{item}"}]}),
+    ("/v1/responses/input_tokens", {"model": "m", "input": "x", "previous_response_id": "{response}"}),
+    ("/v1/responses/input_tokens", {"model": "m", "input": "x", "conversation": "{conversation}"}),
+    ("/v1/responses/input_tokens", {"model": "m", "input": [{"type": "item_reference", "id": "{item}"}]}),
+    ("/v1/conversations", {"items": [{"type": "item_reference", "id": "{item}"}]}),
+)
+"""What takes ids in its body, with the kind of id that stands there."""
+
+KIND_OF = {"/v1/responses": "response", "/v1/conversations": "conversation", "/v1/sessions": "session"}
+OF_ALL = "/v1/models/{id}"  # the same ones for every tenant
+UNKNOWN = {
+    "response": "resp_" + 48 * "0",
+    "conversation": "conv_" + 48 * "0",
+    "item": "msg_" + 48 * "0",
+    "conversation item": "msg_" + 48 * "0",
+    "session": "nobody-has-this",
+}
+
+
+@dataclass(frozen=True)
+class Probe:
+    method: str
+    path: str
+    body: Object | None
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the owner has: ids by kind, and what each response says."""
+
+    ids: dict[str, list[str]]
+    responses: dict[str, bytes]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EdgeServer]:
+    """A proxy in front, believed, says whose request it is."""
+    backend, clock = MemoryBackend(), SystemClock()
+    await backend.open()
+    translator = TranslatorService(TranslatorSettings(), clock=clock)
+    translator.add(model(), ScriptedEngine([Emit([*tokenizer().encode(SECRET), END_ID])]))
+    settings = EdgeSettings(port=0, trusted_proxies=("127.0.0.1/32",))
+    server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
+    await server.start()
+    yield server
+    await server.stop()
+    await translator.close()
+    await backend.close()
+
+
+async def test_what_is_anothers_does_not_exist(server: EdgeServer) -> None:
+    async with aiohttp.ClientSession(headers=OWNER) as owner, aiohttp.ClientSession(headers=OTHER) as other:
+        held = await possessions(Http(owner, server.url))
+        asked = list(itertools.islice(itertools.cycle(probes(server, held)), PROBES))
+        answers = await all_of(Http(other, server.url), asked)
+        nothing = {shape_of(each): answer for each, answer in zip(asked, answers, strict=True) if is_unknown(each)}
+        hits = [
+            (each, answer)
+            for each, answer in zip(asked, answers, strict=True)
+            if answer != nothing[shape_of(each)] or answer[0] not in (400, 404)
+        ]
+        assert not hits
+        for response_id, said in held.responses.items():
+            assert (await Http(owner, server.url).get(f"/v1/responses/{response_id}")).body == said
+
+
+async def test_the_owner_is_heard_at_the_same_places(server: EdgeServer) -> None:
+    """So that a probe cannot miss because its place is not there at all."""
+    async with aiohttp.ClientSession(headers=OWNER) as owner:
+        http = Http(owner, server.url)
+        held = await possessions(http, responses=12, conversations=12)
+        found = set()
+        for each in probes(server, held):
+            if not is_unknown(each) and (await http.ask(each.method, each.path, each.body)).status == 200:
+                found.add(shape_of(each))
+        asked = {shape_of(each) for each in probes(server, held)}
+        assert asked - found <= {("POST", "/v1/responses/ID/cancel", "")}  # it takes background responses only
+
+
+async def possessions(http: Http, *, responses: int = RESPONSES, conversations: int = CONVERSATIONS) -> Held:
+    """Makes them: each kind of id many times."""
+    held = Held({kind: [] for kind in UNKNOWN}, {})
+    for number in range(responses):
+        session_id = f"session-{number}"
+        made = await http.ask(
+            "POST", "/v1/responses", {"model": "m", "input": SECRET}, headers={"x-antiphon-session": session_id}
+        )
+        held.ids["session"].append(session_id)
+        held.ids["response"].append(made.json["id"])
+        held.ids["item"].append(made.json["output"][0]["id"])
+        held.responses[made.json["id"]] = (await http.get(f"/v1/responses/{made.json['id']}")).body
+    for _ in range(conversations):
+        items: list[Object] = [{"role": "user", "content": SECRET}]
+        made = await http.post("/v1/conversations", {"items": items})
+        held.ids["conversation"].append(made.json["id"])
+        items = (await http.get(f"/v1/conversations/{made.json['id']}/items")).json["data"]
+        held.ids["conversation item"].append(items[0]["id"])
+    return held
+
+
+def probes(server: EdgeServer, held: Held) -> list[Probe]:
+    """Each place with the ids of its kind; first with one that nobody has. What deletes comes last."""
+    return sorted(itertools.chain(of_paths(server, held), of_bodies(held)), key=lambda each: each.method == "DELETE")
+
+
+def of_paths(server: EdgeServer, held: Held) -> Iterator[Probe]:
+    for method, path in places(server):
+        kind = KIND_OF[path.partition("/{")[0]]
+        for id_, item_id in zip(ids_of(held, kind), itertools.cycle(ids_of(held, "conversation item")), strict=False):
+            place = path.replace("{id}", id_).replace("{item_id}", item_id)
+            yield Probe(method, place, BODY_OF.get((method, path)))
+
+
+def of_bodies(held: Held) -> Iterator[Probe]:
+    for path, body in BODIES:
+        (kind,) = set(re.findall(r"\{(\w+)\}", str(body))) & UNKNOWN.keys()
+        for id_ in ids_of(held, kind):
+            yield Probe("POST", path, filled(body, f"{{{kind}}}", id_))
+
+
+BODY_OF: dict[tuple[str, str], Object] = {
+    ("POST", "/v1/conversations/{id}"): {"metadata": {"a": "b"}},
+    ("POST", "/v1/conversations/{id}/items"): {"items": [{"role": "user", "content": "x"}]},
+}
+
+
+def places(server: EdgeServer) -> set[tuple[str, str]]:
+    """Every route that takes an id."""
+    return {
+        (route.method, route.resource.canonical)
+        for route in server.app.router.routes()
+        if route.resource is not None and "{id}" in route.resource.canonical.replace(OF_ALL, "")
+    }
+
+
+def ids_of(held: Held, kind: str) -> Sequence[str]:
+    return [UNKNOWN[kind], *held.ids[kind]]
+
+
+def filled(body: Object, mark: str, id_: str) -> Object:
+    """The body with the id where the mark is."""
+
+    def fill(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: fill(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [fill(each) for each in value]
+        return id_ if value == mark else value
+
+    return {name: fill(value) for name, value in body.items()}
+
+
+async def all_of(http: Http, asked: Sequence[Probe]) -> list[tuple[int, str]]:
+    """Status and body of each answer, without the ids."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(probe: Probe) -> tuple[int, str]:
+        async with gate:
+            answer = await http.ask(probe.method, probe.path, probe.body)
+            return answer.status, without_ids(answer.body.decode())
+
+    return list(await asyncio.gather(*map(ask, asked)))
+
+
+def shape_of(probe: Probe) -> tuple[str, str, str]:
+    return probe.method, without_ids(probe.path), without_ids(str(probe.body or ""))
+
+
+def is_unknown(probe: Probe) -> bool:
+    """An unknown item in a known conversation is no such probe: its conversation is the owner's."""
+    place = probe.path.partition("/items/")[0]
+    return any(id_ in place + str(probe.body) for id_ in UNKNOWN.values())
+
+
+def without_ids(text: str) -> str:
+    return re.sub(r"\b(?:resp|conv|msg|req)_[0-9a-z]+|session-\d+|nobody-has-this", "ID", text)

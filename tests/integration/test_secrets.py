@@ -1,0 +1,148 @@
+"""What people write, and what they are let in with, stands in no log and in no error: canaries say where it went."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.logs import LogSettings, configure
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.api_keys import KeyFiles, bearer
+from tests.support.http import Answer, Http
+from tests.support.served_models import END_ID, model, tokenizer
+
+PROMPT, ARGUMENT, HEADER, METADATA = (
+    "canary-prompt-7f3a",
+    "canary-argument-7f3a",
+    "canary-header-7f3a",
+    "canary-meta-7f3a",
+)
+GUESS = "ak_0123456789ab_" + "c4a2" * 16
+SAYS_HELLO = [Emit([*tokenizer().encode("Hello."), END_ID])]
+CALL: list[Object] = [
+    {"role": "user", "content": PROMPT},
+    {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": dumps({"at": ARGUMENT}).decode()},
+    {"type": "function_call_output", "call_id": "call_1", "output": ARGUMENT},
+]
+
+
+@dataclass
+class World:
+    server: EdgeServer
+    engine: ScriptedEngine
+    secret: str
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    files = KeyFiles(tmp_path)
+    secret = files.make("acme")
+    backend, clock = MemoryBackend(), SystemClock()
+    await backend.open()
+    translator, engine = TranslatorService(TranslatorSettings(), clock=clock), ScriptedEngine(SAYS_HELLO)
+    translator.add(model(), engine)
+    settings = EdgeSettings(port=0, **files.settings)
+    server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
+    await server.start()
+    yield World(server, engine, secret)
+    await server.stop()
+    await translator.close()
+    await backend.close()
+
+
+GOOD: tuple[Object, ...] = (
+    {"input": PROMPT},
+    {"input": CALL},
+    {"input": PROMPT, "stream": True},
+    {"input": PROMPT, "metadata": {"a": METADATA}, "instructions": PROMPT, "user": METADATA},
+    {"input": PROMPT, "store": False, "include": ["reasoning.encrypted_content"]},
+)
+BAD: tuple[Object, ...] = (
+    {"input": PROMPT, "temperature": "warm"},
+    {"input": PROMPT, "no_such_parameter": ARGUMENT},
+    {"input": PROMPT, "tools": [{"type": "function", "name": 7, "parameters": {"a": ARGUMENT}}]},
+    {"input": [{"role": "user", "content": [{"type": "input_text", "text": [PROMPT]}]}]},
+    {"input": [{"type": "function_call_output", "call_id": "call_9", "output": ARGUMENT}]},
+    {"input": [{"role": "user", "content": PROMPT}, {"type": "function_call", "name": "f", "arguments": ARGUMENT}]},
+    {"input": [{"type": "reasoning", "encrypted_content": ARGUMENT, "summary": []}]},
+    {"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64," + PROMPT}]}]},
+    {
+        "input": PROMPT,
+        "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": 7, "title": ARGUMENT}}},
+    },
+    {"input": PROMPT, "previous_response_id": "resp_" + 48 * "0"},
+    {"input": PROMPT * 4000},
+)
+FAULTS: tuple[Any, ...] = (
+    EngineFault("The engine failed."),
+    EngineUnavailable("The engine is gone."),
+    RuntimeError("a bug"),
+)
+
+
+async def test_neither_logs_nor_errors_have_what_was_sent(world: World, capfd: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    configure(LogSettings(level="DEBUG", json=True))
+    try:
+        errors = await everything(world)
+    finally:
+        logging.basicConfig(level=level, handlers=handlers, force=True)
+    written = "".join(capfd.readouterr())
+    assert "RuntimeError: a bug" in written
+    secrets = (PROMPT, ARGUMENT, HEADER, METADATA, GUESS, GUESS.rsplit("_", 1)[1], world.secret.rsplit("_", 1)[1])
+    assert [line for each in secrets for line in where(each, written, errors)] == []
+
+
+def where(secret: str, written: str, errors: list[str]) -> list[str]:
+    """The lines and answers that have it."""
+    return [line for line in (*written.splitlines(), *errors) if secret in line]
+
+
+async def everything(world: World) -> list[str]:
+    """Asks for what goes well, for what is refused, and for what breaks; the errors that came back."""
+    answers: list[Answer] = []
+    async with aiohttp.ClientSession(headers=bearer(world.secret) | {"x-note": HEADER, "cookie": HEADER}) as session:
+        http = Http(session, world.server.url)
+        for body in GOOD:
+            assert (await ask(http, body)).status == 200
+        for body in BAD:
+            answers.append(await ask(http, body))
+            assert answers[-1].status in (400, 404), body
+        answers.append(await http.post("/v1/responses", b'{"model": "m", "input": "' + PROMPT.encode()))
+        answers.append(await http.post("/v1/conversations", {"items": PROMPT}))
+        for fault in FAULTS:
+            world.engine.script = [Break(fault)]
+            answers += [await ask(http, {"input": CALL}), await ask(http, {"input": CALL, "stream": True})]
+    async with aiohttp.ClientSession(headers=bearer(GUESS) | {"x-note": HEADER}) as session:
+        answers.append(await ask(Http(session, world.server.url), {"input": PROMPT}))
+        assert answers[-1].status == 401
+    return [told(answer) for answer in answers]
+
+
+async def ask(http: Http, body: Object) -> Answer:
+    return await http.create(model="m", **body)
+
+
+def told(answer: Answer) -> str:
+    """The error of an answer. A broken stream tells it in its last two events."""
+    if not answer.headers["content-type"].startswith("text/event-stream"):
+        return answer.body.decode()
+    failed: Any = answer.events[-1]["response"]["error"]
+    return str(failed) + str(answer.events[-2])

@@ -1,0 +1,1 @@
+"""gpt-oss: conversations and outputs, and what openai-harmony makes of them."""

@@ -1,0 +1,113 @@
+"""Turns of the whole translator, run to their end: what came, and that what always holds did.
+
+ran = await run(serving(engine), turn("Hi"))
+ran.text, ran.deltas, ran.record["usage"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from types import MappingProxyType
+
+from antiphon_core import events
+from antiphon_core.clock import SystemClock
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_translator.engines import registry
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.served_models import model
+from tests.support.triton import CONTEXT_LENGTH, RunningTriton
+
+_NUMBERS = count(1)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A turn that has ended."""
+
+    batches: list[Batch]
+    log: list[Object]
+    record: Object
+
+    @property
+    def text(self) -> str:
+        """The text of its one message."""
+        (item,) = self.record["output"]
+        (part,) = item["content"]
+        return str(part["text"])
+
+    @property
+    def deltas(self) -> list[str]:
+        return [event["delta"] for event in self.log if event["type"] == events.OUTPUT_TEXT_DELTA]
+
+    @property
+    def usage(self) -> tuple[int, int]:
+        """Input and output tokens; that they add up is checked."""
+        usage = self.record["usage"]
+        assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
+        return usage["input_tokens"], usage["output_tokens"]
+
+
+def engine_on(*servers: RunningTriton, name: str, **changes: object) -> Engine:
+    """The engine that a profile with these endpoints gets; `changes` are members of the profile."""
+    addresses = tuple(server.grpc_address for server in servers)
+    profile = ModelProfile(name="m", directory=Path(), endpoint=addresses[0], endpoints=addresses, triton_model=name)
+    return registry.create(replace(profile, **changes), TritonChannels())  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def serving(engine: Engine, **changes: object) -> AsyncIterator[TranslatorService]:
+    """A translator whose model `m` is SmolLM2, with changes, on this engine; closed at the end, and the engine too."""
+    service = TranslatorService(TranslatorSettings(), clock=SystemClock())
+    service.add(model(**({"context_length": CONTEXT_LENGTH} | changes)), engine)
+    try:
+        yield service
+    finally:
+        await service.close()
+
+
+def named(given: Turn, ending: str = "") -> Turn:
+    """The turn under an id of its own, which is how servers log it; scripted models read its ending."""
+    return replace(given, response_id=f"resp_{next(_NUMBERS)}{ending}")
+
+
+Happenings = Mapping[int, Callable[[], object]]
+"""What happens during a turn, by how many deltas have come."""
+NOTHING: Happenings = MappingProxyType({})
+
+
+async def run(service: TranslatorService, given: Turn, happenings: Happenings = NOTHING) -> Ran:
+    """All of a turn."""
+    batches: list[Batch] = []
+    deltas = 0
+    async for batch in service.generate(given):
+        batches.append(batch)
+        before, deltas = deltas, deltas + batch.frames.count(f'"{events.OUTPUT_TEXT_DELTA}"'.encode())
+        for number in range(before + 1, deltas + 1):
+            happenings.get(number, lambda: None)()
+    log = [event for batch in batches for event in events.decode(batch.frames)]
+    ran = Ran(batches, log, fold(log))
+    _check(ran)
+    return ran
+
+
+def _check(ran: Ran) -> None:
+    """What holds for every turn, however it ended."""
+    kinds = [event["type"] for event in ran.log]
+    assert [event["sequence_number"] for event in ran.log] == list(range(len(ran.log)))
+    assert [kind for kind in kinds if kind in events.TERMINAL] == kinds[-1:]
+    final = ran.batches[-1].final
+    assert final is not None
+    assert loads(final.body) | {"output": loads(final.output_items)} == ran.record
+    messages = [item for item in ran.record["output"] if item["type"] == "message"]
+    texts = [part["text"] for message in messages for part in message["content"]]
+    assert "".join(ran.deltas) == "".join(texts)

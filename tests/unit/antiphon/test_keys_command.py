@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import os
+import re
+import stat
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from antiphon import keys_command
+from antiphon.cli import main
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import InvalidApiKey
+from antiphon_core.rpc import watched
+from antiphon_edge import api_keys
+from antiphon_edge.api_keys import KeyGuard, KeyRing
+from tests.support.api_keys import PEPPER, KeyFiles, bearer, id_of
+from tests.support.edge import running_edge
+
+KEY = re.compile(r"ak_[0-9a-f]{12}_[0-9a-f]{64}\n")
+DAY_MS = 24 * 3_600_000
+
+Captured = pytest.CaptureFixture[str]
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> KeyFiles:
+    return KeyFiles(tmp_path)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    found = ManualClock()
+    monkeypatch.setattr("antiphon.cli.SystemClock", lambda: found)
+    return found
+
+
+@pytest.fixture
+def run(files: KeyFiles, clock: ManualClock) -> Run:
+    def keys(*arguments: str) -> int:
+        places = [f"--edge-keys-file={files.keys}", f"--edge-keys-pepper-file={files.pepper}"]
+        return main(["keys", *arguments, *places])
+
+    return keys
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def ring(files: KeyFiles) -> KeyRing:
+    return KeyRing(api_keys.read_pepper(files.pepper), api_keys.read_keys(files.keys))
+
+
+def created(run: Run, capsys: Captured, tenant: str, *more: str) -> str:
+    assert run("create", f"--tenant={tenant}", *more) == 0
+    return capsys.readouterr().out.strip()
+
+
+def test_the_first_key_comes_with_a_pepper_and_both_files_are_their_owners_alone(
+    run: Run, files: KeyFiles, capsys: Captured
+) -> None:
+    assert run("create", "--tenant", "acme") == 0
+    out, err = capsys.readouterr()
+    assert KEY.fullmatch(out)
+    assert f"Key {id_of(out)} of tenant 'acme'." in err
+    assert id_of(out) + "_" not in err
+    assert ring(files).identify(out.strip(), 0).tenant == "acme"
+    assert (mode(files.keys), mode(files.pepper)) == (0o600, 0o600)
+    assert len(bytes.fromhex(files.pepper.read_text())) == 32
+    assert out.split("_")[2].strip() not in files.keys.read_text()
+    assert files.keys.read_text().startswith(api_keys.HEADER + "\n")
+    assert sorted(path.name for path in files.folder.iterdir()) == ["keys", "pepper"]
+
+
+def test_later_keys_share_the_pepper(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    first = created(run, capsys, "acme")
+    pepper = files.pepper.read_text()
+    second = created(run, capsys, "globex")
+    assert files.pepper.read_text() == pepper
+    assert [ring(files).identify(secret, 0).tenant for secret in (first, second)] == ["acme", "globex"]
+
+
+def test_a_key_that_expires(run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured) -> None:
+    secret = created(run, capsys, "acme", "--expires-days=2", "--name", " the ci runner ")
+    key = ring(files).identify(secret, clock.now_ms() + 2 * DAY_MS - 1_000)
+    assert key.name == "the ci runner"
+    with pytest.raises(InvalidApiKey, match="is expired"):
+        ring(files).identify(secret, clock.now_ms() + 2 * DAY_MS)
+
+
+def test_the_list_shows_all_but_what_is_secret(run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured) -> None:
+    expiring = created(run, capsys, "acme", "--expires-days=1", "--name=the ci runner")
+    revoked, valid = created(run, capsys, "globex"), created(run, capsys, "initech")
+    run("revoke", id_of(revoked))
+    clock.advance(DAY_MS / 1000)
+    capsys.readouterr()
+    assert run("list") == 0
+    out = capsys.readouterr().out
+    assert [re.split(r"\s{2,}", line) for line in out.splitlines()] == [
+        ["ID", "TENANT", "STATE", "CREATED", "EXPIRES", "NAME"],
+        [id_of(expiring), "acme", "expired", "2023-11-14T22:13:20Z", "2023-11-15T22:13:20Z", "the ci runner"],
+        [id_of(revoked), "globex", "revoked", "2023-11-14T22:13:20Z", "-"],
+        [id_of(valid), "initech", "valid", "2023-11-14T22:13:20Z", "-"],
+    ]
+    for key in api_keys.read_keys(files.keys).values():
+        assert key.digest.hex() not in out
+
+
+def test_the_list_of_nothing_is_its_heading(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    assert run("list") == 0
+    assert capsys.readouterr().out == "ID  TENANT  STATE  CREATED  EXPIRES  NAME\n"
+    assert not files.keys.exists()
+
+
+@pytest.mark.parametrize("how", ["{id}", "ak_{id}", "ak_{id}_***", "{key}", " {id} "])
+def test_a_key_is_revoked_by_whatever_was_found_of_it(run: Run, files: KeyFiles, capsys: Captured, how: str) -> None:
+    secret, other = created(run, capsys, "acme"), created(run, capsys, "acme")
+    assert run("revoke", how.format(id=id_of(secret), key=secret)) == 0
+    assert capsys.readouterr().out == f"Key {id_of(secret)} of tenant 'acme' is revoked.\n"
+    with pytest.raises(InvalidApiKey, match="is revoked"):
+        ring(files).identify(secret, 0)
+    assert ring(files).identify(other, 0).tenant == "acme"
+
+
+def test_revoking_twice_changes_nothing(run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured) -> None:
+    secret = created(run, capsys, "acme")
+    run("revoke", id_of(secret))
+    before = files.keys.read_text()
+    clock.advance(60)
+    capsys.readouterr()
+    assert run("revoke", id_of(secret)) == 0
+    assert capsys.readouterr().out == f"Key {id_of(secret)} was revoked before, at 2023-11-14T22:13:20Z.\n"
+    assert files.keys.read_text() == before
+
+
+def test_comments_and_other_lines_stay_as_people_wrote_them(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    secret = files.make("acme")
+    line = files.keys.read_text()
+    files.keys.write_text(f"# ours\n\n{line}  # theirs, {id_of(secret)}\n\n")
+    added = created(run, capsys, "globex")
+    assert files.keys.read_text().startswith(f"# ours\n\n{line}  # theirs, {id_of(secret)}\n{id_of(added)} globex ")
+    run("revoke", id_of(secret))
+    head, *rest = files.keys.read_text().split(id_of(secret), 1)
+    assert head == "# ours\n\n"
+    assert f"\n  # theirs, {id_of(secret)}\n{id_of(added)} globex " in rest[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["create", "--tenant="], "--tenant must be 1 to 128 printable ASCII characters without spaces."),
+        (["create", "--tenant=two words"], "--tenant must be"),
+        (["create", "--tenant=acme", "--name=two\nlines"], "--name must be at most 64 printable characters."),
+        (["create", "--tenant=acme", "--expires-days=0"], "--expires-days must be from 1 to 3660."),
+        (["create", "--tenant=acme", "--expires-days=3661"], "--expires-days must be from 1 to 3660."),
+        (["revoke", "acme"], "A key's id is 12 hexadecimal digits; 'antiphon keys list' shows them."),
+        (["revoke", "0123456789ab"], "There is no key '0123456789ab': {keys} does not exist."),
+    ],
+)
+def test_mistakes_are_one_line_and_make_no_files(
+    run: Run, files: KeyFiles, capsys: Captured, arguments: list[str], says: str
+) -> None:
+    assert run(*arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("antiphon: " + says.format(keys=files.keys))
+    assert list(files.folder.iterdir()) == []
+
+
+def test_an_unknown_id_is_said_with_where_to_look(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    files.make("acme")
+    assert run("revoke", "ffffffffffff") == 2
+    assert f"There is no key 'ffffffffffff' in {files.keys}. 'antiphon keys list' shows" in capsys.readouterr().err
+
+
+def test_a_whole_key_that_is_given_in_a_wrong_place_is_not_repeated(
+    run: Run, files: KeyFiles, capsys: Captured
+) -> None:
+    secret = files.make("acme")
+    assert run("revoke", secret + "!") == 2
+    assert run("revoke", api_keys.new_key("ffffffffffff")) == 2
+    assert secret.split("_")[2] not in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("what", ["create", "list", "revoke"])
+def test_where_the_keys_are_must_be_said(capsys: Captured, what: str) -> None:
+    arguments = {"create": ["--tenant=acme"], "list": [], "revoke": ["0123456789ab"]}[what]
+    assert main(["keys", what, *arguments]) == 2
+    assert "Say where the keys are: --edge-keys-file and --edge-keys-pepper-file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["create", "--tenant=acme"], ["list"], ["revoke", "0123456789ab"]])
+def test_a_broken_file_is_named_and_left_alone(
+    run: Run, files: KeyFiles, capsys: Captured, arguments: list[str]
+) -> None:
+    files.make("acme")
+    broken = files.keys.read_text() + "half a line\n"
+    files.keys.write_text(broken)
+    assert run(*arguments) == 2
+    assert f"{files.keys}, line 2: 3 words" in capsys.readouterr().err
+    assert files.keys.read_text() == broken
+
+
+def test_a_lost_pepper_is_not_made_anew_under_keys_that_need_it(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    files.make("acme")
+    files.pepper.unlink()
+    assert run("create", "--tenant=globex") == 2
+    assert f"Cannot read the pepper {files.pepper}" in capsys.readouterr().err
+    assert not files.pepper.exists()
+
+
+def test_a_pepper_that_was_made_elsewhere_is_used(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    files.pepper.write_text(PEPPER)
+    secret = created(run, capsys, "acme")
+    assert files.pepper.read_text() == PEPPER
+    assert ring(files).identify(secret, 0).tenant == "acme"
+
+
+def test_folders_are_made(files: KeyFiles, clock: ManualClock) -> None:
+    deeper = {"keys": files.folder / "a/b/keys", "pepper": files.folder / "c/pepper"}
+    places = [f"--edge-keys-file={deeper['keys']}", f"--edge-keys-pepper-file={deeper['pepper']}"]
+    assert main(["keys", "create", "--tenant=acme", *places]) == 0
+    assert all(mode(path) == 0o600 for path in deeper.values())
+
+
+@pytest.mark.parametrize("given", [0o600, 0o640, 0o444])
+def test_a_file_keeps_its_mode_and_its_owner(run: Run, files: KeyFiles, capsys: Captured, given: int) -> None:
+    """The edge may run as somebody else, and must be able to read the file after it was changed."""
+    secret = files.make("acme")
+    files.keys.chmod(given)
+    owner = 12_345 if os.geteuid() == 0 else os.geteuid()
+    os.chown(files.keys, owner, -1)
+    for arguments in (["create", "--tenant=globex"], ["revoke", id_of(secret)]):
+        assert run(*arguments) == 0
+        assert (mode(files.keys), files.keys.stat().st_uid) == (given, owner)
+
+
+def test_an_owner_that_cannot_be_kept_is_a_reason_not_to_change_the_file(
+    run: Run, files: KeyFiles, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.make("acme")
+    before = files.keys.read_text()
+
+    def refuse(*_arguments: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    assert run("create", "--tenant=globex") == 2
+    assert f"{files.keys} has another owner or group. Run this as its owner." in capsys.readouterr().err
+    assert files.keys.read_text() == before
+    assert sorted(path.name for path in files.folder.iterdir()) == ["keys", "pepper"]
+
+
+def test_a_link_stays_one(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    real = files.folder / "real"
+    files.make("acme")
+    files.keys.rename(real)
+    files.keys.symlink_to(real)
+    created(run, capsys, "globex")
+    assert files.keys.is_symlink()
+    assert [key.tenant for key in api_keys.read_keys(real).values()] == ["acme", "globex"]
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_draft(
+    run: Run, files: KeyFiles, capsys: Captured, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    files.make("acme")
+    before = files.keys.read_text()
+
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(*{"fsync": (os, "fsync"), "replace": (Path, "replace")}[broken], full)
+    assert run("create", "--tenant=globex") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == f"antiphon: The keys cannot be changed: {files.keys}: No space left on device.\n"
+    assert files.keys.read_text() == before
+    assert sorted(path.name for path in files.folder.iterdir()) == ["keys", "pepper"]
+
+
+def test_what_the_system_refuses_is_said_with_the_files_name(capsys: Captured, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    places = [f"--edge-keys-file={tmp_path}/file/keys", f"--edge-keys-pepper-file={tmp_path}/pepper"]
+    assert main(["keys", "create", "--tenant=acme", *places]) == 2
+    assert f"The keys cannot be changed: {tmp_path}/file" in capsys.readouterr().err
+
+
+def test_nobody_ever_reads_half_a_file(run: Run, files: KeyFiles) -> None:
+    """Also not between two writes: a reader sees the file before a change, or after it."""
+    run("create", "--tenant=acme")
+    done, seen = threading.Event(), 0
+
+    def read() -> None:
+        nonlocal seen
+        while not done.is_set():
+            seen = max(seen, len(api_keys.read_keys(files.keys)))
+
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(read)
+        for _ in range(30):
+            run("create", "--tenant=acme")
+        done.set()
+        reading.result()
+    assert len(api_keys.read_keys(files.keys)) == 31
+    assert seen >= 1
+
+
+def test_changes_at_the_same_time_are_all_made(run: Run, files: KeyFiles, capsys: Captured) -> None:
+    old = [files.make("acme") for _ in range(8)]
+    with ThreadPoolExecutor(16) as pool:
+        making = [pool.submit(run, "create", "--tenant=globex") for _ in range(8)]
+        revoking = [pool.submit(run, "revoke", id_of(secret)) for secret in old]
+        assert {task.result() for task in making + revoking} == {0}
+    states = [(key.tenant, key.state(0)) for key in api_keys.read_keys(files.keys).values()]
+    assert sorted(states) == [("acme", "revoked")] * 8 + [("globex", "valid")] * 8
+
+
+def test_an_id_is_given_once(files: KeyFiles, run: Run, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["0" * 12, "0" * 12, "1" * 12])
+    monkeypatch.setattr(api_keys, "new_key_id", lambda: next(drawn))
+    assert [id_of(created(run, capsys, "acme")) for _ in range(2)] == ["0" * 12, "1" * 12]
+
+
+def test_a_guard_sees_changes_without_a_restart(
+    run: Run, files: KeyFiles, clock: ManualClock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
+    first = created(run, capsys, "acme")
+    guard = KeyGuard(files.keys, files.pepper, clock=clock)
+    second = created(run, capsys, "globex")
+    assert guard.identify(second).tenant == "globex"
+    run("revoke", id_of(first))
+    with pytest.raises(InvalidApiKey, match="is revoked"):
+        guard.identify(first)
+
+
+async def test_a_running_edge_lets_in_who_was_given_a_key_and_nobody_whose_key_was_taken(
+    run: Run, files: KeyFiles, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "LOOK_INTERVAL_S", 0.0)
+    first = created(run, capsys, "acme")
+    async with running_edge(**files.settings) as edge:
+
+        async def status(secret: str) -> int:
+            return (await edge.ask("GET", "/v1/models", headers=bearer(secret))).status
+
+        assert await status(first) == 200
+        second = created(run, capsys, "globex")
+        assert await status(second) == 200
+        run("revoke", id_of(first))
+        assert (await status(first), await status(second)) == (401, 200)
+
+
+def test_every_command_takes_its_options_from_the_settings(files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTIPHON_EDGE_KEYS_FILE", str(files.keys))
+    monkeypatch.setenv("ANTIPHON_EDGE_KEYS_PEPPER_FILE", str(files.pepper))
+    assert main(["keys", "create", "--tenant=acme"]) == 0
+    assert main(["keys", "list"]) == 0
+    assert keys_command.EXPIRES_DAYS_MAX == 3_660

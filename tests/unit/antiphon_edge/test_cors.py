@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.api_keys import KeyFiles
+from tests.support.edge import RunningEdge, running_edge
+from tests.support.http import Answer
+
+PAGE, OTHER = "https://app.example.com", "https://evil.example.com"
+SDK_HEADERS = "authorization,content-type,x-stainless-lang,x-stainless-retry-count"
+
+
+@pytest.fixture
+async def edge(tmp_path: Path) -> AsyncIterator[RunningEdge]:
+    files = KeyFiles(tmp_path)
+    files.make("acme")
+    async with running_edge(cors_origins=(PAGE, "http://localhost:5173"), **files.settings) as running:
+        yield running
+
+
+async def preflight(edge: RunningEdge, origin: str, path: str = "/v1/responses", **headers: str) -> Answer:
+    asked = {"Origin": origin, "Access-Control-Request-Method": "POST", **headers}
+    return await edge.ask("OPTIONS", path, headers=asked)
+
+
+def cors_headers(answer: Answer) -> set[str]:
+    return {name for name in answer.headers if name.startswith("access-control-")}
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/resp_x", "/v1/health/live"])
+async def test_a_preflight_needs_no_key(edge: RunningEdge, path: str) -> None:
+    answer = await preflight(edge, PAGE, path, **{"Access-Control-Request-Headers": SDK_HEADERS})
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == PAGE
+    assert answer.headers["access-control-allow-headers"] == SDK_HEADERS
+    assert "POST" in answer.headers["access-control-allow-methods"]
+    assert int(answer.headers["access-control-max-age"]) > 0
+    assert "Origin" in answer.headers["vary"]
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+async def test_other_pages_are_refused_with_the_reason(edge: RunningEdge) -> None:
+    for origin in (OTHER, "null", PAGE + ".evil.example", "http://app.example.com"):
+        answer = await preflight(edge, origin)
+        assert (answer.status, answer.error["code"]) == (403, "origin_refused")
+        assert cors_headers(answer) == set()
+
+
+@pytest.mark.parametrize("asked", ["", "two words", "x" * 5_000, "a,,b"])
+async def test_only_names_of_headers_are_repeated(edge: RunningEdge, asked: str) -> None:
+    answer = await preflight(edge, PAGE, **{"Access-Control-Request-Headers": asked})
+    assert answer.status == 204
+    assert "access-control-allow-headers" not in answer.headers
+
+
+async def test_answers_can_be_read_by_the_pages_that_were_named_refusals_too(edge: RunningEdge) -> None:
+    for path, status in (("/v1/health/live", 200), ("/v1/models", 401), ("/v1/nowhere", 401)):
+        answer = await edge.ask("GET", path, headers={"Origin": PAGE})
+        assert answer.status == status
+        assert answer.headers["access-control-allow-origin"] == PAGE
+        exposed = answer.headers["access-control-expose-headers"].split(", ")
+        assert {"x-request-id", "retry-after", "x-ratelimit-remaining-tokens"} <= set(exposed)
+    other = await edge.ask("GET", "/v1/models", headers={"Origin": OTHER})
+    assert cors_headers(other) == set()
+    assert "Origin" in other.headers["vary"]
+
+
+async def test_a_stream_can_be_read_too() -> None:
+    async with running_edge(cors_origins=(PAGE,)) as edge:
+        body = b'{"model": "m", "input": "hi", "stream": true}'
+        answer = await edge.ask("POST", "/v1/responses", body, headers={"Origin": PAGE})
+        assert answer.headers["access-control-allow-origin"] == PAGE
+        assert answer.events[-1]["type"] == "response.completed"
+
+
+async def test_a_star_is_every_page() -> None:
+    async with running_edge(cors_origins=("*",)) as edge:
+        answer = await preflight(edge, OTHER)
+        assert (answer.status, answer.headers["access-control-allow-origin"]) == (204, "*")
+        assert "vary" not in answer.headers
+
+
+async def test_without_origins_there_is_no_cors() -> None:
+    async with running_edge() as edge:
+        answer = await preflight(edge, PAGE)
+        assert (answer.status, answer.error["code"]) == (405, "method_not_allowed")
+        assert cors_headers(await edge.ask("GET", "/v1/models", headers={"Origin": PAGE})) == set()
+
+
+async def test_an_options_request_that_is_no_preflight_is_nothing_special(edge: RunningEdge) -> None:
+    assert (await edge.ask("OPTIONS", "/v1/responses", headers={"Origin": PAGE})).status == 401

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import EngineTimeout, EngineUnavailable
+from antiphon_translator.engines.endpoint_answers import EndpointAnswers
+from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, EndpointChoice
+from antiphon_translator.engines.scripted import ScriptedEngine
+
+SOON_S = 5.0
+LATER_S = 60.0
+
+
+class Server(ScriptedEngine):
+    """Says that it can do `controls`, once `is_up`; until then it hangs."""
+
+    def __init__(self, controls: str, *, hangs: bool = False) -> None:
+        super().__init__([], controls=frozenset(controls))
+        self.questions = 0
+        self.is_up = asyncio.Event()
+        if not hangs:
+            self.is_up.set()
+
+    async def ready(self) -> None:
+        self.questions += 1
+        await self.is_up.wait()
+        await super().ready()
+
+
+class Fleet:
+    """Servers, named a, b, c."""
+
+    def __init__(self, *servers: Server) -> None:
+        self.servers = servers
+        self.clock = ManualClock()
+        self.choice = EndpointChoice("abc"[: len(servers)])
+        self.answers = EndpointAnswers(dict(zip("abc", servers, strict=False)), self.choice, self.clock)
+
+    async def controls(self) -> str:
+        async with asyncio.timeout(SOON_S):
+            await self.answers.enough_to_serve()
+        await answered()
+        return "".join(sorted(self.answers.controls()))
+
+    def out(self) -> str:
+        return "".join(endpoint.name for endpoint in self.choice.endpoints if endpoint.is_out)
+
+
+async def answered() -> None:
+    """What was asked in the background has an answer."""
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+async def test_all_are_asked_once() -> None:
+    fleet = Fleet(Server("xy"), Server("yz"))
+    assert fleet.answers.unknown() == ["a", "b"]
+    assert [await fleet.controls() for _ in range(3)] == ["y", "y", "y"]
+    assert [server.questions for server in fleet.servers] == [1, 1]
+    assert fleet.answers.unknown() == []
+
+
+async def test_nobody_waits_for_one_that_hangs_while_another_serves() -> None:
+    fleet = Fleet(Server("xy", hangs=True), Server("yz"))
+    assert [await fleet.controls() for _ in range(3)] == ["yz", "yz", "yz"]
+    assert fleet.answers.unknown() == ["a"]
+    assert fleet.servers[0].questions == 1, "and it is asked once at a time"
+    fleet.servers[0].is_up.set()
+    await answered()
+    assert (await fleet.controls(), fleet.answers.unknown()) == ("y", [])
+
+
+async def test_one_that_was_left_out_is_asked_when_its_time_is_over_and_is_back_with_its_answer() -> None:
+    fleet = Fleet(Server("xy"), Server("yz"))
+    await fleet.controls()
+    fleet.servers[0].is_up.clear()
+    fleet.answers.leave_out(fleet.choice.endpoints[0], EngineTimeout("silence"))
+    assert (await fleet.controls(), fleet.servers[0].questions) == ("yz", 1)
+    fleet.clock.advance(EJECT_FIRST_S)
+    assert (await fleet.controls(), fleet.servers[0].questions, fleet.out()) == ("yz", 2, "a")
+    fleet.servers[0].is_up.set()
+    await answered()
+    assert (fleet.out(), await fleet.controls()) == ("", "y")
+
+
+async def test_one_that_is_still_not_there_is_left_out_for_longer() -> None:
+    fleet = Fleet(Server("x"), Server("x"))
+    await fleet.controls()
+    fleet.servers[0].unavailable = "down"
+    fleet.answers.leave_out(fleet.choice.endpoints[0], EngineTimeout("silence"))
+    fleet.clock.advance(EJECT_FIRST_S)
+    await fleet.controls()
+    pause_s = fleet.choice.endpoints[0].ejected_until - fleet.clock.monotonic()
+    assert (fleet.out(), pause_s) == ("a", 2 * EJECT_FIRST_S)
+
+
+async def test_when_none_serves_the_answer_is_waited_for() -> None:
+    fleet = Fleet(Server("x"), Server("y"))
+    for server in fleet.servers:
+        server.unavailable = "down"
+    with pytest.raises(EngineUnavailable, match="down"):
+        await fleet.controls()
+    assert fleet.out() == "ab"
+    fleet.servers[0].unavailable = None
+    assert await fleet.controls() == "x", "asked before its time, for there is no other"
+    assert fleet.out() == "ab"
+    fleet.clock.advance(LATER_S)
+    assert (await fleet.controls(), fleet.out()) == ("x", "b")
+
+
+async def test_one_that_is_ready_is_enough() -> None:
+    fleet = Fleet(Server("x", hangs=True), Server("x"))
+    async with asyncio.timeout(SOON_S):
+        await fleet.answers.any_ready()
+    fleet.servers[1].unavailable = "down"
+    fleet.servers[0].unavailable = "down, too"
+    fleet.servers[0].is_up.set()
+    with pytest.raises(EngineUnavailable, match="down, too"):
+        await fleet.answers.any_ready()
+
+
+async def test_closing_is_an_error_for_who_waits_and_cancels_nobody() -> None:
+    fleet = Fleet(Server("x", hangs=True))
+    waiting = asyncio.create_task(fleet.controls())
+    await answered()
+    await fleet.answers.close()
+    with pytest.raises(EngineUnavailable, match="closed"):
+        await waiting

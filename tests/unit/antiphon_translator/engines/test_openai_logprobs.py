@@ -1,0 +1,167 @@
+"""Streams are written here as vLLM, SGLang and llama.cpp write theirs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.errors import EngineFault
+from antiphon_core.jsons import Object
+from antiphon_translator.engines.openai_logprobs import ScoredChunkReader, reader
+from antiphon_translator.engines.openai_wire import ChunkReader
+from antiphon_translator.generation import FinishReason
+from antiphon_translator.parsing.segments import (
+    Arguments,
+    CallBegin,
+    CallEnd,
+    Candidate,
+    Reasoning,
+    ScoredText,
+    ScoredToken,
+    Segment,
+)
+from tests.unit.antiphon_translator.engines.test_openai_wire import REQUEST, call, end
+from tests.unit.antiphon_translator.engines.test_openai_wire import delta as plain
+
+
+def entry(token: str | bytes, logprob: float | None = -0.5, **members: Any) -> Object:
+    data = token.encode() if isinstance(token, str) else token
+    return {"token": data.decode("utf-8", "replace"), "logprob": logprob, "bytes": list(data)} | members
+
+
+def delta(*tokens: str | bytes | Object, **members: Any) -> Object:
+    """A chunk in which these tokens came."""
+    chunk = plain(**members)
+    entries = [entry(token) if isinstance(token, str | bytes) else token for token in tokens]
+    chunk["choices"][0]["logprobs"] = {"content": entries}
+    return chunk
+
+
+def read(*chunks: Object, top: int = 0) -> list[Segment]:
+    """What is told, all of it."""
+    made = ScoredChunkReader(top)
+    segments = [segment for chunk in chunks if (one := made.read(chunk)) for segment in one.segments]
+    last = made.finish()
+    assert last.finish in (FinishReason.STOP, None)
+    return [*segments, *last.segments]
+
+
+def written(segments: list[Segment]) -> list[tuple[str, list[bytes]]]:
+    """Texts and their tokens."""
+    return [
+        (segment.text, [token.written for token in segment.tokens])
+        for segment in segments
+        if isinstance(segment, ScoredText)
+    ]
+
+
+def test_a_stream_gets_a_reader_of_its_kind() -> None:
+    assert type(reader(REQUEST)) is ChunkReader
+    assert type(reader(replace(REQUEST, top_logprobs=0))) is ScoredChunkReader
+
+
+def test_texts_come_with_their_tokens() -> None:
+    first = plain(role="assistant", content="")
+    first["choices"][0]["logprobs"] = None
+    segments = read(first, delta("The", content="The"), delta(" cap", "ital", content=" capital"), end("stop"))
+    assert segments == [
+        ScoredText("The", (ScoredToken(b"The", -0.5),)),
+        ScoredText(" capital", (ScoredToken(b" cap", -0.5), ScoredToken(b"ital", -0.5))),
+    ]
+
+
+def test_alternatives_are_as_many_as_were_asked_for() -> None:
+    token = entry("a", -0.5, top_logprobs=[entry("a", -0.5), entry("b", None), entry("c", -3)])
+    (text,) = read(delta(token, content="a"), end("stop"), top=2)
+    assert text == ScoredText("a", (ScoredToken(b"a", -0.5, (Candidate(b"a", -0.5), Candidate(b"b", -inf))),))
+    (text,) = read(delta(token, content="a"), end("stop"))
+    assert text == ScoredText("a", (ScoredToken(b"a", -0.5),))
+
+
+def test_a_server_may_leave_out_the_bytes() -> None:
+    tokens = [entry("ü", bytes=None), {"token": "b", "logprob": -1}]
+    assert written(read(delta(*tokens, content="üb"), end("stop"))) == [("üb", ["ü".encode(), b"b"])]
+
+
+def test_tokens_of_a_character_wait_for_its_last() -> None:
+    chunks = (delta(b"\xe2", content=""), delta(b"\x98", content=""), delta(b"\x83", content="☃"), end("stop"))
+    assert written(read(*chunks)) == [("☃", [b"\xe2", b"\x98", b"\x83"])]
+
+
+def test_a_server_that_knows_no_bytes_of_parts_of_a_character() -> None:
+    chunks = (delta("�", content=""), delta("�", "!", content="é!"), delta("b", content="b"), end("stop"))
+    assert written(read(*chunks)) == [("é!", ["�".encode(), "�".encode(), b"!"]), ("b", [b"b"])]
+
+
+def test_tokens_of_reasoning_calls_and_markers_are_nobodys() -> None:
+    segments = read(
+        delta("<think>"),
+        delta("Hm", reasoning_content="Hm"),
+        delta(".", "</think>", "\n\n", reasoning=".\n"),
+        delta("So", content="So"),
+        delta("<tool_call>", '{"name"'),
+        {"choices": delta(' "f"')["choices"] and call(0, "{}", name="f", id="1")["choices"]},
+        delta("}", "</tool_call>", " Done", content=" Done"),
+        end("tool_calls"),
+    )
+    assert written(segments) == [("So", [b"So"]), ("Done", [b" Done"])]
+    assert [each for each in segments if not isinstance(each, ScoredText)] == [
+        *(Reasoning("Hm"), Reasoning(".")),
+        *(CallBegin("f", "1"), Arguments("{}"), CallEnd(True)),
+    ]
+
+
+def test_tokens_of_a_call_are_not_those_of_a_text_that_says_the_same() -> None:
+    call_of_f = call(0, '{"a": 1}', name="f", id="1")
+    tokens = delta("<tool_call>", '{"a', '": 1}')["choices"][0]["logprobs"]
+    call_of_f["choices"][0]["logprobs"] = tokens
+    segments = read(call_of_f, delta("\n", 'I said {"a', "<", content='{"a'), end("stop"))
+    assert written(segments) == [('{"a', [b'I said {"a'])]
+
+
+def test_what_was_held_back_comes_with_the_tokens_that_are_left() -> None:
+    chunks = (delta("a", content="a"), plain(role="assistant"), delta("b", content="<b"), end("stop"))
+    assert written(read(*chunks)) == [("a", [b"a"]), ("<b", [b"b"])]
+
+
+@pytest.mark.parametrize("logprobs", [None, {"content": None}, {"content": []}])
+def test_a_server_that_leaves_them_out_is_at_fault(logprobs: Object | None) -> None:
+    chunk = plain(content="a")
+    chunk["choices"][0]["logprobs"] = logprobs
+    with pytest.raises(EngineFault, match="left out"):
+        read(chunk)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"token": "a"},
+        {"logprob": -1.0},
+        entry("a", bytes=[256]),
+        entry("a", bytes="x"),
+        7,
+        entry("a") | {"logprob": "x"},
+    ],
+)
+def test_what_cannot_be_read_is_a_fault(wrong: Any) -> None:
+    chunk = plain(content="a")
+    chunk["choices"][0]["logprobs"] = {"content": [wrong]}
+    with pytest.raises(EngineFault, match="cannot be read"):
+        read(chunk)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", " ", "\n", "☃", "ü b", "</think>"]), st.booleans()), max_size=12))
+def test_all_tokens_of_an_answer_are_told_once(said: list[tuple[str, bool]]) -> None:
+    chunks, held = [], ""
+    for text, told in said:  # a server tells some texts late
+        held += text
+        chunks.append(delta(text, content=held if told else ""))
+        held = "" if told else held
+    segments = read(*chunks, delta(content=held), end("stop")) if said else []
+    assert "".join(text for text, _ in written(segments)) == "".join(text for text, _ in said)
+    assert [token for _, tokens in written(segments) for token in tokens] == [text.encode() for text, _ in said]

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineTimeout
+from antiphon_translator.engines import triton_text
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_stop import can_be_stopped
+from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.profiles import ModelProfile
+from tests.support.engine_plays import Ending
+from tests.support.fake_triton import (
+    ENSEMBLE,
+    INPUTS,
+    FakeTriton,
+    error_response,
+    fake_triton,
+    final_response,
+    response,
+)
+from tests.support.triton_requests import sent
+
+REQUEST = GenerationRequest(request_id="resp_1", prompt_text="Hi", max_tokens=1000)
+STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
+HELLO = response({"text_output": "Hello END"})
+SOON_S = 5.0
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeTriton]:
+    async with fake_triton(ENSEMBLE) as running:
+        running.steps = STEPS
+        running.script = [HELLO, Ending.SILENCE]
+        yield running
+
+
+@pytest.fixture
+async def engine(fake: FakeTriton) -> AsyncIterator[TritonEngine]:
+    profile = ModelProfile("m", Path(), fake.endpoint, token_timeout_s=0.1, probe_timeout_s=0.2)
+    made = triton_text.engine(profile, TritonChannels())
+    yield made
+    await made.close()
+
+
+async def first_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> EngineChunk:
+    async with aclosing(engine.generate(request)) as batches:
+        return (await anext(batches))[0]
+
+
+async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> str:
+    async with aclosing(engine.generate(request)) as batches:
+        return "".join([chunk.text async for batch in batches for chunk in batch])
+
+
+async def told(fake: FakeTriton, count: int) -> list[str]:
+    """The models that were asked something, once there are so many."""
+    async with asyncio.timeout(SOON_S):
+        while len(fake.requests) < count:
+            await asyncio.sleep(0.01)
+    return [request.model_name for request in fake.requests]
+
+
+async def test_giving_up_stops_the_step_that_generates(fake: FakeTriton, engine: TritonEngine) -> None:
+    await first_of(engine)
+    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+    stop = fake.requests[1]
+    assert stop.id == "resp_1"
+    assert sent(stop)["stop"] == ([1, 1], [True])
+    assert sent(stop)["input_lengths"] == sent(stop)["request_output_len"] == ([1, 1], [0])
+
+
+async def test_a_stop_text_that_was_found_here_stops_it_too(fake: FakeTriton, engine: TritonEngine) -> None:
+    asked = replace(REQUEST, stop=(" END",))
+    assert await all_of(engine, asked) == "Hello"
+    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+
+
+async def test_so_does_a_time_limit(fake: FakeTriton, engine: TritonEngine) -> None:
+    with pytest.raises(EngineTimeout):
+        await all_of(engine)
+    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+
+
+async def test_and_an_error_which_may_be_that_of_another_step(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [HELLO, error_response("broken"), Ending.SILENCE]
+    with pytest.raises(EngineFault):
+        await all_of(engine)
+    assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+
+
+async def test_what_ended_by_itself_is_not_stopped(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.script = [HELLO, final_response()]
+    assert await all_of(engine) == "Hello END"
+    await engine.close()
+    assert [request.model_name for request in fake.requests] == ["tensorrt_llm"]
+
+
+async def test_a_step_that_cannot_be_stopped_is_left_alone(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.steps = STEPS | {"middle": INPUTS}
+    await first_of(engine)
+    await engine.close()
+    assert [request.model_name for request in fake.requests] == ["tensorrt_llm"]
+
+
+async def test_nobody_waits_for_the_answer(fake: FakeTriton, engine: TritonEngine) -> None:
+    fake.stop_is_heard = False
+    async with asyncio.timeout(SOON_S):
+        await first_of(engine)
+        assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+        await engine.close()
+
+
+def test_only_a_model_of_ids_that_knows_stop_can_be_stopped() -> None:
+    names = ("input_ids", "input_lengths", "request_output_len", "stop")
+    step = TritonModel(name="s", batched=True, inputs=dict.fromkeys(names, "INT32"))
+    assert can_be_stopped(step)
+    assert not any(can_be_stopped(replace(step, inputs=dict.fromkeys({*names} - {name}, "INT32"))) for name in names)

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Segment, Text
+from antiphon_translator.parsing.traced import TracedOutput, TracedText
+from tests.support.tool_calls.outcomes import joined
+from tests.support.tool_calls.soups import HOSTILE, kitchen
+
+CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+PIECES = ("<think>", "</think>", CALL, CALL[:20], "<tool_call>", " ", "\n", "a", "☃ b", "<", "[", '{"name": "f"')
+
+
+def read(family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = False) -> tuple[list[Segment], str]:
+    """What a parser tells, and what a watcher saw."""
+    seen: list[str] = []
+    watch = seen.append if traced else None
+    parser = OutputParser(families.load(family), schemas={"f": {}}, watch=watch)
+    segments = [segment for piece in pieces for segment in parser.feed(piece)]
+    return [*segments, *parser.finish(cut_off=cut_off)], "".join(seen)
+
+
+def check(family: str, pieces: Sequence[str]) -> None:
+    """Each text is what stands at its spans, in order, and nothing else is told than without spans."""
+    plain, _ = read(family, pieces, traced=False)
+    traced, seen = read(family, pieces, traced=True)
+    assert seen == "".join(pieces)
+    position = 0
+    for segment in traced:
+        assert isinstance(segment, TracedText) == isinstance(segment, Text)
+        if isinstance(segment, TracedText):
+            assert "".join(seen[start:end] for start, end in segment.spans) == segment.text
+            assert segment.spans == tuple(sorted(segment.spans))
+            assert segment.spans[0][0] >= position
+            position = segment.spans[-1][1]
+    assert joined([Text(each.text) if isinstance(each, TracedText) else each for each in traced]) == joined(plain)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12))
+def test_a_text_knows_where_it_was_read(pieces: list[str]) -> None:
+    check("hermes", pieces)
+
+
+@pytest.mark.parametrize("name", families.names())
+@given(data=st.data())
+def test_so_it_is_in_every_family(name: str, data: st.DataObject) -> None:
+    here = kitchen(name, tokens=False)
+    known = st.sampled_from((*here.markers, *here.leftovers, *HOSTILE))
+    check(name, data.draw(st.lists(known | st.text(max_size=4), max_size=16)))
+
+
+def test_white_space_that_is_dropped_is_in_no_span() -> None:
+    segments, _ = read("hermes", ["<think>so</think>", " \n a ", " b\n ", CALL, " c\n"], traced=True)
+    texts = [(segment.text, segment.spans) for segment in segments if isinstance(segment, TracedText)]
+    behind = 17 + 5 + 4 + len(CALL)
+    assert texts == [
+        *(("a", ((20, 21),)), ("  b", ((21, 22), (22, 24)))),
+        *(("c", ((behind + 1, behind + 2),)), ("\n", ((behind + 2, behind + 3),))),
+    ]
+
+
+def test_an_output_that_is_told_where_it_is() -> None:
+    position = 100
+    out = TracedOutput(lambda: position)
+    out.text("abc ")
+    position = 200
+    out.text("d")
+    assert out.take() == [TracedText("abc", ((96, 99),)), TracedText(" d", ((99, 100), (199, 200)))]

@@ -1,0 +1,82 @@
+"""Whole prompts are compared with openai-harmony's in tests/golden/harmony; here is what that cannot be asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.templates.harmony import HarmonyTemplate
+
+NOW_S = 1_700_000_000  # 2023-11-14 22:13:20 UTC
+ASKED = Message("user", ("Hi",))
+
+
+def render(*messages: Message, tools: tuple[Object, ...] = (), continues_last: bool = False, **switches: Any) -> str:
+    shown = Conversation(messages, tools, continues_last)
+    return HarmonyTemplate().render(shown, now_s=NOW_S, switches=switches)
+
+
+def said(*messages: Message, continues_last: bool = False) -> str:
+    """What stands behind the question."""
+    return render(ASKED, *messages, continues_last=continues_last).partition("<|start|>user<|message|>Hi<|end|>")[2]
+
+
+def test_a_question() -> None:
+    assert render(ASKED) == (
+        "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\n"
+        "Knowledge cutoff: 2024-06\nCurrent date: 2023-11-14\n\nReasoning: medium\n\n"
+        "# Valid channels: analysis, commentary, final. Channel must be included for every message.<|end|>"
+        "<|start|>user<|message|>Hi<|end|><|start|>assistant"
+    )
+
+
+def test_the_effort_is_told() -> None:
+    assert "Reasoning: high\n" in render(ASKED, reasoning_effort="high")
+
+
+@pytest.mark.parametrize(
+    ("last", "end"),
+    [
+        (Message("assistant", ("So far",)), "final<|message|>So far"),
+        (Message("assistant", ("So far",), is_commentary=True), "commentary<|message|>So far"),
+        (Message("assistant", reasoning="Hm"), "analysis<|message|>Hm"),
+        (Message("assistant", ("",)), "final<|message|>"),
+        (
+            Message("assistant", ("So <|end|>",), reasoning="Hm"),
+            "analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>So <|end|>",
+        ),
+    ],
+)
+def test_the_model_goes_on_with_the_last_message(last: Message, end: str) -> None:
+    assert said(last, continues_last=True) == f"<|start|>assistant<|channel|>{end}"
+
+
+def test_nothing_to_go_on_with_is_a_beginning() -> None:
+    assert said(Message("assistant"), continues_last=True) == "<|start|>assistant"
+
+
+def test_an_answer_that_is_gone_on_with_keeps_the_thoughts_before_it() -> None:
+    thought = Message("assistant", reasoning="Hm", calls=(Call("c", "f", {}),))
+    assert "Hm" in said(thought, Message("assistant", ("So",)), continues_last=True)
+    assert "Hm" not in said(thought, Message("assistant", ("So",)))
+
+
+def test_empty_text_before_a_call_is_nothing_but_an_empty_answer_is_one() -> None:
+    call = "<|start|>assistant to=functions.f<|channel|>commentary <|constrain|>json<|message|>{}<|call|>"
+    assert said(Message("assistant", ("",), calls=(Call("c", "f", {}),))) == f"{call}<|start|>assistant"
+    assert said(Message("assistant", ("",))) == (
+        "<|start|>assistant<|channel|>final<|message|><|end|><|start|>assistant"
+    )
+
+
+def test_a_schema_without_end_is_refused() -> None:
+    schema: Object = {"type": "integer"}
+    for _ in range(2_000):
+        schema = {"type": "array", "items": schema}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    with pytest.raises(InvalidRequest, match="nested too deeply"):
+        render(ASKED, tools=(tool,))

@@ -1,0 +1,200 @@
+"""Turns with log probabilities whose answer the request shapes: by stop texts, by a guide, by a call that is forced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core import events
+from antiphon_core.errors import EngineFault
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object
+from antiphon_translator.generation import EngineChunk, Level
+from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.served_model import ServedModel
+from tests.support.served_models import turn
+from tests.support.small_vocabulary import ids_of
+from tests.unit.antiphon_translator.test_guided_output import ASKED, THOUGHT, harmony, thinking
+from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
+from tests.unit.antiphon_translator.test_pipeline_logprobs import (
+    CONTROLS,
+    CUTS,
+    INCLUDE,
+    PIECES,
+    check,
+    ids_in,
+    of_pieces,
+    parts,
+    pieces_at,
+    play,
+    scored,
+    shown,
+    texts,
+)
+
+
+def written(log: Sequence[Object]) -> list[tuple[str, str]]:
+    """Each part of a message, and what its tokens wrote."""
+    return [(part["text"], shown(part["logprobs"])) for part in parts(log)]
+
+
+# ---- stop texts ----
+
+
+@pytest.mark.parametrize("cuts", [(), range(99)])
+def test_the_tokens_of_a_stop_text_are_nobodys(cuts: Sequence[int]) -> None:
+    log = play(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja ☃. STOP, nein"), cuts, stop="STOP")
+    assert written(log) == [("Ja ☃. ",) * 2]
+
+
+def test_what_may_be_a_stop_text_comes_with_its_tokens_when_it_is_none() -> None:
+    log = play(ids_of(TOKENIZER, "Ja. STO"), range(99), stop=["STOP", "OPS"])
+    assert written(log) == [("Ja. STO",) * 2]
+    assert all(text == wrote for text, wrote in texts(log))
+
+
+def test_a_token_that_also_began_the_stop_text_is_listed_whole() -> None:
+    served = of_pieces("plain", "▁Yes", ".ST", "OP", "!")
+    assert written(play([257, 258, 259, 260], served=served, stop="STOP")) == [(" Yes.", " Yes.ST")]
+
+
+def test_also_a_control_token_that_is_only_text() -> None:
+    log = play(ids_of(TOKENIZER, "<|im_start|>", "b"), stop="a")
+    assert written(log) == [("<|im_st", "<|im_start|>")]
+
+
+@given(PIECES, CUTS, st.sampled_from(["a ", "\n\n", "ü", "</think>", "<|im_start|>", '"name"']))
+def test_with_stop_texts_the_cut_means_nothing_either(pieces: list[str | bytes], cuts: list[int], stop: str) -> None:
+    more: Object = {"tools": [WEATHER], "stop": ["never", stop]}
+    log = play(ids_in(pieces), cuts, **more)
+    assert log[-1]["response"]["output"] == play(ids_in(pieces), **more)[-1]["response"]["output"]
+    assert all(text == wrote for text, wrote in texts(log))
+
+
+# ---- guides ----
+
+
+class Play:
+    """A guided turn, generation by generation, with the log probabilities of each."""
+
+    def __init__(self, served: ServedModel, level: Level = Level.TOKENS, **request: Any) -> None:
+        self._tokenizer = served.tokenizer
+        self._level = level
+        given_turn = turn("Hi", include=INCLUDE, **ASKED, **request)
+        controls = CONTROLS | {"guide", "stop"}
+        self._turn = TurnPipeline(served, given_turn, controls=controls, ids=SequentialIds(), level=level)
+        self._batches, first = self._turn.start()
+        self.asked = [first]
+
+    def say(self, *said: str, cuts: Sequence[int] = ()) -> None:
+        """A generation says this; whatever is asked for next is noted."""
+        ids = ids_of(self._tokenizer, *said)
+        for start, end in pieces_at(cuts, len(ids)):
+            if not self._turn.done:
+                self._batches += self._turn.receive([self._chunk(ids, start, end)])
+        wanted = self._turn.follow_up()
+        if wanted is not None:
+            self.asked.append(wanted)
+
+    def _chunk(self, ids: Sequence[int], start: int, end: int) -> EngineChunk:
+        logprobs = scored(ids)[start:end]
+        if self._level is Level.TOKENS:
+            return EngineChunk(ids[start:end], logprobs=logprobs)
+        return EngineChunk(text=self._text(ids[:end])[len(self._text(ids[:start])) :], logprobs=logprobs)
+
+    def _text(self, ids: Sequence[int]) -> str:
+        """Whole characters."""
+        return b"".join(map(self._tokenizer.bytes_of, ids)).decode("utf-8", "ignore")
+
+    def end(self) -> list[Object]:
+        self._batches += self._turn.finish(completed_at=9)
+        log = [event for batch in self._batches for event in events.decode(batch.frames)]
+        check(log, self._batches)
+        return log
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+@given(cuts=CUTS, again=CUTS)
+def test_a_guided_answer_has_its_own_tokens(level: Level, cuts: list[int], again: list[int]) -> None:
+    play = Play(thinking(), level, top_logprobs=1)
+    play.say(*THOUGHT, "7 oder ☃!", cuts=cuts)
+    play.say("7 ☃", cuts=again)
+    assert [request.top_logprobs for request in play.asked] == [1, 1]
+    log = play.end()
+    assert written(log) == [("7 ☃",) * 2]
+    assert [len(each["top_logprobs"]) for part in parts(log) for each in part["logprobs"]] == [1] * 5
+    assert next(parts(log))["logprobs"][0]["logprob"] == 0.0  # the first one of the second generation
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+@pytest.mark.parametrize("cuts", [(), range(99), (3,)])
+def test_what_is_kept_of_the_first_generation_keeps_its_tokens(level: Level, cuts: Sequence[int]) -> None:
+    play = Play(replace(thinker(), reasons=False), level, tools=[WEATHER])
+    play.say("\n\n ", "Sure!", cuts=cuts)
+    play.say("7", cuts=cuts)
+    assert len(play.asked) == 2
+    assert written(play.end()) == [("\n\n 7",) * 2]
+
+
+def test_a_token_that_also_wrote_the_forgotten_answer_is_forgotten_with_it() -> None:
+    served = replace(of_pieces("hermes", "<think>", "so", "</think>", "\nYes", "7"), reasons=True)
+    play = Play(served, Level.TEXT)
+    play.say("<think>", "so", "</think>", "\nYes")
+    play.say("7")
+    assert written(play.end()) == [("7", "7")]
+
+
+def test_commentary_has_tokens_and_the_answer_behind_it_has_others() -> None:
+    play = Play(harmony())
+    opening = ("<|channel|>", "commentary", "<|message|>", "I think.", "<|end|>", "<|start|>", "assistant")
+    play.say(*opening, "<|channel|>", "final", "<|message|>", "No")
+    play.say("7")
+    assert written(play.end()) == [("I think.",) * 2, ("7", "7")]
+
+
+def test_a_guided_answer_ends_at_a_stop_text() -> None:
+    play = Play(thinking(), stop="STOP")
+    play.say(*THOUGHT, "So")
+    play.say("7STOP8", cuts=range(99))
+    assert written(play.end()) == [("7", "7")]
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_the_second_generation_has_to_have_them_as_well(level: Level) -> None:
+    play = Play(thinking(), level)
+    play.say(*THOUGHT, "So")
+    ids = ids_of(TOKENIZER, "7")
+    with pytest.raises(EngineFault, match="left out"):
+        play._turn.receive([EngineChunk(ids) if level is Level.TOKENS else EngineChunk(text="7")])
+
+
+# ---- calls ----
+
+
+def test_a_call_is_no_answer_and_has_none() -> None:
+    play = Play(thinking(), tools=[WEATHER])
+    play.say(*THOUGHT, *CALL)
+    log = play.end()
+    assert (kinds(log[-1]["response"]), written(log)) == (["reasoning", "function_call"], [])
+
+
+def test_a_forced_call_that_is_guided_has_none() -> None:
+    play = Play(thinking(), tools=[WEATHER], tool_choice="required")
+    play.say('{"city": "Rome"}')
+    log = play.end()
+    (call,) = log[-1]["response"]["output"]
+    assert (call["arguments"], call["status"]) == ('{"city": "Rome"}', "completed")
+    assert not [event for event in log if "logprobs" in event]
+
+
+@pytest.mark.parametrize("cuts", [(), range(99)])
+def test_a_text_behind_a_forced_call_has_its_tokens(cuts: Sequence[int]) -> None:
+    said = ('{"city": "Rome"}}\n', "</tool_call>", "\nEnde ☃.")
+    log = play([*ids_of(TOKENIZER, *said), END_ID], cuts, tools=[WEATHER], tool_choice="required")
+    assert kinds(log[-1]["response"]) == ["function_call", "message"]
+    assert written(log) == [("Ende ☃.",) * 2]
