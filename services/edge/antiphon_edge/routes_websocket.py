@@ -196,7 +196,7 @@ class _Connection:
             await self._warm_up(asked)
             return
         begun = await self._begin(asked)
-        async with aclosing(self._turns.run(begun)) as batches:
+        async with aclosing(self._turns.run(begun, with_context=False)) as batches:
             async for batch in batches:
                 messages = self._session.told(batch.frames)
                 if batch.final is not None:

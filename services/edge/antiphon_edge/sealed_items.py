@@ -21,12 +21,16 @@ def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str =
     )
 
 
-def changes_of(begun: Begun, sealer: Sealer) -> Change:
-    """What happens to each batch of a turn before anybody sees it. Most turns pay nothing."""
+def changes_of(begun: Begun, sealer: Sealer, *, with_context: bool = True) -> Change:
+    """What happens to each batch of a turn before anybody sees it. Most turns pay nothing.
+
+    `with_context`: its client has to bring back what was said before it, as nobody else remembers it."""
     changes: list[Change] = []
     reasoning = sealed_reasoning.sealer_of(begun, sealer)
     if reasoning is not unchanged:
-        changes += [reasoning, sealed_context.sealer_of(begun, sealer)]
+        changes.append(reasoning)
+        if with_context:
+            changes.append(sealed_context.sealer_of(begun, sealer))
     if b"context_management" in begun.turn.request or TRIGGER.encode() in begun.turn.input:
         changes.append(CompactionSealer(sealer, begun.tenant))
     return _one_after_the_other(changes) if changes else unchanged

@@ -97,10 +97,10 @@ class Turns:
         """Waits for the records of turns whose caller went away."""
         await asyncio.gather(*self._tidying)
 
-    async def run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
+    async def run(self, begun: Begun, *, with_context: bool = True) -> AsyncGenerator[Batch, None]:
         """The events of a turn that was accepted, as `stream` tells them. Whoever begins a turn runs it at once: an
-        accepted turn that is dropped keeps what it took."""
-        change = sealed_items.changes_of(begun, self.beginnings.sealer)
+        accepted turn that is dropped keeps what it took. `with_context` is for sealed_items.changes_of."""
+        change = sealed_items.changes_of(begun, self.beginnings.sealer, with_context=with_context)
         generation = Generation(self._translator, begun.turn, change=change)
         fold = generation.fold
         event_log = EventLogWriter(self._store, begun.tenant, begun.response_id) if begun.logged else None

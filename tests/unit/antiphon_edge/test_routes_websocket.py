@@ -141,6 +141,11 @@ async def test_a_response_that_is_not_stored_continues_one_that_is(edge: Running
     assert texts == ["one", "Hello there", "two", "Hello there"]
 
 
+async def test_a_connection_sends_no_context_that_it_remembers_itself(client: Client) -> None:
+    first = await client.ask(include=["reasoning.encrypted_content"])
+    assert "encrypted_context" not in first
+
+
 async def test_a_failed_continuation_forgets_what_it_continued(client: Client) -> None:
     first = await client.ask()
     assert (await client.refusal(model="other", previous_response_id=first["id"]))["code"] == "model_not_found"

@@ -55,6 +55,11 @@ def test_a_turn_is_sealed_as_it_asked(sealer: Sealer, request_: Object, keep: bo
     assert sealed_members(sealed_items.changes_of(begun(request_, keep=keep), sealer)(last())) == sealed
 
 
+def test_who_is_remembered_elsewhere_gets_no_context(sealer: Sealer) -> None:
+    turn = begun({"include": ["reasoning.encrypted_content"]}, keep=False)
+    assert sealed_members(sealed_items.changes_of(turn, sealer, with_context=False)(last())) == {"reasoning"}
+
+
 def test_a_trigger_asks_for_a_compaction_too(sealer: Sealer) -> None:
     change = sealed_items.changes_of(begun({}, given=b'[{"type":"compaction_trigger"}]'), sealer)
     assert sealed_members(change(last())) == {"compaction"}
