@@ -25,6 +25,8 @@ from antiphon_core.config import SettingsError
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
 CHAT_ENGINE = "openai_chat"
+URL_ENGINES = frozenset({CHAT_ENGINE})
+"""Engines whose endpoints are URLs; those of the others are hosts with ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,8 @@ def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = 
 
 
 def _check_endpoints(profile: ModelProfile, source: str) -> None:
-    is_chat = profile.engine == CHAT_ENGINE
-    form, what = (_URL, "a URL that begins with http") if is_chat else (_ENDPOINT, "host:port, the port of gRPC")
+    has_url = profile.engine in URL_ENGINES
+    form, what = (_URL, "a URL that begins with http") if has_url else (_ENDPOINT, "host:port, the port of gRPC")
     endpoints = profile.endpoints or (profile.endpoint,)
     for endpoint in endpoints:
         if not form.fullmatch(endpoint):

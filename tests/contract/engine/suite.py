@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import fields, replace
 
 import pytest
 
@@ -116,3 +117,11 @@ class EngineContract:
 
     async def test_it_takes_the_sampling_controls_it_names(self, stage: Stage) -> None:
         assert {"temperature", "top_p", "seed"} <= await stage(Play([])).controls()
+
+    async def test_it_refuses_those_that_it_does_not_name(self, stage: Stage) -> None:
+        """A wish is never ignored; an engine that takes all has none to refuse."""
+        engine = stage(Play([[5]]))
+        unnamed = {member.name for member in fields(Sampling)} - await engine.controls()
+        for name in unnamed:
+            with pytest.raises(EngineFault):
+                await collect(engine, replace(REQUEST, sampling=Sampling(**{name: 1})))
