@@ -81,6 +81,7 @@ class CompactingTranslator:
 
     async def _compacted_alone(self, turn: Turn, resume: Resume | None) -> Sequence[Batch]:
         """A response that is a compaction and nothing else, from its first event, or from where it is to go on."""
+        context_window.require_something([*loads(turn.history), *loads(turn.input)])
         summary = await compaction.summarise(self._inner, turn)
         born = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
         ended = born | {

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Turn
-from antiphon_core.request_context import COMPACTION, CONFIGURATION
+from antiphon_core.request_context import COMPACTION, CONFIGURATION, TRIGGER
 
 _KEPT_TYPES = ("additional_tools", "tool_search_output", CONFIGURATION)
 _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
@@ -35,6 +36,12 @@ def shown(turn: Turn) -> Turn:
         history=dumps(_from(history, begins)),
         input=dumps(_from(given, begins - len(history))),
     )
+
+
+def require_something(items: Sequence[Object]) -> None:
+    """InvalidRequest: nothing was said that could be summed up."""
+    if all(item.get("type") in (TRIGGER, *_KEPT_TYPES) for item in items):
+        raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
 
 
 def can_shrink(turn: Turn) -> bool:

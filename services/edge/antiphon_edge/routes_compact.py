@@ -49,8 +49,7 @@ class CompactRoutes:
         tenant = tenant_of(request)
         turn = context_window.shown(await self._beginnings.look(tenant, asked))
         items = [*loads(turn.history), *loads(turn.input)]
-        if not items:
-            raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
+        context_window.require_something(items)
         summary = await compaction.summarise(self._translator, turn)
         await self._on_generated(tenant, dumps({"usage": summary.usage}))
         return answers.json(

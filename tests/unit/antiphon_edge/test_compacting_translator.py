@@ -192,6 +192,8 @@ async def test_a_trigger_works_over_http_and_its_output_is_the_next_input(edge: 
     (item,) = made["output"]
     answer = await edge.create(input=[{"type": "compaction", "encrypted_content": item["encrypted_content"]}])
     assert answer.status == 200
+    empty = await edge.create(input=trigger[1:])
+    assert (empty.status, empty.error["code"]) == (400, "empty_array")
     misplaced = await edge.create(input=list(reversed(trigger)))
     assert (misplaced.status, misplaced.error["param"]) == (400, "input[0]")
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import pytest
+
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Turn
 from antiphon_edge import context_window
@@ -66,3 +69,11 @@ def test_what_others_said_and_a_compaction_cannot_shrink() -> None:
     assert not context_window.can_shrink(turn([SYSTEM, USER, SHORT, TOOLS, FIRST], [USER]))
     for item in (ASSISTANT, CALL, RESULT, THOUGHT):
         assert context_window.can_shrink(turn([USER, FIRST], [item, USER]))
+
+
+@pytest.mark.parametrize("items", [[], [TOOLS], [{"type": "compaction_trigger"}]])
+def test_nothing_cannot_be_summed_up(items: list[Object]) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        context_window.require_something(items)
+    assert (raised.value.field, raised.value.code) == ("input", "empty_array")
+    context_window.require_something([*items, USER])
