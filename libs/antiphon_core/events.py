@@ -22,6 +22,7 @@ FUNCTION_CALL_ARGUMENTS_DELTA = "response.function_call_arguments.delta"
 FUNCTION_CALL_ARGUMENTS_DONE = "response.function_call_arguments.done"
 CUSTOM_TOOL_CALL_INPUT_DELTA = "response.custom_tool_call_input.delta"
 CUSTOM_TOOL_CALL_INPUT_DONE = "response.custom_tool_call_input.done"
+COMPACTING = "response.compaction.compacting"
 COMPLETED = "response.completed"
 INCOMPLETE = "response.incomplete"
 FAILED = "response.failed"
@@ -48,8 +49,13 @@ def encode(event: Object) -> bytes:
 
 def decode(frames: bytes) -> list[Object]:
     """The events in a run of frames; comments and [DONE] are passed over."""
+    return [loads(data) for data in bare(frames)]
+
+
+def bare(frames: bytes) -> list[bytes]:
+    """The events in a run of frames as JSON, without their frames: a message each, where messages have their own."""
     marker = b"data: {"
-    return [loads(line[len(marker) - 1 :]) for line in frames.split(b"\n") if line.startswith(marker)]
+    return [line[len(marker) - 1 :] for line in frames.split(b"\n") if line.startswith(marker)]
 
 
 def error_event(sequence_number: int, *, code: str, message: str, param: str | None = None) -> Object:

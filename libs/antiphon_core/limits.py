@@ -6,6 +6,7 @@ from __future__ import annotations
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
 INPUT_ITEMS_MAX = 4_096
+SEALED_CONTEXT_BYTES_MAX = 6 * 2**20  # before it is sealed: it has to fit into the body of the request that brings it
 METADATA_PAIRS_MAX = 16  # these three are OpenAI's
 METADATA_KEY_CHARS_MAX = 64
 METADATA_VALUE_CHARS_MAX = 512
@@ -34,6 +35,12 @@ MEDIA_URL_CHARS_MAX = 8_192  # signed URLs stay far below
 MEDIA_REDIRECTS_MAX = 3
 MEDIA_TURN_FETCHES_MAX = 4  # at once, so that one turn does not take all of the next
 MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
+
+# ---- WebSockets ----
+SOCKET_WAITING_ITEMS_MAX = 32  # messages that wait for the response before them; a body's bytes in all
+SOCKET_HISTORIES_ITEMS_MAX = 32  # responses that are not stored and can be continued; OpenAI's number of lanes
+SOCKET_HISTORIES_BYTES_MAX = 20 * 2**20  # of all of them: as much as one chain may have
+STREAM_ID_CHARS_MAX = 256  # OpenAI's
 
 # ---- JSON schemas ----
 SCHEMA_NAME_CHARS_MAX = 64  # OpenAI's, as the next four

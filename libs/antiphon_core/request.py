@@ -17,9 +17,11 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, Validatio
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request_context import ContextManagement, Effort
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item, ItemReference, Open, json_kind
+from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
 from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 
@@ -33,7 +35,7 @@ Metadata = Annotated[
 
 
 class Reasoning(Open):
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
@@ -66,6 +68,7 @@ class Parameters(BaseModel):
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     instructions: str | None = None
     previous_response_id: str | None = None
+    previous_response: PreviousResponse | None = None  # an extension: the whole object instead of its id
     conversation: (
         Annotated[
             Annotated[str, Tag(TAG + "string")] | Annotated[ConversationRef, Tag(TAG + "object")],
@@ -112,16 +115,19 @@ class Parameters(BaseModel):
     prompt_cache_options: Object | None = None
     service_tier: str | None = None
     client_metadata: Object | None = None  # Codex sends it: accepted, not used
-    context_management: list[Object] | None = None
+    context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
     prompt: Object | None = None
     moderation: Object | None = None
     access_programs: Object | None = None
     image: Object | None = None
 
     def asked(self) -> Object:
-        """The parameters that were given, as JSON values, without the input; a conversation by its id."""
-        named = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
-        return self.model_dump(exclude_none=True, exclude={"input", "conversation"}) | named
+        """The parameters that were given, as JSON values, without the input; a conversation and a previous response by
+        their ids."""
+        named: Object = {"conversation": {"id": self.conversation_id}} if self.conversation is not None else {}
+        if self.previous_response is not None:
+            named["previous_response_id"] = self.previous_response.id
+        return self.model_dump(exclude_none=True, exclude={"input", "conversation", "previous_response"}) | named
 
     @property
     def conversation_id(self) -> str | None:
@@ -140,7 +146,11 @@ class Parameters(BaseModel):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
-        given = parse_object(body)
+        return cls.of(parse_object(body))
+
+    @classmethod
+    def of(cls, given: Object) -> Self:
+        """The request in a JSON object, as `parse`."""
         refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)
@@ -166,13 +176,7 @@ class CreateRequest(Parameters):
     def input_given(self) -> str | list[Object]:
         if isinstance(self.input, str):
             return self.input
-        return [_as_given(item) for item in self.input]
-
-
-def _as_given(item: BaseModel) -> Object:
-    """An item as it was written; a reference says that it is one."""
-    given = item.model_dump(exclude_unset=True)
-    return given | {"type": item.type} if isinstance(item, ItemReference) else given
+        return [as_given(item) for item in self.input]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +194,6 @@ def _given(value: object) -> bool:
 
 
 _UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved("context_management", _given, "Compaction is not supported by this server yet."),
     _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
     _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),
     _Unserved("access_programs", _given, "Unsupported parameter: 'access_programs'."),
@@ -204,9 +207,10 @@ def refuse_unserved(request: Parameters) -> None:
         value = getattr(request, wish.field)
         if value is not None and wish.asked(value):
             raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
-    if request.previous_response_id is not None and request.conversation is not None:
-        raise InvalidRequest(
-            "'previous_response_id' and 'conversation' exclude each other.", code="mutually_exclusive_parameters"
-        )
+    refuse_two_histories(
+        previous_response_id=request.previous_response_id,
+        previous_response=request.previous_response,
+        conversation=request.conversation,
+    )
     formatted = request.text is not None and request.text.format is not None and request.text.format.type != "text"
     request.extensions.require_one_guide(["text.format"] if formatted else [])

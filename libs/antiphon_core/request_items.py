@@ -13,6 +13,14 @@ from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
+from antiphon_core.request_context import (
+    COMPACTION,
+    CONFIGURATION,
+    TRIGGER,
+    Compaction,
+    CompactionTrigger,
+    ConfigurationUpdate,
+)
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
 
 REFERENCE = "item_reference"
@@ -208,6 +216,9 @@ Item = Annotated[
     | Annotated[CustomToolCallOutput, Tag(TAG + "custom_tool_call_output")]
     | Annotated[ReasoningItem, Tag(TAG + "reasoning")]
     | Annotated[AdditionalTools, Tag(TAG + "additional_tools")]
+    | Annotated[Compaction, Tag(TAG + COMPACTION)]
+    | Annotated[CompactionTrigger, Tag(TAG + TRIGGER)]
+    | Annotated[ConfigurationUpdate, Tag(TAG + CONFIGURATION)]
     | Annotated[ItemReference, Tag(TAG + REFERENCE)]
     | Annotated[PassedOver, Tag(TAG + "passed_over")],
     Discriminator(_item_tag),

@@ -13,7 +13,6 @@ from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
-from antiphon_core.request_items import Open
 
 SchemaName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.SCHEMA_NAME_CHARS_MAX)]
 
@@ -56,7 +55,9 @@ TextFormat = Annotated[
 ]
 
 
-class Text(Open):
+class Text(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
     format: TextFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 

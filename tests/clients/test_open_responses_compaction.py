@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from openresponses_types.types import CompactResource
 
 from tests.clients.test_open_responses import said
 from tests.support.scripted_system import MODEL, ScriptedSystem
-
-pytestmark = pytest.mark.xfail(reason="there is no /v1/responses/compact yet", strict=True)
 
 TALK = [
     said("user", "We agreed to launch on Tuesday and notify support first."),

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
-import pytest
 from openresponses_types.types import WebSocketErrorEvent
 
 from antiphon_core import events
@@ -16,8 +15,6 @@ from tests.clients.test_open_responses import said
 from tests.clients.test_open_responses_compaction import TALK
 from tests.support.schema import validate_event, validate_response
 from tests.support.scripted_system import MODEL, ScriptedSystem
-
-pytestmark = pytest.mark.xfail(reason="there is no WebSocket yet", strict=True)
 
 WORD = "Remember the code word: cobalt. Reply with OK."
 NOT_FOUND = "previous_response_not_found"

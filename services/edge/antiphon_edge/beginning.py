@@ -27,9 +27,9 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import item_references, session_trees
+from antiphon_edge import carried_history, item_references, sealed_context, session_trees
 from antiphon_edge.begun import Begun, Repeated
-from antiphon_edge.sealed_reasoning import opened
+from antiphon_edge.sealed_items import opened
 from antiphon_edge.sealing import Sealer
 from antiphon_edge.store_patience import StorePatience
 from antiphon_edge.tidying import Tidying
@@ -49,31 +49,43 @@ class Beginnings:
         self._ids = ids
 
     async def begin(
-        self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
+        self,
+        tenant: str,
+        request: CreateRequest,
+        *,
+        session_id: str | None = None,
+        key: str | None = None,
+        carried: bytes | None = None,
     ) -> Begun | Repeated:
-        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key.
+        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key. `carried`
+        are the items of the response that it continues, where the store has none of them.
 
         Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
         conversation_id = request.conversation_id
         session_id = conversation_id or session_id
         _require_one_past(request, session_id)
         _require_store(request, session_id=session_id, key=key)
+        carried = self._carried(tenant, request, carried)
+        carried_history.require_no_session(carried, session_id)
         given = await self._looked_up(tenant, request.input_given)
         if conversation_id is not None:
             await self._require_conversation(tenant, conversation_id)
-        asked = self._asked(request, session_id, key)
+        previous_id = sealed_context.continued_id(request, carried)
+        asked = self._asked(request, previous_id, session_id, key)
         asked = await session_trees.placed(self._store, tenant, asked, self._ids)
         start = await self._started(tenant, asked)
         response_id = str(asked.response_id)
         if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return Repeated(tenant, earlier, start.replay, key)
-        turn = self._turn(response_id, request, start.history.items, given)
+        keep = request.store is not False
+        history, given = carried_history.placed(carried, start.history.items, given, keep=keep)
+        turn = self._turn(response_id, request, history, given)
         return Begun(
             tenant,
             turn,
-            keep=request.store is not False,
-            parent_id=request.previous_response_id or start.history.head_id,
+            keep=keep,
+            parent_id=previous_id or start.history.head_id,
             lease=start.lease,
             key=key,
             logged=key is not None,
@@ -88,7 +100,12 @@ class Beginnings:
     async def _history(self, tenant: str, request: CreateRequest) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
-        start = await self._start(tenant, self._asked(request, None, None))
+        carried = self._carried(tenant, request, None)
+        if carried is not None:
+            return carried
+        start = await self._start(
+            tenant, self._asked(request, sealed_context.continued_id(request, carried), None, None)
+        )
         return start.history.items
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
@@ -134,8 +151,9 @@ class Beginnings:
             input=dumps(normalise_input(given, self._ids)),
         )
 
-    def _asked(self, request: CreateRequest, session_id: str | None, key: str | None) -> TurnRequest:
-        previous = request.previous_response_id
+    def _asked(
+        self, request: CreateRequest, previous: str | None, session_id: str | None, key: str | None
+    ) -> TurnRequest:
         if previous is not None and not is_response_id(previous):
             raise PreviousResponseNotFound.of(previous)
         response_id = new_response_id(self._ids, relative=previous or session_id)
@@ -179,6 +197,16 @@ class Beginnings:
             asked = replace(asked, response_id=None)
         return await self._store.begin_turn(tenant, asked)
 
+    def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
+        """The items of what a request continues, where the store has none of them. InvalidRequest."""
+        if carried is not None:
+            return carried
+
+        def open_all(items: Sequence[Object], where: str) -> list[Object]:
+            return opened(items, self.sealer, tenant, where=where)
+
+        return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
+
     async def _require_conversation(self, tenant: str, conversation_id: str) -> None:
         """A session may begin with its first turn; a conversation must have been made."""
         if not is_conversation_id(conversation_id):
@@ -200,8 +228,9 @@ def _is_repeated(start: TurnStart) -> bool:
 
 def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
     """What tells two requests under one key apart."""
-    asked = request.asked() | {"input": request.input_given}
-    return hashlib.sha256(canonical([asked, session_id])).digest()
+    previous = request.previous_response
+    whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
+    return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
 
 
 def _require_one_past(request: CreateRequest, session_id: str | None) -> None:

@@ -35,7 +35,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Precondition, Status
 from antiphon_core.ports.translator import Batch, Translator
-from antiphon_edge import leases, queueing, sealed_reasoning
+from antiphon_edge import leases, queueing, sealed_items
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.begun import Begun
 from antiphon_edge.ending import Endings, cancellation, failure, final_of
@@ -177,7 +177,7 @@ class JobRun:
         self._begun = begun = await self._in_its_session()
         if not told.can_go_on:
             raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
-        sealed = sealed_reasoning.sealer_of(begun, self._beginnings.sealer, told=told.fold.response().get("output", ()))
+        sealed = sealed_items.changes_of(begun, self._beginnings.sealer, told=told.fold.response().get("output", ()))
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=sealed)
         try:
             async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:

@@ -19,8 +19,9 @@ from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import ItemPage
 from antiphon_core.request_conversations import AddItems, CreateConversation, UpdateConversation
-from antiphon_edge import answers, item_references, queries
+from antiphon_edge import answers, item_references, queries, sealed_items
 from antiphon_edge.idempotency_keys import ids_under, key_of
+from antiphon_edge.sealing import Sealer
 from antiphon_edge.tenancy import tenant_of
 
 _ALL = "/v1/conversations"
@@ -32,9 +33,10 @@ _ITEM = _ITEMS + "/{item_id}"
 class ConversationRoutes:
     """Handlers over the store."""
 
-    def __init__(self, store: FullStore, *, ids: Ids) -> None:
+    def __init__(self, store: FullStore, *, ids: Ids, sealer: Sealer) -> None:
         self._store = store
         self._ids = ids
+        self._sealer = sealer
 
     def table(self) -> list[web.RouteDef]:
         return [
@@ -117,6 +119,7 @@ class ConversationRoutes:
 
     async def _named(self, tenant: str, given: Sequence[Object], ids: Ids) -> bytes:
         """The items in full, under ids of their own."""
+        given = sealed_items.opened(given, self._sealer, tenant, where="items")
         found = await item_references.look_up(self._store, tenant, given, field="items")
         nameless = [{name: value for name, value in item.items() if name != "id"} for item in found]
         return dumps(normalise_input(nameless, ids))

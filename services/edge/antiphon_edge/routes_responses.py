@@ -48,7 +48,7 @@ class ResponseRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         asked = CreateRequest.parse(await request.read())
-        tenant, session_id, key = tenant_of(request), _session_id(request), key_of(request)
+        tenant, session_id, key = tenant_of(request), session_id_of(request), key_of(request)
         if asked.background:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
@@ -118,7 +118,8 @@ def _id(request: web.Request) -> str:
     return response_id
 
 
-def _session_id(request: web.Request) -> str | None:
+def session_id_of(request: web.Request) -> str | None:
+    """The session that a request names besides its body. InvalidRequest: it cannot be one."""
     given = request.headers.get(SESSION_HEADER)
     if given is not None and not is_session_id(given):
         raise InvalidRequest(

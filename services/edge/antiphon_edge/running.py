@@ -15,7 +15,7 @@ from dataclasses import replace
 from antiphon_core.errors import AntiphonError, SessionLocked, Timeout, Unavailable
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
-from antiphon_edge import leases, sealed_reasoning
+from antiphon_edge import leases, sealed_items
 from antiphon_edge.beginning import Beginnings
 from antiphon_edge.begun import Begun
 from antiphon_edge.ending import Endings
@@ -49,11 +49,14 @@ class Runs:
         self._tidying = beginnings.tidying
         self._detached: set[asyncio.Task[None]] = set()
 
-    async def run(self, begun: Begun, told: Told | None = None) -> AsyncGenerator[Batch, None]:
-        """The events of a turn, behind those that were `told` already. Closing the generator gives the turn up."""
+    async def run(
+        self, begun: Begun, told: Told | None = None, *, with_context: bool = True
+    ) -> AsyncGenerator[Batch, None]:
+        """The events of a turn, behind those that were `told` already. Closing the generator gives the turn up.
+        `with_context` is for sealed_items.changes_of."""
         is_taken_over, told = told is not None, told or Told()
         said = told.fold.response().get("output", ())
-        change = sealed_reasoning.sealer_of(begun, self._beginnings.sealer, told=said)
+        change = sealed_items.changes_of(begun, self._beginnings.sealer, told=said, with_context=with_context)
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=change)
         event_log = self._log_of(begun, told)
         ended = False

@@ -20,9 +20,9 @@ _DONE = f"event: {events.OUTPUT_ITEM_DONE}\n".encode()
 _REASONING = b'"type":"reasoning"'
 
 
-def opened(items: Sequence[Object], sealer: Sealer, tenant: str) -> list[Object]:
-    """Input items with what is sealed in them. InvalidRequest: something cannot be opened, with its path."""
-    return [_opened(item, f"input[{index}]", sealer, tenant) for index, item in enumerate(items)]
+def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
+    """Items of a request with what is sealed in them. InvalidRequest: something cannot be opened, with its path."""
+    return [_opened(item, f"{where}[{index}]", sealer, tenant) for index, item in enumerate(items)]
 
 
 def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:

@@ -1,8 +1,8 @@
-"""Reasoning that only we can read: sealed for clients that keep their conversations themselves, opened when they come
-back, by any replica that has the key.
+"""What only we can read: sealed for clients that keep their conversations themselves, opened when they come back, by
+any replica that has the key.
 
-A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant and version are
-authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
+A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant, purpose and
+version are authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
 
     # ID        64 hexadecimal digits; `openssl rand -hex 32`
     2026-11     6f1d...
@@ -86,14 +86,15 @@ class Sealer:
         """A sealer by a file of keys; without one, with a key of its own. SettingsError."""
         return cls(SealingKeys.read(path) if path is not None else SealingKeys.ephemeral(), ttl_s=ttl_s, clock=clock)
 
-    def seal(self, tenant: str, text: str) -> str:
+    def seal(self, tenant: str, text: str, *, purpose: str = "") -> str:
+        """What was sealed for one purpose cannot be opened for another."""
         expires_at = self._clock.now_ms() // 1000 + self._ttl_s
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = dumps([expires_at, text])
-        ciphertext = self._ciphers[self._current].encrypt(nonce, plain, _bound_to(tenant))
+        ciphertext = self._ciphers[self._current].encrypt(nonce, plain, _bound_to(tenant, purpose))
         return f"{_VERSION}.{self._current}.{urlsafe_b64encode(nonce + ciphertext).decode()}"
 
-    def open(self, tenant: str, sealed: str) -> str:
+    def open(self, tenant: str, sealed: str, *, purpose: str = "") -> str:
         """BadSeal."""
         version, _, rest = sealed.partition(".")
         key_id, _, encoded = rest.partition(".")
@@ -102,7 +103,8 @@ class Sealer:
             raise BadSeal
         try:
             raw = urlsafe_b64decode(encoded)
-            expires_at, text = loads(cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], _bound_to(tenant)))
+            bound_to = _bound_to(tenant, purpose)
+            expires_at, text = loads(cipher.decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], bound_to))
         except (InvalidTag, ValueError, binascii.Error) as error:
             raise BadSeal from error
         if self._clock.now_ms() // 1000 >= expires_at:
@@ -120,5 +122,5 @@ def refused(path: str) -> InvalidRequest:
     )
 
 
-def _bound_to(tenant: str) -> bytes:
-    return f"{_VERSION}/{tenant}".encode()
+def _bound_to(tenant: str, purpose: str) -> bytes:
+    return f"{_VERSION}/{tenant}\0{purpose}".encode()

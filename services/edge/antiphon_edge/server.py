@@ -11,17 +11,21 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_edge import admission, authentication, connections, request_ids, routes_openapi
 from antiphon_edge.background import Background
+from antiphon_edge.compacting_translator import CompactingTranslator
 from antiphon_edge.cors import Cors
 from antiphon_edge.http_errors import errors_as_envelopes
 from antiphon_edge.rate_limits import LocalRateLimiter, RateLimiter
 from antiphon_edge.routes_chat import ChatRoutes
+from antiphon_edge.routes_compact import CompactRoutes
 from antiphon_edge.routes_conversations import ConversationRoutes
 from antiphon_edge.routes_responses import ResponseRoutes
 from antiphon_edge.routes_service import ServiceRoutes
 from antiphon_edge.routes_tree import TreeRoutes
+from antiphon_edge.routes_websocket import SocketRoutes
 from antiphon_edge.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turn import Turns
+from antiphon_edge.warm_up import WarmUps
 
 
 class EdgeServer:
@@ -33,11 +37,12 @@ class EdgeServer:
         self, settings: EdgeSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
     ) -> None:
         self._settings = settings
+        self._clock = clock
         sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
         limiter = LocalRateLimiter(settings.rate_limits(), clock)
-        self._turns = Turns(
-            store, translator, clock=clock, ids=ids, sealer=sealer, on_generated=admission.charging(limiter)
-        )
+        charge = admission.charging(limiter)
+        translator = CompactingTranslator(translator, clock=clock)
+        self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer, on_generated=charge)
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
         responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)
@@ -48,7 +53,16 @@ class EdgeServer:
         self.app.on_response_prepare.append(request_ids.add_headers)
         self._keep_the_door(clock, limiter)
         self.app.add_routes([*responses.table(), *self._service.table()])
-        self.app.add_routes([*ConversationRoutes(store, ids=ids).table(), *TreeRoutes(store).table()])
+        self._sockets = SocketRoutes(
+            self._turns,
+            WarmUps(store, translator, clock=clock),
+            keep_alive_s=settings.keep_alive_s,
+            lifetime_s=settings.websocket_max_s,
+            origins=settings.cors_origins,
+        )
+        compact = CompactRoutes(self._turns.beginnings, translator, on_generated=charge)
+        self.app.add_routes([*self._sockets.table(), *compact.table()])
+        self.app.add_routes([*ConversationRoutes(store, ids=ids, sealer=sealer).table(), *TreeRoutes(store).table()])
         chat = ChatRoutes(self._turns, keep_alive_s=settings.keep_alive_s)
         self.app.add_routes([*chat.table(), *routes_openapi.table()])
         self.url = ""
@@ -70,7 +84,7 @@ class EdgeServer:
 
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
-        self._runner = web.AppRunner(
+        self._runner = _Runner(
             self.app, handler_cancellation=True, access_log=None, shutdown_timeout=self._settings.drain_s
         )
         await self._runner.setup()
@@ -81,5 +95,17 @@ class EdgeServer:
 
     async def stop(self) -> None:
         self._service.draining = True
-        await self._runner.cleanup()
+        until = self._clock.monotonic() + self._settings.drain_s
+        for site in list(self._runner.sites):
+            await site.stop()
+        await self._sockets.drain(self._settings.drain_s)
+        await self._runner.cleanup_within(until - self._clock.monotonic())
         await self._turns.settle()
+
+
+class _Runner(web.AppRunner):
+    """aiohttp's runner, which is told at the end how much time is left, and not when it is made."""
+
+    async def cleanup_within(self, seconds: float) -> None:
+        self._shutdown_timeout = max(seconds, 0.01)  # to aiohttp 0 is for ever
+        await self.cleanup()

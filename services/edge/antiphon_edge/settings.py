@@ -54,16 +54,20 @@ class EdgeSettings(DoorSettings):
     sealing_keys_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "File with the keys that reasoning is sealed with for clients (`reasoning.encrypted_content`), a "
-            "line each: ID and 64 hexadecimal digits, the newest first. Without it only this process can open what it "
+            "doc": "File with the keys that reasoning, contexts and compactions are sealed with for clients, a line "
+            "each: ID and 64 hexadecimal digits, the newest first. Without it only this process can open what it "
             "sealed."
         },
     )
     sealed_ttl_s: int = field(
-        default=SEALED_TTL_S, metadata={"doc": "Seconds for which sealed reasoning can be brought back."}
+        default=SEALED_TTL_S, metadata={"doc": "Seconds for which what was sealed can be brought back."}
     )
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
+    )
+    websocket_max_s: float = field(
+        default=3_600.0,
+        metadata={"doc": "Seconds after which a WebSocket is closed, behind the response that runs on it."},
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 

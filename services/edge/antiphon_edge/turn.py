@@ -74,10 +74,10 @@ class Turns:
             async for batch in batches:
                 yield batch
 
-    def run(self, begun: Begun) -> AsyncGenerator[Batch, None]:
+    def run(self, begun: Begun, *, with_context: bool = True) -> AsyncGenerator[Batch, None]:
         """The events of a turn that was accepted without a key, as `stream` tells them. Whoever begins a turn runs it
-        at once: an accepted turn that is dropped keeps what it took."""
-        return self._runs.run(begun)
+        at once: an accepted turn that is dropped keeps what it took. `with_context` is for sealed_items.changes_of."""
+        return self._runs.run(begun, with_context=with_context)
 
     async def complete(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None

@@ -22,6 +22,7 @@ from antiphon_core.ports.translator import Translator
 from antiphon_edge import queueing
 from antiphon_edge.background import Background
 from antiphon_edge.beginning import Beginnings
+from antiphon_edge.compacting_translator import CompactingTranslator
 from antiphon_edge.job_run import JobRun
 from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
@@ -53,7 +54,7 @@ class Worker:
     ) -> None:
         self._settings = settings
         self._store = store
-        self._translator = translator
+        self._translator = translator = CompactingTranslator(translator, clock=clock)
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
         self._background = Background(store, translator, self._beginnings, clock=clock)

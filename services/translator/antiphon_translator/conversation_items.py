@@ -24,6 +24,8 @@ from antiphon_translator.tools import shown_name
 
 _Row = TypeVar("_Row")
 
+SUMMARY_NOTE = "[Earlier parts of this conversation were replaced by this summary of them.]\n"
+
 _CUT_OFF = ("in_progress", "incomplete")
 
 
@@ -162,6 +164,15 @@ def _read_result(draft: _Draft, item: Object, path: str) -> None:
     draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), f"{path}.output", draft.media))
 
 
+def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
+    """What the model once wrote down of what was said before, shown as a note, as nobody says it now."""
+    summary = item.get("summary")
+    if not isinstance(summary, list):
+        raise _mistyped(f"{path}.summary", summary, "an array")
+    texts = [_read_part(part, f"{path}.summary[{n}]") for n, part in enumerate(summary)]
+    draft.say(Message("user", (SUMMARY_NOTE + "\n".join(texts),)))
+
+
 def _pass_over(_draft: _Draft, _item: Object, _path: str) -> None:
     """What a model need not be told of, as others acted on it: hosted tools, settings, tools (see tools.py)."""
 
@@ -173,6 +184,9 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     "function_call_output": _read_result,
     "custom_tool_call": _read_custom_call,
     "custom_tool_call_output": _read_result,
+    "compaction": _read_compaction,
+    "compaction_trigger": _pass_over,
+    "configuration_update": _pass_over,
     "additional_tools": _pass_over,
     "tool_search_call": _pass_over,
     "tool_search_output": _pass_over,

@@ -13,7 +13,7 @@ async def test_an_unknown_url(edge: RunningEdge) -> None:
 
 async def test_a_wrong_method_names_the_right_ones(edge: RunningEdge) -> None:
     answer = await edge.ask("PUT", "/v1/responses")
-    assert (answer.status, answer.error["code"], answer.headers["allow"]) == (405, "method_not_allowed", "POST")
+    assert (answer.status, answer.error["code"], answer.headers["allow"]) == (405, "method_not_allowed", "GET,POST")
 
 
 async def test_a_bug_is_logged_and_not_sent(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:

@@ -10,6 +10,7 @@ from openresponses_types.types import ResponseResource
 from antiphon_core import events
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from tests.support.edge import RunningEdge
 
@@ -152,3 +153,18 @@ async def test_streaming_a_stored_response_tells_it_again(edge: RunningEdge) -> 
     created = (await edge.create()).json
     answer = await edge.ask("GET", f"/v1/responses/{created['id']}?stream=true")
     assert (answer.status, answer.events[-1]["response"]) == (200, created)
+
+
+async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
+    given: list[Object] = [
+        {"role": "assistant", "content": "Looking.", "phase": "commentary"},
+        {"role": "assistant", "content": "Found.", "phase": None},
+        {"role": "user", "content": "What?"},
+    ]
+    created = (await edge.create(input=given)).json
+    listed = (await edge.ask("GET", f"/v1/responses/{created['id']}/input_items?order=asc")).json["data"]
+    assert [item.get("phase", "none") for item in listed] == ["commentary", "none", "none"]
+    await edge.create(previous_response_id=created["id"])
+    assert loads(edge.translator.turns[-1].history)[0]["phase"] == "commentary"
+    refused = await edge.create(input=[given[0] | {"phase": "aside"}])
+    assert (refused.status, refused.error["param"]) == (400, "input[0].phase")

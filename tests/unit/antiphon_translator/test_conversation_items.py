@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation, Image, Message
-from antiphon_translator.conversation_items import build
+from antiphon_translator.conversation_items import SUMMARY_NOTE, build
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from tests.support.images import PNG, data_url, image_part, user
@@ -98,6 +98,26 @@ def test_images_and_files_are_parts_like_others() -> None:
         instructions=None, history=[], given=[user("a", image_part(), file, "b")], media=TurnMedia(Sight.NATIVE)
     )
     assert built.messages == (Message("user", ("a", IMAGE, '<file name="a.txt">\nx\n</file>', "b")),)
+
+
+def test_a_compaction_is_shown_as_a_note() -> None:
+    summary = [{"type": "summary_text", "text": "They met."}, {"type": "summary_text", "text": "They parted."}]
+    compaction = {"type": "compaction", "id": "cmp_1", "encrypted_content": "v1.k.x", "summary": summary}
+    settings = [{"type": "configuration_update", "reasoning": {"effort": "low"}}, {"type": "compaction_trigger"}]
+    built = build(
+        instructions=None, history=[message("user", "a"), compaction], given=[message("user", "b"), *settings]
+    )
+    assert built.messages == (
+        Message("user", ("a",)),
+        Message("user", (SUMMARY_NOTE + "They met.\nThey parted.",)),
+        Message("user", ("b",)),
+    )
+
+
+def test_a_compaction_that_nobody_opened_is_refused() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        build(instructions=None, history=[{"type": "compaction", "encrypted_content": "x"}], given=[])
+    assert caught.value.field == "history[0].summary"
 
 
 def test_tools_can_show_images() -> None:

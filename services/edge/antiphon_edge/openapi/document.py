@@ -45,7 +45,14 @@ def document() -> Object:
 
 
 def _schemas() -> Object:
-    return {**request_forms.schemas(), **response_forms.SCHEMAS, **event_forms.SCHEMAS, **chat_forms.SCHEMAS}
+    asked = request_forms.schemas()
+    return {
+        **asked,
+        "CompactRequest": request_forms.compact_request(asked["CreateRequest"]),
+        **response_forms.SCHEMAS,
+        **event_forms.SCHEMAS,
+        **chat_forms.SCHEMAS,
+    }
 
 
 def _operation(operation: Operation) -> Object:
@@ -53,13 +60,20 @@ def _operation(operation: Operation) -> Object:
         "operationId": operation.name,
         "summary": operation.summary,
         "tags": [operation.tag],
-        "responses": {"200": _answer(operation), **_errors(operation)},
+        "responses": {**_answers(operation), **_errors(operation)},
     }
     if operation.parameters:
         described["parameters"] = [parameter.as_object() for parameter in operation.parameters]
     if operation.body is not None:
         described["requestBody"] = {"required": operation.body_needed, "content": _content(operation.body)}
     return described
+
+
+def _answers(operation: Operation) -> Object:
+    if not operation.upgrades:
+        return {"200": _answer(operation)}
+    needs = {"description": "Only a WebSocket is served here.", "content": _content("Error")}
+    return {"101": {"description": "The connection is a WebSocket."}, "426": needs}
 
 
 def _answer(operation: Operation) -> Object:

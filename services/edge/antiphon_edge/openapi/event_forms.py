@@ -30,6 +30,7 @@ MEMBERS: dict[str, Object] = {
     events.FUNCTION_CALL_ARGUMENTS_DONE: _OF_ITEM | {"arguments": STRING},
     events.CUSTOM_TOOL_CALL_INPUT_DELTA: _OF_ITEM | _DELTA,
     events.CUSTOM_TOOL_CALL_INPUT_DONE: _OF_ITEM | {"input": STRING},
+    events.COMPACTING: _OF_ITEM,
     events.COMPLETED: _RESPONSE,
     events.INCOMPLETE: _RESPONSE,
     events.FAILED: _RESPONSE,

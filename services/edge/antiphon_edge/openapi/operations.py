@@ -66,6 +66,8 @@ class Operation:
     media_type: str = "application/json"
     not_ready: bool = False
     """Whether 503 has the same body as 200."""
+    upgrades: bool = False
+    """Whether it is the door of a WebSocket, and of nothing else."""
 
     @property
     def tag(self) -> str:
@@ -93,6 +95,15 @@ OPERATIONS: tuple[Operation, ...] = (
         parameters=_CREATING,
     ),
     Operation(
+        "connectSocket",
+        "GET",
+        _RESPONSES,
+        "Open a WebSocket, and create responses over it",
+        errors=(InvalidRequest,),
+        parameters=(p.SESSION,),
+        upgrades=True,
+    ),
+    Operation(
         "countInputTokens",
         "POST",
         _RESPONSES + "/input_tokens",
@@ -100,6 +111,15 @@ OPERATIONS: tuple[Operation, ...] = (
         "InputTokens",
         _INPUT,
         body="CreateRequest",
+    ),
+    Operation(
+        "compactConversation",
+        "POST",
+        _RESPONSES + "/compact",
+        "Make a conversation short, as the next input",
+        "Compaction",
+        _INPUT,
+        body="CompactRequest",
     ),
     Operation(
         "getResponse",

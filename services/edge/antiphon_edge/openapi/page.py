@@ -76,7 +76,9 @@ def _answer(answer: Object) -> str:
 
 def _contents(holder: Object) -> str:
     """Which schemas something has, by media type."""
-    return "".join(f"<td>{_link(media['schema'])} {escape(kind)}</td>" for kind, media in holder["content"].items())
+    return "".join(
+        f"<td>{_link(media['schema'])} {escape(kind)}</td>" for kind, media in holder.get("content", {}).items()
+    )
 
 
 def _link(schema: Object) -> str:

@@ -16,6 +16,7 @@ from antiphon_core.request import CreateRequest
 from antiphon_core.request_chat import ChatRequest
 from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.forms import PATH
+from antiphon_edge.routes_compact import MEMBERS as COMPACT_MEMBERS
 
 BODIES: tuple[type[BaseModel], ...] = (
     CreateRequest,
@@ -49,3 +50,9 @@ def schemas(bodies: tuple[type[BaseModel], ...] = BODIES) -> Mapping[str, Object
     for schema in named.values():
         schema.pop("title", None)
     return named
+
+
+def compact_request(create: Object) -> Object:
+    """The body of a compaction: some members of a create request, and nothing else."""
+    properties = {name: form for name, form in create["properties"].items() if name in COMPACT_MEMBERS}
+    return {"type": "object", "properties": properties, "required": ["model"], "additionalProperties": False}

@@ -130,6 +130,15 @@ _RESPONSE: dict[str, Object] = {
         },
     ),
     "DeletedResponse": record({"id": STRING, "object": const("response"), "deleted": {"const": True}}),
+    "Compaction": record(
+        {
+            "id": STRING,
+            "object": const("response.compaction"),
+            "created_at": _SECONDS,
+            "output": said(array(ANY_OBJECT), "The next input: what others said, and the compaction of the rest."),
+            "usage": named("Usage"),
+        }
+    ),
     "InputTokens": record({"object": const("response.input_tokens"), "input_tokens": INTEGER}),
 }
 

@@ -1,0 +1,47 @@
+"""`previous_response`: a whole response that a request continues, as its client has kept it. An extension.
+
+What was said to the model before is sealed in the response; what it answered is read from its output, as from input.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request_items import Item, ItemReference, Open
+
+SEALED_CONTEXT = "encrypted_context"
+"""The member of a response that holds, sealed, what was said before it."""
+
+
+class PreviousResponse(Open):
+    """The members that are read; a response has more."""
+
+    id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
+    object: Literal["response"] | None = None
+    status: Literal["completed", "incomplete"] | None = None
+    store: bool | None = None
+    output: Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)]
+    encrypted_context: str | None = None
+
+    @property
+    def output_given(self) -> list[Object]:
+        """The output as the client wrote it."""
+        return [as_given(item) for item in self.output]
+
+
+def as_given(item: BaseModel) -> Object:
+    """An item as it was written; a reference says that it is one."""
+    given = item.model_dump(exclude_unset=True)
+    return given | {"type": item.type} if isinstance(item, ItemReference) else given
+
+
+def refuse_two_histories(**given: object) -> None:
+    """InvalidRequest: more than one of the members that say what is continued."""
+    named = [f"'{name}'" for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InvalidRequest(f"{' and '.join(named)} exclude each other.", code="mutually_exclusive_parameters")

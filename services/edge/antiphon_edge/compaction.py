@@ -1,0 +1,88 @@
+"""Making a compaction: the model that would go on writes down, for itself, what it has to know to go on.
+
+It reads the conversation as it stands, and one message more. Its tools are sent along, so that the prompt begins as it
+did before where the template allows that, and an engine finds it in its cache; it cannot call any.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+from antiphon_core.errors import EngineFault, revive
+from antiphon_core.ids import DerivedIds, new_item_id
+from antiphon_core.jsons import Object, dumps, join_arrays, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Final, Translator, Turn
+from antiphon_core.request_context import COMPACTION
+
+INSTRUCTION = """\
+The conversation above is about to be replaced by a summary. Write that summary now, for the assistant that will go on \
+in your place and will see nothing else of what you said, of the tools that were called and of what they returned; \
+it will see what the user wrote.
+
+Say what the user wants and what was agreed; what was done, found and decided, with every name, number, path, \
+identifier and quotation that may be needed again; what failed; and what is still to be done, beginning with the next \
+step. Do not answer the user, do not call tools, and write nothing but the summary."""
+
+_PARAMETERS = ("model", "instructions", "tools", "reasoning", "prompt_cache_key", "prompt_cache_retention")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """`item` is the compaction, not sealed yet; `usage` is what it cost."""
+
+    item: Object
+    usage: Object
+
+
+async def summarise(translator: Translator, turn: Turn) -> Summary:
+    """A compaction of all that a turn would show to its model.
+
+    Raises what is wrong with the turn, and what keeps the model from writing a whole summary: EngineFault, say."""
+    async with aclosing(translator.generate(summary_turn(turn))) as batches:
+        async for batch in batches:
+            if batch.final is not None:
+                return _summary(turn, batch.final)
+    raise AssertionError("a stream of batches ended without a final one")
+
+
+def summary_turn(turn: Turn) -> Turn:
+    """The turn in which the summary is written."""
+    asked: Object = loads(turn.request)
+    parameters = {name: asked[name] for name in _PARAMETERS if name in asked}
+    instruction = {
+        "id": "msg_compaction",
+        "type": "message",
+        "role": "user",
+        "status": "completed",
+        "content": [{"type": "input_text", "text": INSTRUCTION}],
+    }
+    return replace(
+        turn,
+        response_id=f"{turn.response_id}_compaction",
+        request=dumps(parameters | {"tool_choice": "none"}),
+        history=join_arrays([turn.history, turn.input]),
+        input=dumps([instruction]),
+    )
+
+
+def _summary(turn: Turn, final: Final) -> Summary:
+    body: Object = loads(final.body)
+    if final.status is Status.FAILED:
+        raise revive(final.error_reason or "INTERNAL", body["error"]["message"], {})
+    text = _text(loads(final.output_items))
+    if final.status is not Status.COMPLETED or not text:
+        raise EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")
+    item = {
+        "id": new_item_id(DerivedIds(f"{turn.response_id}/compaction"), "cmp"),
+        "type": COMPACTION,
+        "encrypted_content": "",
+        "summary": [{"type": "summary_text", "text": text}],
+    }
+    return Summary(item, body["usage"])
+
+
+def _text(items: list[Object]) -> str:
+    parts = [part for item in items if item["type"] == "message" for part in item["content"]]
+    return "".join(part.get("text", "") for part in parts).strip()

@@ -1,0 +1,78 @@
+"""What of a conversation the model is shown: less than was said where a compaction stands in it, and under the settings
+that its items have brought about.
+
+A compaction replaces what the assistant said and did before it. What others said stays, word for word, and so do the
+tools and settings that items brought. Nothing is lost: items are stored as they were; only what is shown is shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.translator import Turn
+from antiphon_core.request_context import COMPACTION, CONFIGURATION, TRIGGER
+
+_KEPT_TYPES = ("additional_tools", "tool_search_output", CONFIGURATION)
+_MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
+
+
+def kept(items: Sequence[Object]) -> list[Object]:
+    """What stays of items that a compaction replaces."""
+    return [item for item in items if _is_kept(item)]
+
+
+def shown(turn: Turn) -> Turn:
+    """The turn as a model is to see it."""
+    if not any(mark in items for mark in _MARKS for items in (turn.history, turn.input)):
+        return turn
+    history, given = loads(turn.history), loads(turn.input)
+    begins = _last_compaction([*history, *given])
+    return replace(
+        turn,
+        request=_configured(turn.request, [*history, *given]),
+        history=dumps(_from(history, begins)),
+        input=dumps(_from(given, begins - len(history))),
+    )
+
+
+def require_something(items: Sequence[Object]) -> None:
+    """InvalidRequest: nothing was said that could be summed up."""
+    if all(item.get("type") in (TRIGGER, *_KEPT_TYPES) for item in items):
+        raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
+
+
+def can_shrink(turn: Turn) -> bool:
+    """Whether a compaction would replace anything in a turn that is shown like this, beside an earlier compaction."""
+    items = [*loads(turn.history), *loads(turn.input)]
+    return any(not _is_kept(item) for item in items if item.get("type") != COMPACTION)
+
+
+def _is_kept(item: Object) -> bool:
+    item_type = item.get("type", "message")
+    return item.get("role") != "assistant" if item_type == "message" else item_type in _KEPT_TYPES
+
+
+def _last_compaction(items: Sequence[Object]) -> int:
+    return max((index for index, item in enumerate(items) if item.get("type") == COMPACTION), default=0)
+
+
+def _from(items: Sequence[Object], index: int) -> list[Object]:
+    """The items from an index on, and what stays of those before it."""
+    index = max(index, 0)
+    return [*kept(items[:index]), *items[index:]]
+
+
+def _configured(request: bytes, items: Sequence[Object]) -> bytes:
+    """The parameters with what updates among the items have made of them: they came later."""
+    updates = [item for item in items if item.get("type") == CONFIGURATION]
+    if not updates:
+        return request
+    parameters: Object = loads(request)
+    for update in updates:
+        for name in ("reasoning", "text"):
+            if update.get(name):
+                parameters[name] = (parameters.get(name) or {}) | update[name]
+    return dumps(parameters)

@@ -1,0 +1,48 @@
+"""What a connection remembers of responses that are not stored, so that it can continue them; nobody else can.
+
+It holds so many responses, and so many bytes of them: the one that was not used for longest goes first. One that is
+larger than all of that is known by its id alone, so that whoever continues it hears why that cannot be.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from antiphon_core.errors import ChainTooLong
+from antiphon_core.limits import SOCKET_HISTORIES_BYTES_MAX, SOCKET_HISTORIES_ITEMS_MAX
+
+_TOO_LARGE: bytes | None = None
+
+
+class LocalHistories:
+    """The items of responses, each with all before it, by the response's id."""
+
+    def __init__(
+        self, *, items_max: int = SOCKET_HISTORIES_ITEMS_MAX, bytes_max: int = SOCKET_HISTORIES_BYTES_MAX
+    ) -> None:
+        self._items_max = items_max
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._histories: OrderedDict[str, bytes | None] = OrderedDict()
+
+    def get(self, response_id: str | None) -> bytes | None:
+        """The items up to and with a response; None when it is not known here. ChainTooLong: they are too many."""
+        if response_id is None or response_id not in self._histories:
+            return None
+        self._histories.move_to_end(response_id)
+        history = self._histories[response_id]
+        if history is _TOO_LARGE:
+            raise ChainTooLong.of(response_id, limit=f"{self._bytes_max} bytes for responses that are not stored")
+        return history
+
+    def remember(self, response_id: str, history: bytes) -> None:
+        self.forget(response_id)
+        fits = len(history) <= self._bytes_max
+        self._histories[response_id] = history if fits else _TOO_LARGE
+        self._bytes += len(history) if fits else 0
+        while self._bytes > self._bytes_max or len(self._histories) > self._items_max:
+            self.forget(next(iter(self._histories)))
+
+    def forget(self, response_id: str | None) -> None:
+        if response_id is not None:
+            self._bytes -= len(self._histories.pop(response_id, None) or b"")

@@ -1,0 +1,133 @@
+"""The messages of a WebSocket connection: JSON texts, one event each.
+
+A client sends `response.create`: the body of POST /v1/responses, and three members more. `generate: false` asks for a
+response without output, `stream_id` is echoed on every event, and `stream`, which some clients send, says nothing here.
+The server sends the events of a stream without their frames; what goes wrong outside of one is an `error` with an HTTP
+status.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from antiphon_core import events
+from antiphon_core.errors import AntiphonError, InvalidRequest, envelope, row_of
+from antiphon_core.jsons import Object, dumps, parse_object, with_member
+from antiphon_core.limits import STREAM_ID_CHARS_MAX
+from antiphon_core.request import CreateRequest
+
+CREATE = "response.create"
+STEER = "response.steer"
+
+_STREAM_ID = re.compile(rf"[A-Za-z0-9_.-]{{1,{STREAM_ID_CHARS_MAX}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A response that a client asks for, not looked at yet: `body` is what POST /v1/responses would get."""
+
+    body: Object
+    generates: object
+    stream_id: str | None
+    size_bytes: int
+
+    @property
+    def previous_id(self) -> str | None:
+        given = self.body.get("previous_response_id")
+        return given if isinstance(given, str) else None
+
+    def request(self) -> CreateRequest:
+        """InvalidRequest, as for a body; and what cannot be asked for over a WebSocket."""
+        if not (self.generates is None or isinstance(self.generates, bool)):
+            raise InvalidRequest("'generate' must be a boolean.", field="generate", code="invalid_type")
+        if self.body.get("background"):
+            raise InvalidRequest(
+                "Unsupported parameter: 'background' over a WebSocket. Create the response with POST /v1/responses.",
+                field="background",
+                code="unsupported_parameter",
+            )
+        return CreateRequest.of(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """A wish to change a response while it runs."""
+
+    previous_response_id: str
+    input: str | list[Object]
+
+
+def parse(text: str) -> Create | Steer:
+    """What a client sent. InvalidRequest: it is none of the messages that a client may send."""
+    raw = text.encode()
+    given = parse_object(raw, field="message")
+    given_type = given.pop("type", None)
+    if given_type == CREATE:
+        return _create(given, len(raw))
+    if given_type == STEER:
+        return _steer(given)
+    raise InvalidRequest(
+        f"'type' must be one of '{CREATE}' or '{STEER}', not {given_type!r}.", field="type", code="invalid_value"
+    )
+
+
+def told(frames: bytes, stream_id: str | None) -> list[bytes]:
+    """The events of a stream as messages."""
+    return [_of_stream(event, stream_id) for event in events.bare(frames)]
+
+
+def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:
+    """What went wrong, as an event. Its code is always a string, as Open Responses wants it."""
+    body: Object = dict(envelope(fault)["error"])
+    body["code"] = body["code"] or body["type"]
+    event = {"type": events.ERROR, "status": row_of(fault).http_status, "error": body}
+    return _of_stream(dumps(event), stream_id)
+
+
+def steer_failed(steer: Steer) -> bytes:
+    """No model here can be steered; the input goes back, so that the client can bring it with its next turn."""
+    return dumps(
+        {
+            "type": "response.steer.failed",
+            "sequence_number": 0,
+            "steer": {"previous_response_id": steer.previous_response_id, "input": steer.input},
+            "error": {
+                "type": "invalid_request_error",
+                "code": "steering_not_supported",
+                "message": "Responses cannot be steered on this server. Send the input with your next "
+                "'response.create'.",
+            },
+        }
+    )
+
+
+def _create(given: Object, size_bytes: int) -> Create:
+    stream_id = given.pop("stream_id", None)
+    if stream_id is not None and not (isinstance(stream_id, str) and _STREAM_ID.fullmatch(stream_id)):
+        raise InvalidRequest(
+            "The 'stream_id' field must be a non-empty string with at most 256 characters and may only contain "
+            "letters, numbers, underscores, hyphens, and periods.",
+            field="stream_id",
+            code="invalid_stream_id",
+        )
+    given.pop("stream", None)
+    generates = given.pop("generate", None)
+    if generates is False:
+        given.setdefault("input", [])
+    return Create(given, generates, stream_id, size_bytes)
+
+
+def _steer(given: Object) -> Steer:
+    previous, steering = given.get("previous_response_id"), given.get("input")
+    for name, value, kinds in (("previous_response_id", previous, str), ("input", steering, (str, list))):
+        if value is None:
+            message = f"Missing required parameter: '{name}'."
+            raise InvalidRequest(message, field=name, code="missing_required_parameter")
+        if not isinstance(value, kinds):
+            raise InvalidRequest(f"Invalid type for '{name}'.", field=name, code="invalid_type")
+    return Steer(str(previous), steering if isinstance(steering, list) else str(steering))
+
+
+def _of_stream(event: bytes, stream_id: str | None) -> bytes:
+    return event if stream_id is None else with_member(event, "stream_id", dumps(stream_id))

@@ -1,0 +1,128 @@
+"""Compaction through the real translator: what a model is asked, and what it is shown afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object
+from antiphon_edge.compaction import INSTRUCTION
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.worker import Worker
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_translator.conversation_items import SUMMARY_NOTE
+from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine
+from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.http import Http
+from tests.support.served_models import END_ID, model, tokenizer
+
+LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 20}]}
+
+
+class Scribe(ScriptedEngine):
+    """Sums up when it is told to, and otherwise answers; it remembers what it was shown."""
+
+    def __init__(self) -> None:
+        super().__init__([], controls=ALL_CONTROLS)
+        self.prompts: list[str] = []
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self.prompts.append(tokenizer().decode(request.prompt_ids))
+        line = "They talked of Rome." if INSTRUCTION[:40] in self.prompts[-1] else "Yes."
+        yield [EngineChunk([token]) for token in [*tokenizer().encode(line), END_ID]]
+
+
+@dataclass
+class System:
+    http: Http
+    scribe: Scribe
+
+    async def create(self, **members: Any) -> Object:
+        answer = await self.http.create(**({"model": "m"} | members))
+        assert answer.status == 200, answer.body
+        response: Object = answer.json
+        return response
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[System]:
+    backend, scribe, clock, ids = MemoryBackend(), Scribe(), SystemClock(), RandomIds()
+    await backend.open()
+    translator = TranslatorService(TranslatorSettings(), clock=clock)
+    translator.add(model(name="m", context_length=100_000), scribe)
+    store = StoreService(backend)
+    edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=clock, ids=ids)
+    worker = Worker(WorkerSettings(slots=1), store, translator, clock=clock, ids=ids)
+    await edge.start()
+    await worker.start()
+    try:
+        async with aiohttp.ClientSession() as session:
+            yield System(Http(session, edge.url), scribe)
+    finally:
+        await worker.stop()
+        await edge.stop()
+        await translator.close()
+        await backend.close()
+
+
+async def test_a_long_chain_is_summed_up_and_goes_on_from_there() -> None:
+    async with running() as system:
+        first = await system.create(input="Tell me of Rome.")
+        second = await system.create(input="And of Ostia?", previous_response_id=first["id"], **LONG)
+        assert [item["type"] for item in second["output"]] == ["compaction", "message"]
+        summing, answering = system.scribe.prompts[-2:]
+        assert "Yes." in summing
+        assert "Yes." not in answering
+        for text in ("Tell me of Rome.", "And of Ostia?", SUMMARY_NOTE.strip(), "They talked of Rome."):
+            assert text in answering
+        await system.create(input="Good.", previous_response_id=second["id"])
+        last = system.scribe.prompts[-1]
+        assert (
+            last.index("And of Ostia?") < last.index("They talked of Rome.") < last.index("Yes.") < last.index("Good.")
+        )
+
+
+async def test_a_conversation_with_calls_is_summed_up() -> None:
+    talk: list[Object] = [
+        {"role": "user", "content": "Weather?"},
+        {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "sunny"},
+    ]
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
+    async with running() as system:
+        compacted = await system.http.post("/v1/responses/compact", {"model": "m", "input": talk})
+        assert compacted.status == 200, compacted.body
+        assert "sunny" in system.scribe.prompts[-1]
+        answer = await system.create(input=compacted.json["output"], tools=[tool])
+        assert answer["status"] == "completed"
+        assert "sunny" not in system.scribe.prompts[-1]
+        long = await system.create(input=talk, tools=[tool], tool_choice="auto", **LONG)
+        assert [item["type"] for item in long["output"]] == ["compaction", "message"]
+
+
+async def test_a_worker_compacts_as_well_and_its_stream_is_whole() -> None:
+    async with running() as system:
+        talk = [
+            {"role": "assistant", "content": "I know Rome."},
+            {"role": "user", "content": "Tell me all of it, please."},
+        ]
+        for members in ({"input": talk, **LONG}, {"input": [*talk, {"type": "compaction_trigger"}]}):
+            streamed = await system.http.create(model="m", background=True, stream=True, **members)
+            assert streamed.status == 200, streamed.body
+            log = streamed.events
+            assert [event["sequence_number"] for event in log] == list(range(len(log)))
+            ended = log[-1]["response"]
+            assert (ended["status"], ended["output"][0]["type"]) == ("completed", "compaction")
+            assert ended["output"][0]["encrypted_content"]
+            stored = await system.http.get(f"/v1/responses/{ended['id']}")
+            assert stored.json == ended
