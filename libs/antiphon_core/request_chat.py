@@ -254,6 +254,9 @@ class ChatRequest(_Exact):
         except ValidationError as error:
             raise from_validation(error) from error
         _refuse_unserved(request)
+        if request.top_logprobs is not None and not request.logprobs:
+            message = "Invalid value for 'top_logprobs': they are given with 'logprobs': true."
+            raise InvalidRequest(message, field="top_logprobs", code="invalid_value")
         return request
 
 
@@ -274,8 +277,6 @@ _UNSERVED: tuple[_Unserved, ...] = (
         "Invalid value for 'n': this server gives one choice per request. Leave 'n' out, and ask again for more.",
         "unsupported_value",
     ),
-    _Unserved("logprobs", bool, "Unsupported parameter: 'logprobs'. Log probabilities are not served yet."),
-    _Unserved("top_logprobs", bool, "Unsupported parameter: 'top_logprobs'. None are served yet."),
     _Unserved(
         "store", bool, "Unsupported parameter: 'store'. What /v1/responses makes is kept, chat completions are not."
     ),

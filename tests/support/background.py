@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -26,6 +27,7 @@ from antiphon_edge.job_run import JobRun
 from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.worker import Worker
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -56,13 +58,10 @@ class FlowingClock(ManualClock):
     """Time goes by as it does, and can be moved on besides."""
 
     def now_ms(self) -> int:
-        return super().now_ms() + round(self._loop_s() * 1000)
+        return super().now_ms() + round(time.monotonic() * 1000)
 
     def monotonic(self) -> float:
         return self.now_ms() / 1000
-
-    def _loop_s(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 class MortalStore:
@@ -131,10 +130,15 @@ class MortalWorker:
 class Bench:
     """What several replicas share, and the means to ask one of them."""
 
-    def __init__(self, translator: Translator | None = None, *, words: int = 20) -> None:
+    def __init__(
+        self,
+        translator: Translator | None = None,
+        *,
+        engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+    ) -> None:
         self.clock = FlowingClock()
-        self.backend = MemoryBackend(self.clock)
-        self.engine = StoryEngine(words=words)
+        self.backend: Any = engine(self.clock)
+        self.engine = StoryEngine()
         self._service: TranslatorService | None = None
         if translator is None:
             self._service = TranslatorService(TranslatorSettings(), clock=self.clock)
@@ -217,9 +221,9 @@ class Bench:
         async with asyncio.timeout(10):
             return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
 
-    async def log(self, response_id: str) -> list[Object]:
+    async def log(self, response_id: str, *, tenant: str = TENANT) -> list[Object]:
         """The events of an ended response: dense, and what its record says in the end."""
-        told = events.decode(await self.frames(response_id))
+        told = events.decode(await self.frames(response_id, tenant=tenant))
         assert [event["sequence_number"] for event in told] == list(range(len(told)))
         return told
 
@@ -230,8 +234,10 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(translator: Translator | None = None, *, words: int = 20) -> AsyncIterator[Bench]:
-    made = Bench(translator, words=words)
+async def bench(
+    translator: Translator | None = None, *, engine: Callable[[ManualClock], StoreEngine] = MemoryBackend
+) -> AsyncIterator[Bench]:
+    made = Bench(translator, engine=engine)
     await made.backend.open()
     try:
         yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -23,6 +24,8 @@ from antiphon_edge.sse import EventStream
 from antiphon_edge.tenancy import tenant_of
 from antiphon_edge.turn import Turns
 
+ANSWER_S = 1.0
+"""How long a stream of a response that runs elsewhere waits for its first event before it begins."""
 SESSION_HEADER = "x-antiphon-session"
 SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 
@@ -53,7 +56,7 @@ class ResponseRoutes:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
                 return answers.json(_as_json(record))
-            return await self._send(request, self._background.stream(tenant, record))
+            return await self._send_followed(request, self._background.stream(tenant, record))
         if not asked.stream:
             return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
         return await self._send(request, self._turns.stream(tenant, asked, session_id=session_id, key=key))
@@ -69,7 +72,7 @@ class ResponseRoutes:
         record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
             stream = self._background.stream(tenant_of(request), record, after=after)
-            return await self._send(request, stream)
+            return await self._send_followed(request, stream)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
         return answers.json(_as_json(record))
@@ -100,6 +103,24 @@ class ResponseRoutes:
                     await events.write(first.frames)
                 async for batch in batches:
                     await events.write(batch.frames)
+        return events.response
+
+    async def _send_followed(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
+        """The same for what runs elsewhere, and may wait for long: the answer begins without an event then."""
+        async with aclosing(stream) as batches:
+            first = asyncio.ensure_future(anext(batches, None))
+            try:
+                await asyncio.wait([first], timeout=ANSWER_S)
+                if first.done():
+                    first.result()
+                async with EventStream(request, keep_alive_s=self._keep_alive_s) as events:
+                    batch = await first
+                    while batch is not None:
+                        await events.write(batch.frames)
+                        batch = await anext(batches, None)
+            finally:
+                first.cancel()
+                await asyncio.wait([first])
         return events.response
 
 

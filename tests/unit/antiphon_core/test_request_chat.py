@@ -56,7 +56,7 @@ def test_accepted(members: dict[str, Any]) -> None:
         ),
         ({"temprature": 1}, "temprature", "unknown_parameter"),
         ({"store": True}, "store", "unsupported_parameter"),
-        ({"logprobs": True}, "logprobs", "unsupported_parameter"),
+        ({"top_logprobs": 2}, "top_logprobs", "invalid_value"),
         ({"modalities": ["audio"]}, "modalities", "unsupported_value"),
         ({"functions": [{"name": "f"}]}, "functions", "unsupported_parameter"),
         ({"function_call": "auto"}, "function_call", "unsupported_parameter"),

@@ -12,7 +12,8 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
-from tests.support.edge import RunningEdge
+from antiphon_edge import routes_responses
+from tests.support.edge import RunningEdge, running_edge
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -168,3 +169,46 @@ async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
     assert loads(edge.translator.turns[-1].history)[0]["phase"] == "commentary"
     refused = await edge.create(input=[given[0] | {"phase": "aside"}])
     assert (refused.status, refused.error["param"]) == (400, "input[0].phase")
+
+
+async def test_a_background_response_is_queued_followed_and_cancelled(edge: RunningEdge) -> None:
+    created = await edge.create(background=True)
+    assert (created.status, created.json["status"], created.json["background"]) == (200, "queued", True)
+    path = f"/v1/responses/{created.json['id']}"
+    assert (await edge.ask("GET", path)).json == created.json
+    following = asyncio.create_task(edge.ask("GET", f"{path}?stream=true&starting_after=0"))
+    await asyncio.sleep(0.05)
+    cancelled = (await edge.ask("POST", path + "/cancel")).json
+    told = await following
+    assert [event["type"] for event in told.events] == [events.QUEUED, events.CANCELLED]
+    assert told.events[-1]["response"] == cancelled == (await edge.ask("GET", path)).json
+    assert told.body.endswith(b"data: [DONE]\n\n")
+    assert (await edge.ask("POST", path + "/cancel")).json == cancelled
+
+
+async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes_responses, "ANSWER_S", 0.02)
+    async with running_edge(keep_alive_s=0.02) as edge:
+        created = (await edge.create(background=True)).json
+        url = f"{edge.http.url}/v1/responses/{created['id']}?stream=true&starting_after=1"
+        async with asyncio.timeout(5), edge.http.session.get(url) as answer:
+            assert answer.status == 200
+            assert await answer.content.readline() == b": keep-alive\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "suffix", "status", "param"),
+    [
+        ("POST", "/cancel", 400, None),
+        ("GET", "?starting_after=1", 400, "starting_after"),
+        ("GET", "?stream=true&starting_after=x", 400, "starting_after"),
+        ("GET", "?stream=maybe", 400, "stream"),
+    ],
+)
+async def test_what_cannot_be_asked_of_a_response(
+    edge: RunningEdge, method: str, suffix: str, status: int, param: str | None
+) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask(method, f"/v1/responses/{created['id']}{suffix}")
+    assert (answer.status, answer.error["param"]) == (status, param)
+    assert answer.error["type"] == "invalid_request_error"

@@ -1,0 +1,122 @@
+"""Background runs on every engine of the store: what they need of it is the same everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import IdempotencyMismatch, ResponseNotFound, SessionLocked
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.ports.store import Status
+from antiphon_edge import queueing
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.sqlite.backend import SqliteBackend
+from tests.support.background import Bench, background_request, bench, hasten, text_of, whole
+from tests.support.postgres_server import shared_postgres
+from tests.support.redis_servers import backend_at, shared_redis
+
+ENGINES: dict[str, Callable[[ManualClock, Path], StoreEngine]] = {
+    "sqlite": lambda clock, folder: SqliteBackend(folder / "store.db", durability=Durability.PROCESS, clock=clock),
+    "postgres": lambda clock, _: PostgresBackend(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
+    "redis": lambda clock, _: backend_at(shared_redis().url, clock=clock),
+}
+
+
+@pytest.fixture(params=ENGINES)
+async def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    hasten(monkeypatch)
+    async with bench(engine=lambda clock: ENGINES[request.param](clock, tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture
+def tenant() -> str:
+    return f"tenant-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def talk() -> str:
+    return new_conversation_id(RandomIds())
+
+
+async def test_a_keyed_response_in_a_conversation_outlives_its_worker(shop: Bench, tenant: str, talk: str) -> None:
+    request = background_request(input="once")
+    asked = [shop.replica().create(tenant, request, session_id=talk, key="k") for _ in range(8)]
+    (response_id,) = {record.id for record in await asyncio.gather(*asked)}
+    with pytest.raises(IdempotencyMismatch):
+        await shop.edge.create(tenant, background_request(input="other"), session_id=talk, key="k")
+    with pytest.raises(SessionLocked):
+        await shop.edge.create(tenant, request, session_id=talk)
+    shop.engine.holds_at = 5
+    async with shop.worker() as mortal:
+        await shop.until(lambda: len(shop.engine.told) == 5)
+        await asyncio.sleep(0.1)
+        await mortal.kill()
+    shop.engine.holds_at = None
+    async with shop.worker():
+        ended = whole(await shop.ended(response_id, tenant=tenant))
+    log = await shop.log(response_id, tenant=tenant)
+    assert fold(log) == log[-1]["response"] == ended
+    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
+    assert shop.engine.starts == [0, 5]
+    session = await shop.store.describe_session(tenant, talk)
+    assert (session.head_id, session.lease) == (response_id, None)
+
+
+async def test_cancelled_while_it_waits_and_while_it_runs(shop: Bench, tenant: str, talk: str) -> None:
+    waiting = await shop.edge.create(tenant, background_request(), session_id=talk)
+    assert (await shop.replica().cancel(tenant, waiting.id)).status is Status.CANCELLED
+    assert (await shop.store.describe_session(tenant, talk)).lease is None
+    running = await shop.edge.create(tenant, background_request(), session_id=talk)
+    shop.engine.holds_at = 5
+    async with shop.worker():
+        await shop.until(lambda: len(shop.engine.told) == 5)
+        ended = whole(await shop.replica().cancel(tenant, running.id))
+    assert ended["status"] == "cancelled"
+    assert fold(await shop.log(running.id, tenant=tenant)) == ended
+    assert (await shop.store.describe_session(tenant, talk)).head_id == running.id
+
+
+async def test_deleted_while_it_runs(shop: Bench, tenant: str) -> None:
+    record = await shop.create(tenant=tenant)
+    shop.engine.holds_at = 5
+    async with shop.worker():
+        following = asyncio.create_task(shop.frames(record.id, tenant=tenant))
+        await shop.until(lambda: len(shop.engine.told) == 5)
+        await shop.replica().delete(tenant, record.id)
+        await shop.until(lambda: shop.engine.running == 0)
+    assert events.decode(await following)[-1]["type"] == events.CANCELLED
+    with pytest.raises(ResponseNotFound):
+        await shop.edge.current(tenant, record.id)
+
+
+async def test_deleted_behind_the_workers_back(shop: Bench, tenant: str) -> None:
+    record = await shop.create(tenant=tenant)
+    job = await shop.claimed(tenant)
+    await shop.store.delete(tenant, record.id)
+    await shop.run_of(job, tenant=tenant).go()
+    assert shop.engine.starts == []
+    stream = shop.edge._followings.stream(tenant, record.id)
+    log = [event async for batch in stream for event in events.decode(batch.frames)]
+    assert log[-1]["type"] == events.CANCELLED
+
+
+async def test_a_job_that_kills_every_worker(shop: Bench, tenant: str) -> None:
+    record = await shop.create(tenant=tenant)
+    shop.engine.holds_at = 3
+    for _ in range(queueing.JOB_ATTEMPTS):
+        async with shop.worker() as mortal:
+            await shop.until(lambda: shop.engine.running == 1)
+            await mortal.kill()
+    ended = whole(await shop.ended(record.id, tenant=tenant))
+    assert ended["status"] == "failed"
+    assert fold(await shop.log(record.id, tenant=tenant)) == ended
