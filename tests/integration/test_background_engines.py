@@ -15,7 +15,7 @@ from antiphon_core.errors import IdempotencyMismatch, ResponseNotFound, SessionL
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import Status
-from antiphon_edge import queueing
+from antiphon_edge.background import queueing
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.postgres.backend import PostgresBackend

@@ -12,10 +12,10 @@ import aiohttp
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_edge.compaction import INSTRUCTION
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.compaction.compaction import INSTRUCTION
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
-from antiphon_edge.worker import Worker
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_translator.conversation_items import SUMMARY_NOTE

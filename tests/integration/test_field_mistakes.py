@@ -17,8 +17,8 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
+from antiphon_edge.background.worker import Worker
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.worker import Worker
 from tests.support.http import Http
 from tests.support.schema import validate_response
 from tests.support.thinking_edges import Edges, thinking_edges

@@ -20,9 +20,9 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
-from antiphon_edge import holding
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.turns import holding
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend

@@ -20,13 +20,13 @@ from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge import background, following, job_run, queueing, worker
-from antiphon_edge.background import Background
-from antiphon_edge.beginning import Beginnings
-from antiphon_edge.job_run import JobRun
-from antiphon_edge.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.background import background, following, job_run, queueing, worker
+from antiphon_edge.background.background import Background
+from antiphon_edge.background.job_run import JobRun
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.worker import Worker
+from antiphon_edge.turns.beginning import Beginnings
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService

@@ -19,9 +19,9 @@ from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.methods import STORE, TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
-from antiphon_edge.sealing import Sealer
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.worker import Worker
 from antiphon_store import server as store_server
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient

@@ -9,23 +9,24 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
-from antiphon_edge import admission, authentication, connections, request_ids, routes_openapi
-from antiphon_edge.background import Background
-from antiphon_edge.compacting_translator import CompactingTranslator
-from antiphon_edge.cors import Cors
-from antiphon_edge.http_errors import errors_as_envelopes
-from antiphon_edge.rate_limits import LocalRateLimiter, RateLimiter
-from antiphon_edge.routes_chat import ChatRoutes
-from antiphon_edge.routes_compact import CompactRoutes
-from antiphon_edge.routes_conversations import ConversationRoutes
-from antiphon_edge.routes_responses import ResponseRoutes
-from antiphon_edge.routes_service import ServiceRoutes
-from antiphon_edge.routes_tree import TreeRoutes
-from antiphon_edge.routes_websocket import SocketRoutes
-from antiphon_edge.sealing import Sealer
+from antiphon_edge.background.background import Background
+from antiphon_edge.compaction.compacting_translator import CompactingTranslator
+from antiphon_edge.door import admission, authentication, connections, request_ids
+from antiphon_edge.door.cors import Cors
+from antiphon_edge.door.rate_limits import LocalRateLimiter, RateLimiter
+from antiphon_edge.routes import openapi as routes_openapi
+from antiphon_edge.routes.chat import ChatRoutes
+from antiphon_edge.routes.compact import CompactRoutes
+from antiphon_edge.routes.conversations import ConversationRoutes
+from antiphon_edge.routes.http_errors import errors_as_envelopes
+from antiphon_edge.routes.responses import ResponseRoutes
+from antiphon_edge.routes.service import ServiceRoutes
+from antiphon_edge.routes.tree import TreeRoutes
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turn import Turns
-from antiphon_edge.warm_up import WarmUps
+from antiphon_edge.turns.turn import Turns
+from antiphon_edge.websocket.routes import SocketRoutes
+from antiphon_edge.websocket.warm_up import WarmUps
 
 
 class EdgeServer:

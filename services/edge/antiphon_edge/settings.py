@@ -9,8 +9,8 @@ from typing import Literal
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.credentials import ClientCredentials
-from antiphon_edge.door_settings import DoorSettings
-from antiphon_edge.sealing import SEALED_TTL_S
+from antiphon_edge.door.door_settings import DoorSettings
+from antiphon_edge.sealed.sealing import SEALED_TTL_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Order
-from antiphon_edge import idempotency_keys, queries
 from antiphon_edge.openapi.forms import BOOLEAN, STRING, array, one_of
-from antiphon_edge.routes_responses import SEQUENCE_MAX, SESSION_HEADER
+from antiphon_edge.routes import idempotency_keys, queries
+from antiphon_edge.routes.responses import SEQUENCE_MAX, SESSION_HEADER
 
 
 @dataclass(frozen=True, slots=True)

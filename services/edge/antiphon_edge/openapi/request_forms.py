@@ -16,7 +16,7 @@ from antiphon_core.request import CreateRequest
 from antiphon_core.request_chat import ChatRequest
 from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.forms import PATH
-from antiphon_edge.routes_compact import MEMBERS as COMPACT_MEMBERS
+from antiphon_edge.routes.compact import MEMBERS as COMPACT_MEMBERS
 
 BODIES: tuple[type[BaseModel], ...] = (
     CreateRequest,

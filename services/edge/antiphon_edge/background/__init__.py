@@ -1,0 +1,1 @@
+"""Responses that nobody waits for: queued, run by workers, followed from anywhere."""

@@ -1,0 +1,177 @@
+"""A translator whose models see conversations as context_window.py shows them, and that compacts those that are long.
+
+With `context_management` a turn whose prompt is over the threshold begins with a compaction: the conversation is summed
+up first, then answered from the summary, and the compaction is the first item of the output. With a
+`compaction_trigger` at the end of the input the compaction is all there is to the response. Such a turn brings no token
+ids: whoever took it over would have to have the very same summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+
+from antiphon_core import events, response
+from antiphon_core.clock import Clock
+from antiphon_core.errors import InvalidRequest, ModelNotFound
+from antiphon_core.jsons import Object, dumps, join_arrays, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Model, Resume, Translator, Turn
+from antiphon_core.request_context import TRIGGER
+from antiphon_edge.compaction import compaction, context_window
+from antiphon_edge.compaction.compaction import Summary
+
+THRESHOLD_SHARE = 0.8
+"""How much of a model's context may be full before it is compacted, where the request does not say."""
+_OPENING = (events.CREATED, events.IN_PROGRESS)
+
+
+class CompactingTranslator:
+    """Implements antiphon_core.ports.translator.Translator over another one."""
+
+    def __init__(self, inner: Translator, *, clock: Clock) -> None:
+        self._inner = inner
+        self._clock = clock
+
+    async def generate(
+        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+    ) -> AsyncGenerator[Batch, None]:
+        visible = context_window.shown(turn)
+        if is_triggered(visible):
+            for batch in await self._compacted_alone(visible, resume):
+                yield batch
+            return
+        change = None
+        is_fresh = resume is None or not resume.token_ids
+        if is_fresh and await self._is_due(visible):
+            summary = await compaction.summarise(self._inner, visible)
+            change = Insertion(summary)
+            items = join_arrays([visible.input, dumps([summary.item])])
+            visible = context_window.shown(replace(visible, input=items))
+        async with aclosing(self._inner.generate(visible, resume=resume, checkpoints=checkpoints)) as batches:
+            async for batch in batches:
+                yield change(batch) if change is not None else batch
+
+    async def count_tokens(self, turn: Turn) -> int:
+        return await self._inner.count_tokens(context_window.shown(turn))
+
+    async def models(self) -> Sequence[Model]:
+        return await self._inner.models()
+
+    async def ready(self) -> None:
+        await self._inner.ready()
+
+    async def _is_due(self, turn: Turn) -> bool:
+        """Whether a turn asks to be compacted, is long enough, and has something that can go."""
+        if b"context_management" not in turn.request:
+            return False
+        parameters: Object = loads(turn.request)
+        wishes = parameters.get("context_management")
+        if not wishes:
+            return False
+        threshold = wishes[0].get("compact_threshold") or await self._threshold(parameters["model"])
+        return context_window.can_shrink(turn) and await self._inner.count_tokens(turn) >= threshold
+
+    async def _threshold(self, name: str) -> int:
+        for model in await self._inner.models():
+            if model.id == name:
+                return int(model.context_length * THRESHOLD_SHARE)
+        raise ModelNotFound.of(name)
+
+    async def _compacted_alone(self, turn: Turn, resume: Resume | None) -> Sequence[Batch]:
+        """A response that is a compaction and nothing else, from its first event, or from where it is to go on."""
+        context_window.require_something([*loads(turn.history), *loads(turn.input)])
+        summary = await compaction.summarise(self._inner, turn)
+        born = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
+        ended = born | {
+            "status": Status.COMPLETED.value,
+            "completed_at": self._clock.now_ms() // 1000,
+            "output": [summary.item],
+            "usage": summary.usage,
+        }
+        opening: list[Object] = [{"type": event_type, "response": born} for event_type in _OPENING]
+        body, output_items = response.split(ended)
+        first = _batch([*([] if resume else opening), *_item_events(summary)], resume.next_sequence if resume else 0)
+        completed: Object = {"type": events.COMPLETED, "response": ended}
+        final = Final(Status.COMPLETED, body, output_items)
+        return first, _batch([completed], first.first_sequence + first.count, final)
+
+
+class Insertion:
+    """Puts a compaction before everything else that a response says. Batches go through it in their order."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._summary = summary
+        self._moved_by = 0
+
+    def __call__(self, batch: Batch) -> Batch:
+        told = list(self._told(events.decode(batch.frames)))
+        first = batch.first_sequence + self._moved_by - (len(told) - batch.count)
+        return _batch(told, first, self._final(batch.final))
+
+    def _told(self, given: Sequence[Object]) -> Iterator[Object]:
+        for event in given:
+            if not self._moved_by and event["type"] not in _OPENING:
+                inserted = _item_events(self._summary)
+                self._moved_by = len(inserted)
+                yield from inserted
+            yield self._moved(event)
+
+    def _moved(self, event: Object) -> Object:
+        if "output_index" in event:
+            event["output_index"] += 1
+        if event["type"] in events.TERMINAL:
+            event["response"] = self._with_compaction(event["response"])
+            event["response"]["output"].insert(0, self._summary.item)
+        return event
+
+    def _with_compaction(self, ended: Object) -> Object:
+        usage = ended.get("usage")
+        return ended | ({"usage": _sum(usage, self._summary.usage)} if usage else {})
+
+    def _final(self, final: Final | None) -> Final | None:
+        if final is None:
+            return None
+        body = dumps(self._with_compaction(loads(final.body)))
+        return replace(final, body=body, output_items=join_arrays([dumps([self._summary.item]), final.output_items]))
+
+
+def is_triggered(turn: Turn) -> bool:
+    """Whether the input ends with the wish to be compacted. InvalidRequest: the wish stands elsewhere in it."""
+    if TRIGGER.encode() not in turn.input:
+        return False
+    items = loads(turn.input)
+    places = [index for index, item in enumerate(items) if item.get("type") == TRIGGER]
+    for index in places:
+        if index != len(items) - 1:
+            raise InvalidRequest(
+                f"'input[{index}]' is a '{TRIGGER}', which must be the last item of the input.",
+                field=f"input[{index}]",
+                code="invalid_value",
+            )
+    return bool(places)
+
+
+def _item_events(summary: Summary) -> list[Object]:
+    """How a compaction is told."""
+    item = summary.item
+    blank = {name: value for name, value in item.items() if name != "summary"}
+    return [
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": blank},
+        {"type": events.COMPACTING, "output_index": 0, "item_id": item["id"]},
+        {"type": events.OUTPUT_ITEM_DONE, "output_index": 0, "item": item},
+    ]
+
+
+def _batch(told: Sequence[Object], first: int, final: Final | None = None) -> Batch:
+    numbered = [event | {"sequence_number": number} for number, event in enumerate(told, first)]
+    return Batch(first, len(numbered), b"".join(map(events.encode, numbered)), final)
+
+
+def _sum(one: Object, other: Object) -> Object:
+    """Two usages in one."""
+    return {
+        name: _sum(value, other.get(name, {})) if isinstance(value, dict) else value + other.get(name, 0)
+        for name, value in one.items()
+    }

@@ -1,0 +1,1 @@
+"""The paths of HTTP, and the form of what is asked and answered there."""

@@ -1,0 +1,61 @@
+"""POST /v1/chat/completions, on the same turns as /v1/responses. Nothing of it is kept."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+
+from aiohttp import web
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import loads
+from antiphon_core.request_chat import ChatRequest
+from antiphon_edge.chat.chunks import ChunkStream
+from antiphon_edge.chat.completions import completion_of
+from antiphon_edge.chat.requests import ChatTurn, as_turn
+from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.routes import answers, idempotency_keys
+from antiphon_edge.routes.responses import SESSION_HEADER
+from antiphon_edge.routes.sse import EventStream
+from antiphon_edge.turns.turn import Turns
+
+
+class ChatRoutes:
+    """A handler over the turn."""
+
+    def __init__(self, turns: Turns, *, keep_alive_s: float) -> None:
+        self._turns = turns
+        self._keep_alive_s = keep_alive_s
+
+    def table(self) -> list[web.RouteDef]:
+        return [web.post("/v1/chat/completions", self.create)]
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        _refuse_memory(request)
+        turn = as_turn(ChatRequest.parse(await request.read()))
+        with turn.culprits.named():
+            if turn.stream:
+                return await self._stream(request, turn)
+            response = loads(await self._turns.complete(tenant_of(request), turn.create))
+        return answers.json(completion_of(response))
+
+    async def _stream(self, request: web.Request, turn: ChatTurn) -> web.StreamResponse:
+        chunks = ChunkStream(include_usage=turn.include_usage)
+        async with aclosing(self._turns.stream(tenant_of(request), turn.create)) as batches:
+            first = await anext(batches)  # what is wrong with the request is raised here, before the 200
+            async with EventStream(request, keep_alive_s=self._keep_alive_s) as stream:
+                await stream.write(chunks.feed(first.frames))
+                async for batch in batches:
+                    if told := chunks.feed(batch.frames):
+                        await stream.write(told)
+        return stream.response
+
+
+def _refuse_memory(request: web.Request) -> None:
+    """InvalidRequest: a header asks for something that has to be remembered."""
+    for header in (idempotency_keys.HEADER, SESSION_HEADER):
+        if header in request.headers:
+            raise InvalidRequest(
+                f"'{header}' is not supported here: chat completions are not kept. /v1/responses takes it.",
+                field=header,
+                code="unsupported_parameter",
+            )

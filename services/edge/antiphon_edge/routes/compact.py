@@ -1,0 +1,75 @@
+"""POST /v1/responses/compact: a conversation made short, to be sent as the input of the next response. Nothing of it is
+stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from aiohttp import web
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps, loads, parse_object
+from antiphon_core.ports.translator import Translator
+from antiphon_core.request import CreateRequest
+from antiphon_edge.compaction import compaction, context_window
+from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.routes import answers
+from antiphon_edge.sealed.compaction import sealed
+from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.turns.running import OnGenerated
+
+MEMBERS: Collection[str] = (
+    "model",
+    "input",
+    "instructions",
+    "previous_response_id",
+    "previous_response",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "service_tier",
+    "client_metadata",
+    "image",
+)
+
+
+class CompactRoutes:
+    """The handler."""
+
+    def __init__(self, beginnings: Beginnings, translator: Translator, *, on_generated: OnGenerated) -> None:
+        """`on_generated` is told of what was generated, as by a turn."""
+        self._beginnings = beginnings
+        self._on_generated = on_generated
+        self._translator = translator
+
+    def table(self) -> list[web.RouteDef]:
+        return [web.post("/v1/responses/compact", self.compact)]
+
+    async def compact(self, request: web.Request) -> web.Response:
+        asked = parse(await request.read())
+        tenant = tenant_of(request)
+        turn = context_window.shown(await self._beginnings.look(tenant, asked))
+        items = [*loads(turn.history), *loads(turn.input)]
+        context_window.require_something(items)
+        summary = await compaction.summarise(self._translator, turn)
+        await self._on_generated(tenant, dumps({"usage": summary.usage}))
+        return answers.json(
+            {
+                "id": turn.response_id,
+                "object": "response.compaction",
+                "created_at": turn.created_at,
+                "output": [*context_window.kept(items), sealed(summary.item, self._beginnings.sealer, tenant)],
+                "usage": summary.usage,
+            }
+        )
+
+
+def parse(body: bytes) -> CreateRequest:
+    """A request to compact. InvalidRequest, as for a create request."""
+    given: Object = parse_object(body)
+    for name in given:
+        if name not in MEMBERS:
+            raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
+    if given.get("input") is None:
+        given["input"] = []
+    return CreateRequest.of(given)

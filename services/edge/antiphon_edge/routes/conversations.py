@@ -1,0 +1,157 @@
+"""The Conversations API: /v1/conversations and the items in them.
+
+Items get new ids here, whatever ids they come with (docs/adr/0031-the-edge-names-items.md): in a conversation's list
+each id stands once, and one that was taken out can be put back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from antiphon_core.errors import AlreadyExists, ChainTooLong, ConversationNotFound, IdempotencyMismatch, LimitExceeded
+from antiphon_core.ids import Ids, is_conversation_id, new_conversation_id
+from antiphon_core.items import normalise_input
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.conversations import Conversation
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import ItemPage
+from antiphon_core.request_conversations import AddItems, CreateConversation, UpdateConversation
+from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.routes import answers, queries
+from antiphon_edge.routes.idempotency_keys import ids_under, key_of
+from antiphon_edge.sealed import items as sealed_items
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import item_references
+
+_ALL = "/v1/conversations"
+_ONE = _ALL + "/{id}"
+_ITEMS = _ONE + "/items"
+_ITEM = _ITEMS + "/{item_id}"
+
+
+class ConversationRoutes:
+    """Handlers over the store."""
+
+    def __init__(self, store: FullStore, *, ids: Ids, sealer: Sealer) -> None:
+        self._store = store
+        self._ids = ids
+        self._sealer = sealer
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.post(_ALL, self.create),
+            web.get(_ONE, self.retrieve, allow_head=False),
+            web.post(_ONE, self.update),
+            web.delete(_ONE, self.delete),
+            web.post(_ITEMS, self.add_items),
+            web.get(_ITEMS, self.list_items, allow_head=False),
+            web.get(_ITEM, self.retrieve_item, allow_head=False),
+            web.delete(_ITEM, self.delete_item),
+        ]
+
+    async def create(self, request: web.Request) -> web.Response:
+        asked = CreateConversation.parse(await request.read() or b"{}")
+        tenant, key = tenant_of(request), key_of(request)
+        ids = ids_under(key, self._ids, "conversation", tenant)
+        conversation_id = new_conversation_id(ids)
+        items = await self._named(tenant, asked.items_given, ids)
+        try:
+            made = await self._store.create_conversation(
+                tenant, conversation_id=conversation_id, metadata=dumps(asked.metadata or {}), items=items
+            )
+        except AlreadyExists as error:
+            if key is None:
+                raise
+            raise IdempotencyMismatch.of(key) from error
+        return _conversation(made)
+
+    async def retrieve(self, request: web.Request) -> web.Response:
+        return _conversation(await self._store.get_conversation(tenant_of(request), _id(request)))
+
+    async def update(self, request: web.Request) -> web.Response:
+        conversation_id = _id(request)
+        asked = UpdateConversation.parse(await request.read())
+        return _conversation(
+            await self._store.update_conversation(tenant_of(request), conversation_id, dumps(asked.metadata or {}))
+        )
+
+    async def delete(self, request: web.Request) -> web.Response:
+        conversation_id = _id(request)
+        await self._store.delete_conversation(tenant_of(request), conversation_id)
+        return answers.json({"id": conversation_id, "object": "conversation.deleted", "deleted": True})
+
+    async def add_items(self, request: web.Request) -> web.Response:
+        conversation_id = _id(request)
+        queries.include(request)
+        asked = AddItems.parse(await request.read())
+        tenant, key = tenant_of(request), key_of(request)
+        ids = ids_under(key, self._ids, "items", tenant, conversation_id)
+        items = await self._named(tenant, asked.items_given, ids)
+        added = loads(await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key))
+        return answers.item_page(ItemPage(dumps(added), added[0]["id"], added[-1]["id"], has_more=False))
+
+    async def list_items(self, request: web.Request) -> web.Response:
+        conversation_id = _id(request)
+        queries.include(request)
+        with _whole_context():
+            page = await self._store.list_conversation_items(
+                tenant_of(request),
+                conversation_id,
+                after=request.query.get("after"),
+                limit=queries.limit(request),
+                order=queries.order(request),
+            )
+        return answers.item_page(page)
+
+    async def retrieve_item(self, request: web.Request) -> web.Response:
+        conversation_id, item_id = _id(request), request.match_info["item_id"]
+        queries.include(request)
+        with _whole_context():
+            return answers.json(await self._store.get_conversation_item(tenant_of(request), conversation_id, item_id))
+
+    async def delete_item(self, request: web.Request) -> web.Response:
+        conversation_id, item_id = _id(request), request.match_info["item_id"]
+        with _whole_context():
+            return _conversation(
+                await self._store.delete_conversation_item(tenant_of(request), conversation_id, item_id)
+            )
+
+    async def _named(self, tenant: str, given: Sequence[Object], ids: Ids) -> bytes:
+        """The items in full, under ids of their own."""
+        given = sealed_items.opened(given, self._sealer, tenant, where="items")
+        found = await item_references.look_up(self._store, tenant, given, field="items")
+        nameless = [{name: value for name, value in item.items() if name != "id"} for item in found]
+        return dumps(normalise_input(nameless, ids))
+
+
+def _id(request: web.Request) -> str:
+    conversation_id = request.match_info["id"]
+    if not is_conversation_id(conversation_id):
+        raise ConversationNotFound.of(conversation_id)
+    return conversation_id
+
+
+def _conversation(conversation: Conversation) -> web.Response:
+    return answers.json(
+        {
+            "id": conversation.id,
+            "object": "conversation",
+            "created_at": conversation.created_at_ms // 1000,
+            "metadata": loads(conversation.metadata),
+        }
+    )
+
+
+@contextmanager
+def _whole_context() -> Iterator[None]:
+    """Reading all that a conversation holds. The store's words for too much are for who continues a chain."""
+    try:
+        yield
+    except ChainTooLong as error:
+        raise LimitExceeded(
+            f"This conversation is over the limit of {error.facts['limit']}: it can neither be read nor continued. "
+            "Begin a new one."
+        ) from error

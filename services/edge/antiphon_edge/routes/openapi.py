@@ -1,0 +1,27 @@
+"""/openapi.json for programs and /docs for people: what this server takes and gives."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from antiphon_core.jsons import dumps
+from antiphon_edge.openapi.document import document
+from antiphon_edge.openapi.page import page
+from antiphon_edge.routes import answers
+
+_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"}
+
+
+def table() -> list[web.RouteDef]:
+    return [
+        web.get("/openapi.json", _document, allow_head=False),
+        web.get("/docs", _page, allow_head=False),
+    ]
+
+
+async def _document(_request: web.Request) -> web.Response:
+    return answers.json(dumps(document()))
+
+
+async def _page(_request: web.Request) -> web.Response:
+    return web.Response(text=page(), content_type="text/html", headers=_HEADERS)

@@ -1,0 +1,75 @@
+"""What operators, load balancers and model pickers ask: health, models, version. NIM's paths and bodies."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.metadata import version
+
+from aiohttp import web
+
+from antiphon_core.errors import ModelNotFound, Unavailable
+from antiphon_core.jsons import Object
+from antiphon_core.ports.store import ResponseStore
+from antiphon_core.ports.translator import Model, Translator
+from antiphon_edge.routes import answers
+
+
+class ServiceRoutes:
+    """Handlers that need no request body."""
+
+    def __init__(self, store: ResponseStore, translator: Translator) -> None:
+        self._store = store
+        self._translator = translator
+        self.draining = False
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.get("/v1/models", self.models),
+            web.get("/v1/models/{id:.+}", self.model),
+            web.get("/v1/health/live", self.live),
+            web.get("/v1/health/ready", self.ready),
+            web.get("/v1/version", self.version),
+        ]
+
+    async def models(self, _request: web.Request) -> web.Response:
+        models = await self._translator.models()
+        return answers.json({"object": "list", "data": [_model(model) for model in models]})
+
+    async def model(self, request: web.Request) -> web.Response:
+        wanted = request.match_info["id"]
+        for model in await self._translator.models():
+            if model.id == wanted:
+                return answers.json(_model(model))
+        raise ModelNotFound.of(wanted)
+
+    async def live(self, _request: web.Request) -> web.Response:
+        return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        """Ready when the store and at least one model are; the message says what is missing otherwise."""
+        checks = await asyncio.gather(self._store.ready(), self._translator.ready(), return_exceptions=True)
+        faults = [check for check in checks if isinstance(check, BaseException)]
+        unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]
+        if unexpected:
+            raise unexpected[0]
+        if self.draining:
+            faults.insert(0, Unavailable("Antiphon is shutting down."))
+        if faults:
+            message = " ".join(str(fault) for fault in faults)
+            return answers.json({"object": "health.response", "message": message, "status": "not_ready"}, status=503)
+        return answers.json({"object": "health.response", "message": "Antiphon is ready", "status": "ready"})
+
+    async def version(self, _request: web.Request) -> web.Response:
+        return answers.json({"release": version("antiphon"), "api": "v1"})
+
+
+def _model(model: Model) -> Object:
+    return {
+        "id": model.id,
+        "object": "model",
+        "created": model.created_at,
+        "owned_by": "antiphon",
+        "root": model.root,
+        "max_model_len": model.context_length,
+        "ready": model.ready,
+    }

@@ -1,0 +1,172 @@
+"""What can be seen of the trees that responses form, and forks of sessions: Antiphon's own addition to the API.
+
+A node tells where a response stands, not what it says. A response that was deleted has no status; neither have items
+that were added to a conversation by hand. Both show only because something below them can be read.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Protocol
+
+from aiohttp import web
+
+from antiphon_core import limits, response
+from antiphon_core.errors import (
+    AlreadyExists,
+    ChainTooLong,
+    LimitExceeded,
+    NotFound,
+    ResponseNotFound,
+)
+from antiphon_core.ids import is_conversation_id, is_response_id, is_session_id
+from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.ports.conversations import ADDED_ITEMS
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.lineage import ForkSource, NodePage, TreeNode
+from antiphon_core.ports.store import Record
+from antiphon_core.request_conversations import ForkSession
+from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.routes import answers, queries
+
+_ONE = "/v1/responses/{id}"
+
+
+class _Ask(Protocol):
+    """One of the store's lists around a response."""
+
+    async def __call__(self, tenant: str, response_id: str, /, *, cursor: str | None, limit: int) -> NodePage: ...
+
+
+class TreeRoutes:
+    """Handlers over the store."""
+
+    def __init__(self, store: FullStore) -> None:
+        self._store = store
+
+    def table(self) -> list[web.RouteDef]:
+        return [
+            web.get(_ONE + "/tree", self.tree, allow_head=False),
+            web.get(_ONE + "/children", self.children, allow_head=False),
+            web.get(_ONE + "/siblings", self.siblings, allow_head=False),
+            web.get(_ONE + "/leaves", self.leaves, allow_head=False),
+            web.get(_ONE + "/chain", self.chain, allow_head=False),
+            web.post("/v1/sessions/{id}/fork", self.fork),
+        ]
+
+    async def tree(self, request: web.Request) -> web.Response:
+        page = await self._store.tree(
+            tenant_of(request),
+            _response_id(request),
+            from_root=queries.flag(request, "from_root"),
+            cursor=request.query.get("cursor"),
+            max_nodes=queries.limit(request, default=limits.TREE_NODES_DEFAULT, most=limits.TREE_NODES_MAX),
+        )
+        return _page(page)
+
+    async def children(self, request: web.Request) -> web.Response:
+        return await _around(request, self._store.children)
+
+    async def siblings(self, request: web.Request) -> web.Response:
+        return await _around(request, self._store.siblings)
+
+    async def leaves(self, request: web.Request) -> web.Response:
+        return await _around(request, self._store.leaves)
+
+    async def chain(self, request: web.Request) -> web.Response:
+        tenant, response_id = tenant_of(request), _response_id(request)
+        try:
+            records = await self._store.chain(tenant, response_id)
+        except ChainTooLong as error:
+            raise _too_long(response_id, error) from error
+        # The store's chains hold what was deleted, for what continues it; whoever deleted it must not see it again.
+        readable = {record.id for record in await self._store.batch_get(tenant, [record.id for record in records])}
+        data = b",".join(_link(record, is_readable=record.id in readable) for record in records)
+        envelope: Object = {"object": "list", "next_cursor": None, "has_more": False}
+        return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
+
+    async def fork(self, request: web.Request) -> web.Response:
+        session_id = _session_id(request)
+        asked = ForkSession.parse(await request.read() or b"{}")
+        if asked.up_to_response_id is not None and not is_response_id(asked.up_to_response_id):
+            raise ResponseNotFound.of(asked.up_to_response_id)
+        tenant = tenant_of(request)
+        metadata = await self._metadata(tenant, session_id)
+        source = ForkSource(session_id=session_id, up_to_response_id=asked.up_to_response_id)
+        fork = await self._store.fork(tenant, source, new_session_id=asked.new_session_id)
+        if is_conversation_id(fork.session_id):
+            with suppress(AlreadyExists):  # this very fork was asked for before; what became of it since then stays
+                await self._store.create_conversation(tenant, conversation_id=fork.session_id, metadata=metadata)
+        return answers.json(
+            {"id": fork.session_id, "object": "session", "forked_from": session_id, "head_id": fork.head_id}
+        )
+
+    async def _metadata(self, tenant: str, session_id: str) -> bytes:
+        """What a fork of the session inherits besides its history. ConversationNotFound."""
+        if not is_conversation_id(session_id):
+            return b"{}"
+        return (await self._store.get_conversation(tenant, session_id)).metadata
+
+
+async def _around(request: web.Request, ask: _Ask) -> web.Response:
+    """A page of the responses that stand in some relation to one."""
+    page = await ask(
+        tenant_of(request),
+        _response_id(request),
+        cursor=request.query.get("cursor"),
+        limit=queries.limit(request, default=limits.LIST_ITEMS_DEFAULT, most=limits.LIST_ITEMS_MAX),
+    )
+    return _page(page)
+
+
+def _response_id(request: web.Request) -> str:
+    response_id = request.match_info["id"]
+    if not is_response_id(response_id):
+        raise ResponseNotFound.of(response_id)
+    return response_id
+
+
+def _session_id(request: web.Request) -> str:
+    session_id = request.match_info["id"]
+    if not is_session_id(session_id):
+        raise NotFound(f"Session with id '{session_id}' not found.", id=session_id)
+    return session_id
+
+
+def _page(page: NodePage) -> web.Response:
+    return answers.json(
+        {
+            "object": "list",
+            "data": [_node(node) for node in page.nodes],
+            "next_cursor": page.next_cursor,
+            "has_more": page.next_cursor is not None,
+        }
+    )
+
+
+def _node(node: TreeNode) -> Object:
+    return {
+        "id": node.id,
+        "object": "response.node",
+        "parent_id": node.parent_id,
+        "status": node.status,
+        "depth": node.depth,
+        "child_count": node.child_count,
+        "created_at": node.created_at_ms // 1000,
+    }
+
+
+def _link(record: Record, *, is_readable: bool) -> bytes:
+    """A response of a chain as the client gets it, or what stands in its place."""
+    if is_readable:
+        return response.join(record.body, record.output_items)
+    if loads(record.body).get("object") == ADDED_ITEMS:
+        return dumps({"id": record.id, "object": ADDED_ITEMS})
+    return dumps({"id": record.id, "object": "response", "deleted": True})
+
+
+def _too_long(response_id: str, error: ChainTooLong) -> LimitExceeded:
+    return LimitExceeded(
+        f"The chain that ends in '{response_id}' is over the limit of {error.facts['limit']} for one answer. "
+        f"/v1/responses/{response_id}/tree?from_root=true names what is in it."
+    )

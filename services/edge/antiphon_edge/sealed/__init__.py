@@ -1,0 +1,1 @@
+"""What clients keep for us, so that only we can read it."""

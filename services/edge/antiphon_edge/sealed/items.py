@@ -1,0 +1,48 @@
+"""All that is sealed in the items of a request, opened, and all that is sealed into a response on its way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import Batch
+from antiphon_core.request_context import TRIGGER
+from antiphon_edge.sealed import compaction as sealed_compaction
+from antiphon_edge.sealed import context as sealed_context
+from antiphon_edge.sealed import reasoning as sealed_reasoning
+from antiphon_edge.sealed.compaction import CompactionSealer
+from antiphon_edge.sealed.reasoning import Change, unchanged
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns.begun import Begun
+
+
+def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
+    """Items of a request with what is sealed in them. InvalidRequest: something cannot be opened, with its path."""
+    return sealed_compaction.opened(
+        sealed_reasoning.opened(items, sealer, tenant, where=where), sealer, tenant, where=where
+    )
+
+
+def changes_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = (), with_context: bool = True) -> Change:
+    """What happens to each batch of a turn before anybody sees it. Most turns pay nothing.
+
+    `told` are output items that were told before, and keep their seals. `with_context`: its client has to bring back
+    what was said before it, as nobody else remembers it."""
+    changes: list[Change] = []
+    reasoning = sealed_reasoning.sealer_of(begun, sealer, told=told)
+    if reasoning is not unchanged:
+        changes.append(reasoning)
+        if with_context:
+            changes.append(sealed_context.sealer_of(begun, sealer))
+    if b"context_management" in begun.turn.request or TRIGGER.encode() in begun.turn.input:
+        changes.append(CompactionSealer(sealer, begun.tenant))
+    return _one_after_the_other(changes) if changes else unchanged
+
+
+def _one_after_the_other(changes: Sequence[Change]) -> Change:
+    def change(batch: Batch) -> Batch:
+        for each in changes:
+            batch = each(batch)
+        return batch
+
+    return change

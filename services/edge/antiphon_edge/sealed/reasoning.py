@@ -1,0 +1,88 @@
+"""`reasoning.encrypted_content`: reasoning items on their way out get a sealed copy, and on their way in are read.
+
+Only who asks for it pays: the frames that end a reasoning item, and the last one, are made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from antiphon_core import events
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
+from antiphon_edge.turns.begun import Begun
+
+INCLUDE = "reasoning.encrypted_content"
+Change = Callable[[Batch], Batch]
+_DONE = f"event: {events.OUTPUT_ITEM_DONE}\n".encode()
+_REASONING = b'"type":"reasoning"'
+
+
+def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
+    """Items of a request with what is sealed in them. InvalidRequest: something cannot be opened, with its path."""
+    return [_opened(item, f"{where}[{index}]", sealer, tenant) for index, item in enumerate(items)]
+
+
+def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
+    """A seal has to be ours also where the client has the text beside it; then the text is what counts."""
+    sealed = item.get("encrypted_content")
+    if item.get("type") != "reasoning" or sealed is None:
+        return item
+    try:
+        text = sealer.open(tenant, str(sealed))
+    except BadSeal:
+        raise refused(f"{path}.encrypted_content") from None
+    return item if item.get("content") else item | {"content": [{"type": "reasoning_text", "text": text}]}
+
+
+class ReasoningSealer:
+    """Seals the reasoning of one response."""
+
+    def __init__(self, sealer: Sealer, tenant: str, *, told: Sequence[Object] = ()) -> None:
+        self._sealer = sealer
+        self._tenant = tenant
+        self._sealed: dict[str, str] = {
+            item["id"]: item["encrypted_content"] for item in told if item.get("encrypted_content")
+        }
+
+    def __call__(self, batch: Batch) -> Batch:
+        if _REASONING not in batch.frames or (batch.final is None and _DONE not in batch.frames):
+            return batch
+        told = [self._with_seal(event) for event in events.decode(batch.frames)]
+        frames = b"".join(map(events.encode, told))
+        if batch.final is None:
+            return replace(batch, frames=frames)
+        items = dumps([self._item(item) for item in loads(batch.final.output_items)])
+        return replace(batch, frames=frames, final=replace(batch.final, output_items=items))
+
+    def _with_seal(self, event: Object) -> Object:
+        if event["type"] == events.OUTPUT_ITEM_DONE:
+            return event | {"item": self._item(event["item"])}
+        if event["type"] in events.TERMINAL:
+            output = [self._item(item) for item in event["response"]["output"]]
+            return event | {"response": event["response"] | {"output": output}}
+        return event
+
+    def _item(self, item: Object) -> Object:
+        """A reasoning item with its text sealed: the same seal wherever the item is told."""
+        if item["type"] != "reasoning":
+            return item
+        if item["id"] not in self._sealed:
+            text = "".join(part["text"] for part in item.get("content", ()))
+            self._sealed[item["id"]] = self._sealer.seal(self._tenant, text)
+        return item | {"encrypted_content": self._sealed[item["id"]]}
+
+
+def unchanged(batch: Batch) -> Batch:
+    return batch
+
+
+def sealer_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
+    """What seals the reasoning of a turn, if it was asked for. `told` are output items that were told with their seals
+    before: they keep them."""
+    if INCLUDE.encode() not in begun.turn.request:
+        return unchanged
+    wanted = loads(begun.turn.request).get("include") or ()
+    return ReasoningSealer(sealer, begun.tenant, told=told) if INCLUDE in wanted else unchanged

@@ -1,0 +1,1 @@
+"""A turn, from the request to its one end."""

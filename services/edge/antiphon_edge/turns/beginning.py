@@ -1,0 +1,259 @@
+"""How a turn begins: what it continues, whose turn it is, and whether it was asked for before.
+
+One round trip to the store settles the history, the lease of the session and the idempotency key; a turn that needs
+none of them takes none. Items that the input refers to are looked up before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from antiphon_core.clock import Clock
+from antiphon_core.errors import (
+    AntiphonError,
+    ConversationNotFound,
+    InvalidRequest,
+    PreviousResponseNotFound,
+    Unavailable,
+)
+from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
+from antiphon_core.items import normalise_input
+from antiphon_core.jsons import Object, canonical, dumps, join_arrays
+from antiphon_core.limits import PAGE_ITEMS_MAX
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
+from antiphon_core.ports.translator import Turn
+from antiphon_core.request import CreateRequest
+from antiphon_edge.sealed import context as sealed_context
+from antiphon_edge.sealed.items import opened
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import carried_history, item_references, session_trees
+from antiphon_edge.turns.begun import Begun, Repeated
+from antiphon_edge.turns.store_patience import StorePatience
+from antiphon_edge.turns.tidying import Tidying
+
+NOTHING_BEFORE = TurnStart(History())
+
+
+class Beginnings:
+    """Accepts requests. One instance serves all of a process."""
+
+    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer) -> None:
+        self.sealer = sealer
+        self.tidying = Tidying()
+        self._store = store
+        self._patience = StorePatience(store)
+        self._clock = clock
+        self._ids = ids
+
+    async def begin(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        *,
+        session_id: str | None = None,
+        key: str | None = None,
+        carried: bytes | None = None,
+    ) -> Begun | Repeated:
+        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key. `carried`
+        are the items of the response that it continues, where the store has none of them.
+
+        Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
+        conversation_id = request.conversation_id
+        session_id = conversation_id or session_id
+        _require_one_past(request, session_id)
+        _require_store(request, session_id=session_id, key=key)
+        carried = self._carried(tenant, request, carried)
+        carried_history.require_no_session(carried, session_id)
+        given = await self._looked_up(tenant, request.input_given)
+        if conversation_id is not None:
+            await self._require_conversation(tenant, conversation_id)
+        previous_id = sealed_context.continued_id(request, carried)
+        asked = self._asked(request, previous_id, session_id, key)
+        asked = await session_trees.placed(self._store, tenant, asked, self._ids)
+        start = await self._started(tenant, asked)
+        response_id = str(asked.response_id)
+        if _is_repeated(start):
+            earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
+            return Repeated(tenant, earlier, start.replay, key)
+        keep = request.store is not False
+        history, given = carried_history.placed(carried, start.history.items, given, keep=keep)
+        turn = self._turn(response_id, request, history, given)
+        return Begun(
+            tenant,
+            turn,
+            keep=keep,
+            parent_id=previous_id or start.history.head_id,
+            lease=start.lease,
+            key=key,
+            logged=key is not None,
+        )
+
+    async def look(self, tenant: str, request: CreateRequest) -> Turn:
+        """The turn that a request would be, as things stand: no lease is taken, and nothing remembered."""
+        given = await self._looked_up(tenant, request.input_given)
+        history = await self._history(tenant, request)
+        return self._turn(new_response_id(self._ids), request, history, given)
+
+    async def _history(self, tenant: str, request: CreateRequest) -> bytes:
+        if request.conversation_id is not None:
+            return await self._conversation_items(tenant, request.conversation_id)
+        carried = self._carried(tenant, request, None)
+        if carried is not None:
+            return carried
+        start = await self._start(
+            tenant, self._asked(request, sealed_context.continued_id(request, carried), None, None)
+        )
+        return start.history.items
+
+    async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
+        """All items of a conversation, without its lease."""
+        await self._require_conversation(tenant, conversation_id)
+        pages: list[bytes] = []
+        after, has_more = None, True
+        while has_more:
+            page = await self._store.list_conversation_items(
+                tenant, conversation_id, after=after, limit=PAGE_ITEMS_MAX, order=Order.ASCENDING
+            )
+            pages.append(page.items)
+            after, has_more = page.last_id, page.has_more
+        return join_arrays(pages)
+
+    async def give_up(self, begun: Begun) -> None:
+        """Lets go of what a turn took that did not come to its first event."""
+        if begun.lease is None and begun.key is None:
+            return
+        await self._store.abort_turn(
+            begun.tenant,
+            begun.lease.fence if begun.lease is not None else None,
+            idempotency_key=begun.key,
+            response_id=begun.response_id if begun.key is not None else None,
+        )
+
+    async def renew(self, begun: Begun) -> Begun:
+        """A turn in a session, begun again by whoever runs it now: with the lease, and what stands there now."""
+        if begun.lease is None:
+            return begun
+        session_id = begun.lease.fence.session_id
+        asked = TurnRequest(session_id=session_id, holder=begun.response_id)
+        start = await self._store.begin_turn(begun.tenant, asked)
+        turn = replace(begun.turn, history=start.history.items)
+        return replace(begun, turn=turn, lease=start.lease, parent_id=start.history.head_id)
+
+    def _turn(self, response_id: str, request: CreateRequest, history: bytes, given: str | Sequence[Object]) -> Turn:
+        return Turn(
+            response_id=response_id,
+            created_at=self._clock.now_ms() // 1000,
+            request=dumps(request.asked()),
+            history=history,
+            input=dumps(normalise_input(given, self._ids)),
+        )
+
+    def _asked(
+        self, request: CreateRequest, previous: str | None, session_id: str | None, key: str | None
+    ) -> TurnRequest:
+        if previous is not None and not is_response_id(previous):
+            raise PreviousResponseNotFound.of(previous)
+        response_id = new_response_id(self._ids, relative=previous or session_id)
+        return TurnRequest(
+            previous_response_id=previous,
+            session_id=session_id,
+            holder=response_id if session_id is not None else "",
+            idempotency_key=key,
+            fingerprint=_fingerprint(request, session_id) if key is not None else b"",
+            response_id=response_id,
+        )
+
+    async def _started(self, tenant: str, asked: TurnRequest) -> TurnStart:
+        """The same. A caller that goes away in between leaves nothing behind."""
+        starting = asyncio.ensure_future(self._start(tenant, asked))
+        try:
+            await self._patience.while_it_lives(starting)
+            return starting.result()
+        except (asyncio.CancelledError, Unavailable):
+            self.tidying.later(self._undo(tenant, asked, starting), "what a cancelled request took is kept for a while")
+            raise
+
+    async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
+        """Lets go of what was taken for nobody."""
+        try:
+            start = await starting
+        except AntiphonError:
+            return  # then nothing was taken, as far as can be known
+        if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
+            await self._store.abort_turn(
+                tenant,
+                start.lease.fence if start.lease is not None else None,
+                idempotency_key=asked.idempotency_key,
+                response_id=asked.response_id if asked.idempotency_key is not None else None,
+            )
+
+    async def _start(self, tenant: str, asked: TurnRequest) -> TurnStart:
+        if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
+            return NOTHING_BEFORE
+        if asked.idempotency_key is None:
+            asked = replace(asked, response_id=None)
+        return await self._store.begin_turn(tenant, asked)
+
+    def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
+        """The items of what a request continues, where the store has none of them. InvalidRequest."""
+        if carried is not None:
+            return carried
+
+        def open_all(items: Sequence[Object], where: str) -> list[Object]:
+            return opened(items, self.sealer, tenant, where=where)
+
+        return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
+
+    async def _require_conversation(self, tenant: str, conversation_id: str) -> None:
+        """A session may begin with its first turn; a conversation must have been made."""
+        if not is_conversation_id(conversation_id):
+            raise ConversationNotFound.of(conversation_id)
+        getting = asyncio.ensure_future(self._store.get_conversation(tenant, conversation_id))
+        await self._patience.while_it_lives(getting)
+        getting.result()
+
+    async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
+        """The input with the items in it that it only refers to, and with what is sealed in it."""
+        if isinstance(given, str):
+            return given
+        return await item_references.look_up(self._store, tenant, opened(given, self.sealer, tenant), field="input")
+
+
+def _is_repeated(start: TurnStart) -> bool:
+    return start.replay is not None or start.running_response_id is not None
+
+
+def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
+    """What tells two requests under one key apart."""
+    previous = request.previous_response
+    whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
+    return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
+
+
+def _require_one_past(request: CreateRequest, session_id: str | None) -> None:
+    if request.previous_response_id is not None and session_id is not None:
+        raise InvalidRequest(
+            "'previous_response_id' and a session exclude each other: the session knows what it continues.",
+            field="previous_response_id",
+            code="mutually_exclusive_parameters",
+        )
+
+
+def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:
+    """InvalidRequest: something was asked for that has to be remembered, and that nothing is remembered."""
+    if request.store is not False:
+        return
+    wanted = {
+        "background": bool(request.background),
+        "conversation": session_id is not None,
+        "Idempotency-Key": key is not None,
+    }
+    for name, asked in wanted.items():
+        if asked:
+            raise InvalidRequest(
+                f"'{name}' needs 'store': true: with false nothing is kept.", field=name, code="invalid_value"
+            )

@@ -1,0 +1,106 @@
+"""Who runs a turn under an idempotency key: whoever holds its job.
+
+Such a turn belongs to its key, not to the connection that asked first. It has a job in a queue of its own; the edge
+that runs it holds the job and keeps it by heartbeats, and all it writes carries the job's fence. When it dies, the job
+can be claimed by any edge that somebody asks for the same again, and that edge goes on where the log ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from antiphon_core.errors import AlreadyExists, AntiphonError, JobNotFound, StaleFence
+from antiphon_core.ids import Ids
+from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
+from antiphon_core.ports.jobs import JobDraft, JobOutcome, Jobs
+from antiphon_core.ports.store import Precondition
+from antiphon_edge.background import queueing
+from antiphon_edge.turns.begun import Begun
+
+log = logging.getLogger(__name__)
+
+LEASE_MS = 6_000  # so long after its edge's death somebody else can go on with a turn
+HEARTBEAT_S = 2.0
+
+
+class Holdings:
+    """One instance serves all of a process."""
+
+    def __init__(self, jobs: Jobs, *, ids: Ids) -> None:
+        self._jobs = jobs
+        self._ids = ids
+
+    async def hold(self, begun: Begun) -> Begun | None:
+        """The turn, to be run under its fence; None when somebody else was faster."""
+        draft = JobDraft(
+            begun.response_id,
+            _queue(begun.response_id),
+            queueing.payload_of(begun),
+            max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
+        )
+        try:
+            await self._jobs.enqueue_job(begun.tenant, draft)
+        except AlreadyExists:
+            return None
+        held = await self.take_over(begun.tenant, begun.response_id, key=begun.key)
+        return None if held is None else replace(begun, precondition=held.precondition)
+
+    async def take_over(self, tenant: str, response_id: str, *, key: str | None) -> Begun | None:
+        """A turn that nobody runs, as its job has it. None: somebody does, or it is over, or has not come so far."""
+        holder = f"edge-{self._ids.hex(32)}"
+        job = await self._jobs.claim_job(tenant, [_queue(response_id)], holder=holder, lease_ttl_ms=LEASE_MS)
+        if job is None:
+            return None
+        return replace(queueing.begun_of(tenant, job), key=key, precondition=Precondition(fence=job.fence))
+
+    @asynccontextmanager
+    async def kept(self, begun: Begun) -> AsyncIterator[None]:
+        """Keeps the job until the block is left. Where it is lost all the same, the store refuses what is written."""
+        beating = asyncio.create_task(self._beat(begun), name=f"job of {begun.response_id}")
+        try:
+            yield
+        finally:
+            beating.cancel()
+            await asyncio.wait([beating])
+
+    async def let_go(self, begun: Begun, *, is_over: bool) -> None:
+        """Gives the job back: for good, or to whoever goes on."""
+        fence = begun.precondition.fence
+        if fence is None:
+            return
+        outcome = JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY
+        try:
+            await self._jobs.settle_job(begun.tenant, fence, outcome)
+        except AntiphonError as error:  # then its lease runs out, and who claims it next sees how things stand
+            log.warning("the job of %s could not be given back: %s", begun.response_id, error.message)
+
+    async def drop(self, begun: Begun) -> None:
+        """Ends the job of a turn that came to nothing."""
+        await self.let_go(begun, is_over=True)
+        if begun.key is not None and begun.precondition.fence is None:
+            try:
+                await self._jobs.cancel_job(begun.tenant, begun.response_id)
+            except JobNotFound:
+                pass
+            except AntiphonError as error:
+                log.warning("the job of %s could not be ended: %s", begun.response_id, error.message)
+
+    async def _beat(self, begun: Begun) -> None:
+        fence = begun.precondition.fence
+        while fence is not None:
+            await asyncio.sleep(HEARTBEAT_S)
+            try:
+                await self._jobs.heartbeat_job(begun.tenant, fence, lease_ttl_ms=LEASE_MS)
+            except StaleFence:
+                log.warning("%s is run by somebody else now", begun.response_id)
+                return
+            except AntiphonError as error:
+                log.warning("the job of %s could not be kept: %s", begun.response_id, error.message)
+
+
+def _queue(response_id: str) -> str:
+    return f"turn.{response_id}"

@@ -1,0 +1,1 @@
+"""Turns over a WebSocket."""

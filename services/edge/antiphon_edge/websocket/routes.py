@@ -1,0 +1,244 @@
+"""GET /v1/responses as a WebSocket: turns over one connection. What is said over it is socket_session.py's business.
+
+Two tasks serve a connection: one reads, so that pings, closes and refusals are answered while a response runs; the
+other runs one response after the other, and waits for the client to take each batch before it asks for the next. A
+client that goes away stops the model; one that takes nothing for a while is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import aclosing, suppress
+from urllib.parse import urlsplit
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
+from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.door import connections
+from antiphon_edge.door.admission import limiter_of
+from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.routes.responses import session_id_of
+from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.turn import Turns
+from antiphon_edge.websocket import messages as socket_messages
+from antiphon_edge.websocket.session import Asked, Phase, Session
+from antiphon_edge.websocket.warm_up import WarmUps
+
+log = logging.getLogger(__name__)
+
+LIFETIME_S = 3_600.0  # OpenAI's
+
+
+class SocketRoutes:
+    """The handler, and all connections that are open. One instance serves a process."""
+
+    def __init__(
+        self,
+        turns: Turns,
+        warm_ups: WarmUps,
+        *,
+        keep_alive_s: float,
+        lifetime_s: float = LIFETIME_S,
+        origins: Collection[str] = (),
+    ) -> None:
+        """`origins` are the web pages that may connect besides those of this host; "*" are all."""
+        self._turns = turns
+        self._warm_ups = warm_ups
+        self._keep_alive_s = keep_alive_s
+        self._lifetime_s = lifetime_s
+        self._origins = frozenset(origins)
+        self._open: set[_Connection] = set()
+        self._draining = False
+
+    def table(self) -> list[web.RouteDef]:
+        return [web.get("/v1/responses", self.connect, allow_head=False)]
+
+    async def connect(self, request: web.Request) -> web.StreamResponse:
+        session_id = session_id_of(request)
+        socket = web.WebSocketResponse(
+            heartbeat=self._keep_alive_s,
+            max_msg_size=BODY_BYTES_MAX,
+            compress=False,  # events are small: it would cost time and memory for each connection, and save little
+        )
+        if not socket.can_prepare(request):
+            raise web.HTTPUpgradeRequired(reason="GET /v1/responses opens a WebSocket. To create a response, POST.")
+        self._refuse_foreign_page(request)
+        if self._draining:
+            raise Unavailable("The server is shutting down.")
+        connections.bound_stream(request)
+        await socket.prepare(request)
+        connection = _Connection(request, socket, self._turns, self._warm_ups, session_id=session_id)
+        self._open.add(connection)
+        ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
+        try:
+            await connection.serve()
+        finally:
+            ageing.cancel()
+            self._open.discard(connection)
+        return socket
+
+    async def drain(self, patience_s: float) -> None:
+        """Closes idle connections at once and the others behind their running response; returns when all are closed, or
+        after a while. To be called while the server still reads: otherwise clients could not even answer a ping."""
+        self._draining = True
+        serving = [connection.leave() for connection in self._open]
+        if serving:
+            await asyncio.wait(serving, timeout=patience_s)
+
+    def _refuse_foreign_page(self, request: web.Request) -> None:
+        """Browsers let every page open WebSockets to everywhere, also to a server that only its own machine reaches:
+        the rules that keep pages from reading other answers do not hold for these."""
+        origin = request.headers.get("Origin")
+        if origin is None or "*" in self._origins or origin in self._origins:
+            return
+        if urlsplit(origin).netloc != request.host:
+            raise web.HTTPForbidden(reason="Web pages of other hosts may not open WebSockets to this server.")
+
+
+class _Connection:
+    """One open connection."""
+
+    def __init__(
+        self,
+        request: web.Request,
+        socket: web.WebSocketResponse,
+        turns: Turns,
+        warm_ups: WarmUps,
+        *,
+        session_id: str | None,
+    ) -> None:
+        self._request = request
+        self._socket = socket
+        self._turns = turns
+        self._warm_ups = warm_ups
+        self._tenant = tenant_of(request)
+        self._session_id = session_id
+        self._limiter = limiter_of(request)
+        self._write_timeout_s = connections.bounds_of(request).write_timeout_s
+        self._session = Session()
+        self._changed = asyncio.Event()
+        self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._close_code = WSCloseCode.OK
+
+    def expire(self, lifetime_s: float) -> None:
+        """It is as old as a connection may get."""
+        self._close(
+            InvalidRequest(
+                f"Responses websocket connection limit reached ({lifetime_s / 60:g} minutes). Create a new websocket "
+                "connection to continue.",
+                code="websocket_connection_limit_reached",
+            ),
+            say_so=True,
+        )
+
+    def leave(self) -> asyncio.Future[None]:
+        """The server shuts down. What comes back is done when the connection is closed."""
+        self._close_code = WSCloseCode.GOING_AWAY
+        self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
+        return self._served
+
+    async def serve(self) -> None:
+        """Returns when the connection is closed, by whichever side."""
+        reading = asyncio.create_task(self._read(), name="websocket reader")
+        running = asyncio.create_task(self._run(), name="websocket turns")
+        try:
+            done, _ = await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            if running in done:
+                await self._say_goodbye()
+        except ConnectionError:
+            pass  # the client is gone, which ends everything here
+        except Exception:
+            log.exception("a WebSocket connection broke")
+            await self._socket.close(code=WSCloseCode.INTERNAL_ERROR)
+        finally:
+            for task in (reading, running):
+                task.cancel()
+            try:
+                await asyncio.gather(reading, running, return_exceptions=True)
+            finally:  # the client may go in this very moment, which cancels us
+                self._served.set_result(None)
+
+    async def _read(self) -> None:
+        """Answers what can be answered at once, and leaves the rest to `_run`. Ends with the connection."""
+        async for message in self._socket:
+            if message.type is WSMsgType.TEXT:
+                await self._send(self._session.receive(message.data))
+            elif message.type is WSMsgType.BINARY:
+                refusal = InvalidRequest("Messages must be texts.", field="message", code="invalid_type")
+                await self._send([socket_messages.error(refusal)])
+            self._changed.set()
+
+    async def _run(self) -> None:
+        """One response after the other, until there are to be no more."""
+        while self._session.phase is not Phase.OVER:
+            if not self._session.has_next:
+                self._changed.clear()
+                await self._changed.wait()
+                continue
+            try:
+                await self._answer(self._session.begin())
+            except AntiphonError as error:
+                await self._send(self._session.fail(error))
+            except (ConnectionError, asyncio.CancelledError):
+                raise
+            except Exception:
+                log.exception("a response over a WebSocket failed")
+                fault = InternalError("The server had an error while processing your request. Its log says why.")
+                await self._send(self._session.fail(fault))
+
+    async def _answer(self, asked: Asked) -> None:
+        await self._limiter.admit(self._tenant, generates=asked.generates)
+        if not asked.generates:
+            await self._warm_up(asked)
+            return
+        begun = await self._begin(asked)
+        async with aclosing(self._turns.run(begun, with_context=False)) as batches:
+            async for batch in batches:
+                messages = self._session.told(batch.frames)
+                if batch.final is not None:
+                    self._session.end(begun, batch.final)
+                await self._send(messages)
+
+    async def _warm_up(self, asked: Asked) -> None:
+        await self._warm_ups.require_model(asked.request.model)
+        begun = await self._begin(asked)
+        try:
+            batch, final = await self._warm_ups.run(begun)
+        except BaseException:
+            with suppress(AntiphonError):
+                await asyncio.shield(self._turns.beginnings.give_up(begun))
+            raise
+        messages = self._session.told(batch.frames)
+        self._session.end(begun, final)
+        await self._send(messages)
+
+    async def _begin(self, asked: Asked) -> Begun:
+        begun = await self._turns.beginnings.begin(
+            self._tenant, asked.request, session_id=self._session_id, carried=asked.carried
+        )
+        if not isinstance(begun, Begun):
+            raise AssertionError("only a request with an idempotency key is a repetition")
+        return begun
+
+    async def _send(self, messages: Sequence[bytes]) -> None:
+        """ConnectionError: the client is gone, or takes nothing."""
+        try:
+            async with asyncio.timeout(self._write_timeout_s):
+                for message in messages:
+                    await self._socket.send_frame(message, WSMsgType.TEXT)
+        except TimeoutError:
+            connections.cut(self._request)
+            raise ConnectionResetError("The client does not read.") from None
+
+    async def _say_goodbye(self) -> None:
+        await self._send(self._session.farewell())
+        await self._socket.close(code=self._close_code)
+
+    def _close(self, error: AntiphonError, *, say_so: bool) -> None:
+        self._session.close(error, say_so=say_so)
+        self._changed.set()

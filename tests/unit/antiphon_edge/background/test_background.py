@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.errors import (
+    IdempotencyMismatch,
+    InvalidRequest,
+    JobNotFound,
+    ModelNotFound,
+    ResponseNotFound,
+    SessionLocked,
+    StoreUnavailable,
+)
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
+from antiphon_core.ports.jobs import JobOutcome, JobState
+from antiphon_core.ports.store import Record, Status
+from antiphon_edge.background import background, queueing
+from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
+from tests.support.background import TENANT, Bench, background_request, bench, hasten, text_of, whole
+
+TALK = new_conversation_id(RandomIds())
+
+
+@pytest.fixture
+async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    hasten(monkeypatch)
+    async with bench() as made:
+        yield made
+
+
+async def job_state(shop: Bench, response_id: str) -> JobState:
+    state: JobState = (await shop.store.describe_job(TENANT, response_id)).state
+    return state
+
+
+async def is_free(shop: Bench, session_id: str) -> bool:
+    return (await shop.store.describe_session(TENANT, session_id)).lease is None
+
+
+# ---- Created ----
+
+
+async def test_it_is_queued_before_its_caller_hears_of_it(shop: Bench) -> None:
+    record = await shop.create(metadata={"a": "b"})
+    told = whole(record)
+    assert (told["status"], told["background"], told["metadata"], told["output"]) == ("queued", True, {"a": "b"}, [])
+    assert whole(await shop.store.get(TENANT, record.id)) == told
+    assert await job_state(shop, record.id) is JobState.QUEUED
+    assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
+
+
+async def test_what_is_wrong_with_a_request_is_told_at_once_and_leaves_nothing(shop: Bench) -> None:
+    request = background_request(model="other")
+    for _ in range(2):
+        with pytest.raises(ModelNotFound):
+            await shop.edge.create(TENANT, request, session_id=TALK, key="k")
+    assert await is_free(shop, TALK)
+    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    assert (await shop.create(key="k")).status is Status.QUEUED
+
+
+@pytest.mark.parametrize("broken", ["commit_turn", "append_events", "renew_session", "enqueue_job"])
+@pytest.mark.parametrize("executes", [False, True])
+async def test_what_could_not_be_queued_is_taken_back(shop: Bench, broken: str, executes: bool) -> None:
+    store = shop.new_store()
+    store.failing[broken], store.executes = 1, executes
+    edge = shop.edge_over(store)
+    request = background_request()
+    with pytest.raises(StoreUnavailable):
+        await edge.create(TENANT, request, session_id=TALK, key="k")
+    assert await is_free(shop, TALK)
+    again = await edge.create(TENANT, request, session_id=TALK, key="k")
+    assert (await shop.store.get(TENANT, again.id)).status is Status.QUEUED
+    assert await job_state(shop, again.id) is JobState.QUEUED
+
+
+async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
+    store = shop.new_store()
+    arrived, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def wait() -> None:
+        arrived.set()
+        await may_go_on.wait()
+
+    store.before["append_events"] = wait
+    asking = asyncio.create_task(shop.edge_over(store).create(TENANT, background_request()))
+    await arrived.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    may_go_on.set()
+    job = None
+    async with asyncio.timeout(5):
+        while job is None:
+            job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test")
+            await asyncio.sleep(0)
+    await shop.run_of(job).go()
+    assert (await shop.edge.current(TENANT, job.id)).status is Status.COMPLETED
+
+
+# ---- Under a key ----
+
+
+async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> None:
+    replicas = [shop.replica() for _ in range(4)]
+    request = background_request()
+    records = await asyncio.gather(*(replicas[n % 4].create(TENANT, request, key="k") for n in range(32)))
+    assert len({record.id for record in records}) == 1
+    await shop.run_next()
+    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+    again = await shop.edge.create(TENANT, request, key="k")
+    assert (again.id, again.status) == (records[0].id, Status.COMPLETED)
+    with pytest.raises(IdempotencyMismatch):
+        await shop.edge.create(TENANT, background_request(input="other"), key="k")
+
+
+async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "ACCEPT_PATIENCE_S", 0.2)
+    request = background_request()
+    await shop.beginnings(shop.edge._store).begin(TENANT, request, key="k")
+    records = await asyncio.gather(*(shop.replica().create(TENANT, request, key="k") for _ in range(8)))
+    assert len({record.id for record in records}) == 1
+    assert await job_state(shop, records[0].id) is JobState.QUEUED
+
+
+async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "ACCEPT_PATIENCE_S", 0.02)
+    request, store, may_go_on = background_request(), shop.new_store(), asyncio.Event()
+    store.before["commit_turn"] = may_go_on.wait  # type: ignore[assignment]
+    slow = asyncio.create_task(shop.edge_over(store).create(TENANT, request, key="k"))
+    await shop.until(lambda: any(name == "commit_turn" for name, _ in store.calls))
+    await shop.create(key="k")
+    may_go_on.set()
+    with pytest.raises(IdempotencyMismatch):
+        await slow
+    await shop.run_next()
+    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+
+
+async def test_who_repeats_what_was_refused_is_refused_too(shop: Bench) -> None:
+    request = background_request(model="other")
+    asked = [shop.replica().create(TENANT, request, key="k") for _ in range(8)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [ModelNotFound] * 8
+
+
+# ---- Cancelled ----
+
+
+async def test_a_queued_one_is_cancelled_at_once(shop: Bench) -> None:
+    record = await shop.edge.create(TENANT, background_request(), session_id=TALK)
+    ended = await shop.replica().cancel(TENANT, record.id)
+    log = await shop.log(record.id)
+    assert [event["type"] for event in log] == [events.CREATED, events.QUEUED, events.CANCELLED]
+    assert fold(log) == whole(ended) == whole(await shop.store.get(TENANT, record.id))
+    assert (whole(ended)["status"], whole(ended)["output"]) == ("cancelled", [])
+    assert await is_free(shop, TALK)
+    assert await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test") is None
+
+
+async def test_cancelling_again_or_too_late_answers_with_the_end(shop: Bench) -> None:
+    cancelled = await shop.create()
+    first = await shop.edge.cancel(TENANT, cancelled.id)
+    assert await shop.edge.cancel(TENANT, cancelled.id) == first
+    completed = await shop.create()
+    await shop.run_next()
+    late = await shop.edge.cancel(TENANT, completed.id)
+    assert late == await shop.store.get(TENANT, completed.id)
+    assert late.status is Status.COMPLETED
+
+
+async def test_what_is_not_in_the_background_cannot_be_cancelled(shop: Bench) -> None:
+    record = Record(new_response_id(RandomIds()), Status.COMPLETED, b'{"background":false}')
+    await shop.store.put(TENANT, record)
+    with pytest.raises(InvalidRequest, match="Cannot cancel a synchronous response"):
+        await shop.edge.cancel(TENANT, record.id)
+    with pytest.raises(ResponseNotFound):
+        await shop.edge.cancel(TENANT, new_response_id(RandomIds()))
+    with pytest.raises(ResponseNotFound):
+        await shop.edge.cancel("other", (await shop.create()).id)
+
+
+async def test_who_cancels_waits_for_the_worker_but_not_for_ever(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", 0.05)
+    record = await shop.create()
+    job = await shop.claimed()
+    assert (await shop.edge.cancel(TENANT, record.id)).status is Status.QUEUED
+    pulse = await shop.store.heartbeat_job(TENANT, job.fence)
+    assert pulse.cancel_requested
+
+
+async def test_cancelling_finds_the_job_that_comes_after_its_response(shop: Bench) -> None:
+    store = shop.new_store()
+    may_go_on = asyncio.Event()
+    store.before["enqueue_job"] = may_go_on.wait  # type: ignore[assignment]
+    creating = asyncio.create_task(shop.edge_over(store).create(TENANT, background_request()))
+    while not shop.backend._nodes:
+        await asyncio.sleep(0.001)
+    ((_, response_id),) = shop.backend._nodes
+    cancelling = asyncio.create_task(shop.edge.cancel(TENANT, response_id))
+    await asyncio.sleep(0.02)
+    may_go_on.set()
+    await creating
+    assert (await cancelling).status is Status.CANCELLED
+
+
+# ---- Left by others ----
+
+
+async def test_a_response_whose_job_used_up_its_attempts_is_told_as_failed(shop: Bench) -> None:
+    record = await shop.edge.create(TENANT, background_request(), session_id=TALK)
+    for _ in range(queueing.JOB_ATTEMPTS):
+        job = await shop.claimed()
+        await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+    answers = await asyncio.gather(*(shop.replica().current(TENANT, record.id) for _ in range(5)))
+    log = await shop.log(record.id)
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert [whole(answer) for answer in answers] == [fold(log)] * 5
+    assert "attempts exhausted" in fold(log)["error"]["message"]
+    assert await is_free(shop, TALK)
+
+
+async def test_a_response_that_was_never_queued_fails_once_it_is_old(shop: Bench) -> None:
+    record = await shop.create()
+    shop.backend._job_table.drop(TENANT, record.id)
+    assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
+    shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
+    ended = whole(await shop.edge.current(TENANT, record.id))
+    assert (ended["status"], fold(await shop.log(record.id))) == ("failed", ended)
+    assert "never queued" in ended["error"]["message"]
+
+
+async def test_one_whose_log_never_began_fails_as_well(shop: Bench) -> None:
+    record = await shop.create()
+    shop.backend._job_table.drop(TENANT, record.id)
+    shop.backend._logs.clear()
+    shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
+    ended = whole(await shop.edge.current(TENANT, record.id))
+    assert ended["status"] == "failed"
+    assert fold(await shop.log(record.id)) == ended
+
+
+async def test_a_job_without_a_ticket_gets_it_again(shop: Bench) -> None:
+    record = await shop.create()
+    shop.backend._job_table.drop(queueing.DISPATCH_TENANT, record.id)
+    await shop.edge.current(TENANT, record.id)
+    with pytest.raises(JobNotFound):
+        await shop.store.describe_job(queueing.DISPATCH_TENANT, record.id)
+    shop.clock.advance(TICKET_LOST_MS / 1000 + 1)
+    assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
+    assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
+
+
+async def test_what_other_services_store_is_theirs_to_end(shop: Bench) -> None:
+    record = Record(new_response_id(RandomIds()), Status.IN_PROGRESS, b"{}")
+    await shop.store.put(TENANT, record)
+    shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
+    assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
+
+
+# ---- Followed ----
+
+
+async def test_every_replica_tells_the_same_bytes_from_any_place(shop: Bench) -> None:
+    record = await shop.create()
+    following = asyncio.create_task(shop.frames(record.id))
+    await shop.run_next()
+    everything = await following
+    frames = [frame + b"\n\n" for frame in everything.split(b"\n\n")[:-1]]
+    for after in range(len(frames)):
+        assert await shop.frames(record.id, after=after) == b"".join(frames[after + 1 :])
+
+
+async def test_following_what_nobody_works_on_ends_it(shop: Bench) -> None:
+    record = await shop.create()
+    following = asyncio.create_task(shop.frames(record.id))
+    await asyncio.sleep(0.02)
+    for _ in range(queueing.JOB_ATTEMPTS):
+        job = await shop.claimed()
+        await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
+    assert events.decode(await following)[-1]["type"] == events.FAILED
+
+
+async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> None:
+    record = await shop.create()
+    await shop.run_next()
+    shop.backend._logs.clear()
+    log = await shop.log(record.id)
+    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == shop.engine.text
+
+
+# ---- Deleted ----
+
+
+async def test_deleting_a_running_one_stops_it_and_ends_its_streams(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.holds_at = 3
+    async with shop.worker():
+        following = asyncio.create_task(shop.frames(record.id))
+        await shop.until(lambda: len(shop.engine.told) == 3)
+        await shop.replica().delete(TENANT, record.id)
+        await shop.until(lambda: shop.engine.running == 0)
+        assert events.decode(await following)[-1]["type"] == events.CANCELLED
+    with pytest.raises(ResponseNotFound):
+        await shop.edge.current(TENANT, record.id)
+
+
+async def test_deleting_what_has_ended_or_never_was(shop: Bench) -> None:
+    record = await shop.create()
+    await shop.run_next()
+    await shop.edge.delete(TENANT, record.id)
+    with pytest.raises(ResponseNotFound):
+        await shop.edge.delete(TENANT, record.id)
+
+
+async def test_a_conversation_is_locked_while_a_response_waits_in_it(shop: Bench) -> None:
+    await shop.edge.create(TENANT, background_request(), session_id=TALK)
+    shop.clock.advance(120)
+    with pytest.raises(SessionLocked):
+        await shop.replica().create(TENANT, background_request(), session_id=TALK)

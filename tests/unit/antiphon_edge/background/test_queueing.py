@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.jsons import dumps, loads
+from antiphon_core.ports.jobs import Job
+from antiphon_core.ports.store import Fence, Lease, TurnRequest
+from antiphon_core.ports.translator import Turn
+from antiphon_edge.background import queueing
+from antiphon_edge.turns.begun import Begun
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+
+RESPONSE_ID = "resp_" + "a" * 48
+TURN = Turn(RESPONSE_ID, 1_700_000_000, b'{"model":"m","temperature":0.1}', b'[{"id":"msg_1"}]', '["ä"]'.encode())
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[StoreService]:
+    backend = MemoryBackend()
+    await backend.open()
+    yield StoreService(backend)
+    await backend.close()
+
+
+async def claimed(store: StoreService, tenant: str) -> Job:
+    job = await store.claim_job(tenant, [queueing.QUEUE], holder="test")
+    assert job is not None
+    return job
+
+
+@pytest.mark.parametrize("session_id", [None, "talk"])
+async def test_a_job_holds_the_whole_turn(store: StoreService, session_id: str | None) -> None:
+    lease = None
+    if session_id is not None:
+        lease = (await store.begin_turn("acme", TurnRequest(session_id=session_id, holder=RESPONSE_ID))).lease
+    begun = Begun("acme", TURN, parent_id="resp_" + "b" * 48, lease=lease)
+    await queueing.enqueue(store, begun)
+    job = await claimed(store, "acme")
+    again = queueing.begun_of("acme", job)
+    assert (again.tenant, again.turn, again.parent_id) == ("acme", TURN, begun.parent_id)
+    assert (again.lease is None) == (session_id is None)
+    assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
+    assert again.precondition.fence == job.fence == Fence(RESPONSE_ID, 1)
+    assert again.precondition.statuses == queueing.UNFINISHED
+
+
+async def test_the_ticket_names_the_job_and_comes_once(store: StoreService) -> None:
+    begun = Begun("acme", TURN)
+    await queueing.enqueue(store, begun)
+    await queueing.enqueue(store, begun)
+    ticket = await claimed(store, queueing.DISPATCH_TENANT)
+    assert loads(ticket.payload) == {"tenant": "acme", "response_id": RESPONSE_ID}
+    assert await store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="other") is None
+    assert (await claimed(store, "acme")).id == RESPONSE_ID
+
+
+async def test_who_waits_for_a_worker_keeps_its_session(store: StoreService) -> None:
+    start = await store.begin_turn("acme", TurnRequest(session_id="talk", holder=RESPONSE_ID))
+    assert start.lease is not None
+    await queueing.enqueue(store, Begun("acme", TURN, lease=start.lease))
+    lease = (await store.describe_session("acme", "talk")).lease
+    assert isinstance(lease, Lease)
+    assert lease.holder == RESPONSE_ID
+    assert lease.expires_at_ms >= start.lease.expires_at_ms + queueing.WAITING_LEASE_MS // 2
+
+
+def test_a_stream_opens_with_created_and_queued() -> None:
+    queued = {"id": RESPONSE_ID, "status": "queued"}
+    start = queueing.opening(RESPONSE_ID, queued)
+    told = events.decode(start.frames)
+    assert (start.expected_position, start.count) == (0, queueing.OPENING_EVENTS)
+    assert [(event["type"], event["sequence_number"]) for event in told] == [(events.CREATED, 0), (events.QUEUED, 1)]
+    assert all(event["response"] == queued for event in told)
+
+
+def test_a_job_that_holds_something_else_is_no_turn() -> None:
+    job = Job(RESPONSE_ID, queueing.QUEUE, dumps({}), 1, 3, False, Fence(RESPONSE_ID, 1), 0)
+    with pytest.raises(KeyError):
+        queueing.begun_of("acme", job)

@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.errors import StaleFence
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.jobs import JobDraft, JobState
+from antiphon_core.ports.store import Status
+from antiphon_edge.background import queueing, worker
+from tests.support.background import (
+    LEASE_MS,
+    TENANT,
+    Bench,
+    TextTranslator,
+    background_request,
+    bench,
+    hasten,
+    text_of,
+    whole,
+)
+
+
+@pytest.fixture
+async def shop(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    hasten(monkeypatch)
+    async with bench() as made:
+        yield made
+
+
+async def require_whole(shop: Bench, response_id: str, tenant: str = TENANT) -> None:
+    """A completed response whose events are dense, each told once, and add up to it."""
+    ended = whole(await shop.ended(response_id, tenant=tenant))
+    log = events.decode(await shop.frames(response_id, tenant=tenant))
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert fold(log) == log[-1]["response"] == ended
+    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
+    assert "".join(event["delta"] for event in log if "delta" in event) == shop.engine.text
+
+
+async def test_tickets_of_many_tenants_are_worked_off(shop: Bench) -> None:
+    tenants = [f"tenant-{number}" for number in range(5)]
+    records = [(tenant, await shop.create(tenant=tenant)) for tenant in tenants for _ in range(4)]
+    async with shop.worker(slots=3), shop.worker(slots=2):
+        for tenant, record in records:
+            await require_whole(shop, record.id, tenant)
+    assert shop.engine.starts == [0] * len(records)
+
+
+async def test_more_responses_than_slots_wait_their_turn(shop: Bench) -> None:
+    records = [await shop.create() for _ in range(5)]
+    shop.engine.holds_at = 2
+    async with shop.worker(slots=2):
+        await shop.until(lambda: shop.engine.running == 2)
+        await asyncio.sleep(0.1)
+        assert len(shop.engine.starts) == 2
+        states = [(await shop.edge.current(TENANT, record.id)).status for record in records]
+        assert sorted(states) == [Status.IN_PROGRESS] * 2 + [Status.QUEUED] * 3
+
+
+async def test_settled_jobs_and_tickets_stay_settled(shop: Bench) -> None:
+    record = await shop.create()
+    async with shop.worker():
+        await require_whole(shop, record.id)
+
+        async def states() -> list[JobState]:
+            found = [await shop.store.describe_job(tenant, record.id) for tenant in (TENANT, queueing.DISPATCH_TENANT)]
+            return [job.state for job in found]
+
+        async with asyncio.timeout(5):
+            while await states() != [JobState.SUCCEEDED] * 2:
+                await asyncio.sleep(0.01)
+
+
+# ---- Workers that die ----
+
+
+@pytest.mark.parametrize("told", [1, 9])
+async def test_another_worker_goes_on_where_one_died(shop: Bench, told: int) -> None:
+    record = await shop.create()
+    following = asyncio.create_task(shop.frames(record.id))
+    shop.engine.holds_at = told
+    async with shop.worker() as first:
+        await shop.until(lambda: len(shop.engine.told) == told)
+        await asyncio.sleep(0.02)
+        await first.kill()
+    shop.engine.holds_at = None
+    async with shop.worker():
+        await require_whole(shop, record.id)
+    assert shop.engine.starts == [0, told]
+    assert await following == await shop.frames(record.id)
+
+
+async def test_a_chain_of_deaths(shop: Bench) -> None:
+    records = [await shop.create() for _ in range(3)]
+    for told in (2, 6, 11):
+        shop.engine.holds_at = told
+        async with shop.worker() as mortal:
+            await shop.until(lambda: shop.engine.told.count(shop.engine.holds_at - 1) == 3)  # type: ignore[operator]
+            await asyncio.sleep(0.02)
+            await mortal.kill()
+    shop.engine.holds_at = None
+    async with shop.worker():
+        for record in records:
+            await require_whole(shop, record.id)
+
+
+async def test_a_worker_that_was_only_asleep_writes_nothing_over_its_successor(shop: Bench) -> None:
+    record = await shop.create()
+    job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="sleeper", lease_ttl_ms=LEASE_MS)
+    shop.engine.holds_at = 4
+    sleeper = shop.run_of(job)
+    going = asyncio.create_task(sleeper.go())
+    await shop.until(lambda: len(shop.engine.told) == 4)
+    await asyncio.sleep(0.02)
+    shop.engine.holds_at = None
+    shop.clock.advance(LEASE_MS / 1000)
+    async with shop.worker():
+        await require_whole(shop, record.id)
+    before = await shop.frames(record.id)
+    going.cancel()
+    await asyncio.wait([going])
+    with pytest.raises(StaleFence):
+        await sleeper.cancel()
+    assert await shop.frames(record.id) == before
+
+
+async def test_a_job_that_kills_every_worker_ends_as_failed(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.holds_at = 3
+    for _ in range(queueing.JOB_ATTEMPTS):
+        async with shop.worker() as mortal:
+            await shop.until(lambda: shop.engine.running == 1)
+            await mortal.kill()
+    shop.engine.holds_at = None
+    ended = whole(await shop.ended(record.id))
+    assert (ended["status"], ended["error"]["code"]) == ("failed", "server_error")
+    assert fold(await shop.log(record.id)) == ended
+
+
+async def test_a_bug_that_comes_every_time_ends_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    hasten(monkeypatch)
+    translator = TextTranslator(fault=ZeroDivisionError("a secret of ours"))
+    async with bench(translator) as shop, shop.worker():
+        record = await shop.create()
+        ended = whole(await shop.ended(record.id))
+        assert ended["status"] == "failed"
+        assert "secret" not in ended["error"]["message"]
+        assert fold(await shop.log(record.id)) == ended
+
+
+@pytest.mark.parametrize("payload", [b"no JSON", dumps({"created_at": 1})])
+async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, payload: bytes) -> None:
+    poison = new_response_id(RandomIds())
+    await shop.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
+    await queueing.hand_in(shop.store, TENANT, poison)
+    records = [await shop.create() for _ in range(2)]
+    async with shop.worker(slots=1):
+        for record in records:
+            await require_whole(shop, record.id)
+        async with asyncio.timeout(5):
+            while (await shop.store.describe_job(TENANT, poison)).state is not JobState.FAILED:
+                await asyncio.sleep(0.01)
+
+
+# ---- Stopped ----
+
+
+async def test_a_worker_that_is_stopped_lets_running_responses_end(shop: Bench) -> None:
+    record, waiting = await shop.create(), await shop.create()
+    shop.engine.pause_s = 0.005
+    async with shop.worker(slots=1) as only:
+        await shop.until(lambda: shop.engine.running == 1)
+        await only.part.stop()
+        assert (await shop.edge.current(TENANT, record.id)).status is Status.COMPLETED
+        assert (await shop.edge.current(TENANT, waiting.id)).status is Status.QUEUED
+
+
+async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "LEASE_MS", 3_600_000)
+    record = await shop.create()
+    shop.engine.holds_at = 5
+    async with shop.worker(drain_s=0.05) as first:
+        await shop.until(lambda: len(shop.engine.told) == 5)
+        await asyncio.sleep(0.02)
+        await first.part.stop()
+    assert shop.engine.running == 0
+    shop.engine.holds_at = None
+    async with shop.worker():
+        await require_whole(shop, record.id)
+    assert shop.engine.starts == [0, 5]
+
+
+async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
+    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(5):
+        await asyncio.sleep(0.02)
+        await idle.part.stop()
+
+
+async def test_one_slot_at_a_time_asks_for_tickets(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
+    async with shop.worker(slots=16) as idle:
+        await asyncio.sleep(0.05)
+        assert [name for name, _ in idle.store.calls] == ["claim_job"]
+
+
+async def test_a_ticket_is_kept_while_its_response_runs(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "LEASE_MS", 300)
+    await shop.create()
+    shop.engine.holds_at = 1
+    async with shop.worker() as only:
+        await shop.until(
+            lambda: any(
+                name == "heartbeat_job" and args[0] == queueing.DISPATCH_TENANT for name, args in only.store.calls
+            )
+        )
+
+
+async def test_nothing_is_written_behind_a_response_that_was_handed_on(shop: Bench) -> None:
+    await shop.create()
+    async with shop.worker(drain_s=0.02) as first:
+        arrived = asyncio.Event()
+
+        async def hang() -> None:
+            arrived.set()
+            await asyncio.Event().wait()
+
+        first.store.before["append_events"] = hang
+        await arrived.wait()
+        await first.part.stop()
+        assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("event log")] == []
+
+
+# ---- Cancelled ----
+
+
+async def test_cancelling_reaches_the_model_from_any_replica(shop: Bench) -> None:
+    record = await shop.create()
+    following = asyncio.create_task(shop.frames(record.id))
+    shop.engine.holds_at = 6
+    async with shop.worker():
+        await shop.until(lambda: len(shop.engine.told) == 6)
+        ended = whole(await shop.replica().cancel(TENANT, record.id))
+        assert shop.engine.running == 0
+    assert ended["status"] == "cancelled"
+    assert shop.engine.text.startswith(text_of(ended))
+    log = events.decode(await following)
+    assert (log[-1]["type"], log[-1]["response"]) == (events.CANCELLED, ended)
+    state = (await shop.store.describe_job(TENANT, record.id)).state
+    assert state in (JobState.RUNNING, JobState.CANCELLED)  # the record comes first
+
+
+def test_a_model_hears_of_it_within_a_second() -> None:
+    from importlib import reload
+
+    assert reload(worker).HEARTBEAT_S <= 0.5
+
+
+async def test_one_cancelled_in_its_conversation_stands_in_it(shop: Bench) -> None:
+    talk = new_conversation_id(RandomIds())
+    record = await shop.edge.create(TENANT, background_request(), session_id=talk)
+    shop.engine.holds_at = 6
+    async with shop.worker():
+        await shop.until(lambda: len(shop.engine.told) == 6)
+        await shop.store.cancel_job(TENANT, record.id)
+        assert (await shop.ended(record.id)).status is Status.CANCELLED
+    session = await shop.store.describe_session(TENANT, talk)
+    assert (session.head_id, session.lease) == (record.id, None)
+
+
+async def test_a_response_that_ends_while_it_is_cancelled_has_one_end(shop: Bench) -> None:
+    shop.engine.pause_s = 0.001
+    records = [await shop.create() for _ in range(12)]
+    async with shop.worker(slots=4):
+        for number, record in enumerate(records):
+            await asyncio.sleep(0.002 * number)
+            await shop.edge.cancel(TENANT, record.id)
+        for record in records:
+            ended = whole(await shop.ended(record.id))
+            log = await shop.log(record.id)
+            kinds = [event["type"] for event in log]
+            assert sum(kind in events.TERMINAL for kind in kinds) == 1
+            assert log[-1]["response"] == fold(log) == ended
+            assert ended["status"] in ("completed", "cancelled")
+
+
+# ---- A store that is away ----
+
+
+@pytest.mark.parametrize("call", ["heartbeat_job", "claim_job", "settle_job", "append_events", "describe_job"])
+@pytest.mark.parametrize("executes", [False, True])
+async def test_calls_that_fail_or_seem_to_cost_nothing(shop: Bench, call: str, executes: bool) -> None:
+    shop.engine.pause_s = 0.005
+    async with shop.worker() as only:
+        only.store.failing[call], only.store.executes = 2, executes
+        records = [await shop.create() for _ in range(2)]
+        for record in records:
+            await require_whole(shop, record.id)
+    assert shop.engine.starts == [0, 0]
+
+
+async def test_a_heartbeat_that_fails_does_not_stop_a_response(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.holds_at = 3
+    async with shop.worker() as only:
+        await shop.until(lambda: len(shop.engine.told) == 3)
+        only.store.failing["heartbeat_job"] = 3
+        async with asyncio.timeout(5):
+            while only.store.failing["heartbeat_job"]:
+                await asyncio.sleep(0.005)
+        assert shop.engine.starts == [0]
+        await shop.edge.cancel(TENANT, record.id)
+    assert shop.engine.starts == [0]
+
+
+async def test_a_store_that_was_lost_for_a_while(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.holds_at = 4
+    shop.engine.pause_s = 0.005
+    async with shop.worker() as only:
+        await shop.until(lambda: len(shop.engine.told) == 4)
+        await asyncio.sleep(0.02)
+        only.store.lost = True
+        shop.engine.goes_on.set()
+        await shop.until(lambda: shop.engine.running == 0)
+        only.store.lost = False
+        shop.clock.advance(LEASE_MS / 1000)
+        await require_whole(shop, record.id)
+    assert shop.engine.starts[0] == 0
+    assert shop.engine.starts[1] >= 4

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import EngineUnavailable, InvalidRequest, ModelNotFound, TranslatorUnavailable
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.translator import Batch, Resume, Turn
+from antiphon_core.response import join
+from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
+from tests.support.edge import RunningEdge
+from tests.support.translators import ScriptedTranslator
+
+USER: Object = {"id": "u", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
+ANSWER: Object = {"id": "a", "type": "message", "role": "assistant", "content": []}
+TRIGGER: Object = {"id": "x", "type": "compaction_trigger"}
+LONG: Object = {"context_management": [{"type": "compaction", "compact_threshold": 3}]}  # as the script counts
+
+
+def turn(*given: Object, **request: Any) -> Turn:
+    return Turn("resp_1", 7, dumps({"model": "m"} | request), dumps([USER, ANSWER]), dumps(given or [USER]))
+
+
+async def run(translator: ScriptedTranslator, turn: Turn, **options: Any) -> list[Batch]:
+    stream = CompactingTranslator(translator, clock=SystemClock()).generate(turn, **options)
+    return [batch async for batch in stream]
+
+
+def told(batches: Sequence[Batch]) -> list[Object]:
+    """The events, whose numbers must be those that the batches say."""
+    found: list[Object] = []
+    for batch in batches:
+        decoded = events.decode(batch.frames)
+        assert [event["sequence_number"] for event in decoded] == list(
+            range(batch.first_sequence, batch.first_sequence + batch.count)
+        )
+        found += decoded
+    return found
+
+
+def types(turn: Turn) -> list[str]:
+    return [item["type"] for item in [*loads(turn.history), *loads(turn.input)]]
+
+
+async def test_a_long_turn_begins_with_a_compaction() -> None:
+    translator = ScriptedTranslator()
+    batches = await run(translator, turn(**LONG))
+    log = told(batches)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert [event["type"] for event in log[:6]] == [
+        events.CREATED,
+        events.IN_PROGRESS,
+        events.OUTPUT_ITEM_ADDED,
+        events.COMPACTING,
+        events.OUTPUT_ITEM_DONE,
+        events.OUTPUT_ITEM_ADDED,
+    ]
+    assert [event["output_index"] for event in log[2:6]] == [0, 0, 0, 1]
+    final = batches[-1].final
+    assert final is not None
+    assert fold(log) == log[-1]["response"] == loads(join(final.body, final.output_items))
+    assert [item["type"] for item in log[-1]["response"]["output"]] == ["compaction", "message"]
+    assert log[-1]["response"]["usage"]["total_tokens"] == 2 * 5
+    summing, answering = translator.turns
+    assert types(summing) == ["message"] * 4
+    assert types(answering) == ["message", "message", "compaction"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"context_management": []},
+        {"context_management": [{"type": "compaction", "compact_threshold": 4}]},
+        {"context_management": [{"type": "compaction"}]},  # 80 of 100 tokens
+    ],
+)
+async def test_a_short_turn_is_passed_on_as_it_is(request_: Object) -> None:
+    translator, asked = ScriptedTranslator(), turn(**request_)
+    batches = await run(translator, asked)
+    assert translator.turns == [asked]
+    assert batches == [batch async for batch in ScriptedTranslator().generate(asked)]
+
+
+async def test_what_cannot_shrink_is_not_summed_up_again_and_again() -> None:
+    translator, item = ScriptedTranslator(), {"id": "cmp_1", "type": "compaction", "summary": []}
+    await run(translator, turn(item, USER, **LONG))
+    assert len(translator.turns) == 1
+
+
+async def test_without_a_threshold_the_models_context_decides() -> None:
+    translator = ScriptedTranslator()
+
+    async def count(turn: Turn) -> int:
+        return 80
+
+    translator.count_tokens = count  # type: ignore[method-assign]
+    batches = await run(translator, turn(context_management=[{"type": "compaction"}]))
+    assert len(told(batches)[-1]["response"]["output"]) == 2
+    with pytest.raises(ModelNotFound):
+        await run(translator, turn(context_management=[{"type": "compaction"}], model="other"))
+
+
+async def test_a_turn_that_is_resumed_is_compacted_only_if_it_said_nothing_yet() -> None:
+    opening = await run(Opened(), turn(**LONG), resume=Resume(3))
+    log = told(opening)
+    assert log[0] == log[0] | {"type": events.OUTPUT_ITEM_ADDED, "sequence_number": 3}
+    assert all(not batch.token_ids for batch in opening)
+    translator = Opened()
+    await run(translator, turn(**LONG), resume=Resume(3, (1, 2)))
+    assert len(translator.turns) == 1
+
+
+class Opened(ScriptedTranslator):
+    """Goes on behind the opening of a stream, at its third event."""
+
+    async def generate(self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False) -> Any:
+        is_summary = turn.response_id != "resp_1"
+        async for batch in super().generate(turn):
+            if is_summary or batch.first_sequence >= 2:
+                moved = [
+                    event | {"sequence_number": event["sequence_number"] + 1} for event in events.decode(batch.frames)
+                ]
+                yield Batch(batch.first_sequence + 1, 1, b"".join(map(events.encode, moved)), batch.final, (1,))
+
+
+async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:
+    translator = ScriptedTranslator()
+    batches = await run(translator, turn(USER, TRIGGER))
+    log = told(batches)
+    assert [event["type"] for event in log] == [
+        events.CREATED,
+        events.IN_PROGRESS,
+        events.OUTPUT_ITEM_ADDED,
+        events.COMPACTING,
+        events.OUTPUT_ITEM_DONE,
+        events.COMPLETED,
+    ]
+    assert fold(log) == log[-1]["response"]
+    assert [item["type"] for item in log[-1]["response"]["output"]] == ["compaction"]
+    assert len(translator.turns) == 1
+    resumed = told(await run(ScriptedTranslator(), turn(USER, TRIGGER), resume=Resume(3)))
+    assert [event["sequence_number"] for event in resumed] == [3, 4, 5, 6]
+
+
+def test_a_trigger_must_come_last() -> None:
+    assert is_triggered(turn(USER, TRIGGER))
+    assert not is_triggered(turn(USER))
+    with pytest.raises(InvalidRequest) as raised:
+        is_triggered(turn(TRIGGER, USER))
+    assert (raised.value.field, raised.value.code) == ("input[0]", "invalid_value")
+
+
+async def test_what_goes_wrong_in_summing_up_is_raised_before_the_first_event() -> None:
+    with pytest.raises(EngineUnavailable):
+        await run(ScriptedTranslator(fault=EngineUnavailable("gone")), turn(**LONG))
+
+
+async def test_all_else_is_the_inner_translators() -> None:
+    inner = ScriptedTranslator(unready=TranslatorUnavailable("no"))
+    translator = CompactingTranslator(inner, clock=SystemClock())
+    assert await translator.count_tokens(turn()) == 3
+    assert [model.id for model in await translator.models()] == ["m"]
+    with pytest.raises(TranslatorUnavailable):
+        await translator.ready()
+
+
+# ---- End to end ----
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_stored_chain_goes_on_from_its_compaction(edge: RunningEdge, stream: bool) -> None:
+    first = (await edge.create(input="one")).json
+    answer = await edge.create(input="two", previous_response_id=first["id"], stream=stream, **LONG)
+    second = answer.events[-1]["response"] if stream else answer.json
+    assert [item["type"] for item in second["output"]] == ["compaction", "message"]
+    assert second["output"][0]["encrypted_content"].startswith("v1.")
+    assert (await edge.ask("GET", f"/v1/responses/{second['id']}")).json == second
+    await edge.create(input="three", previous_response_id=second["id"])
+    # one, two, their summary, the answer, three
+    assert types(edge.translator.turns[-1]) == ["message", "message", "compaction", "message", "message"]
+
+
+async def test_a_trigger_works_over_http_and_its_output_is_the_next_input(edge: RunningEdge) -> None:
+    trigger = [{"role": "user", "content": "one"}, {"type": "compaction_trigger"}]
+    made = (await edge.create(input=trigger, store=False)).json
+    (item,) = made["output"]
+    answer = await edge.create(input=[{"type": "compaction", "encrypted_content": item["encrypted_content"]}])
+    assert answer.status == 200
+    empty = await edge.create(input=trigger[1:])
+    assert (empty.status, empty.error["code"]) == (400, "empty_array")
+    misplaced = await edge.create(input=list(reversed(trigger)))
+    assert (misplaced.status, misplaced.error["param"]) == (400, "input[0]")
+
+
+async def test_updates_change_the_answer_and_are_remembered(edge: RunningEdge) -> None:
+    update = {"type": "configuration_update", "reasoning": {"effort": "high"}}
+    first = (await edge.create(input=[update, {"role": "user", "content": "one"}])).json
+    assert first["reasoning"]["effort"] == "high"
+    second = (await edge.create(previous_response_id=first["id"], reasoning={"effort": "low"})).json
+    assert second["reasoning"]["effort"] == "high"
+    assert (await edge.create(reasoning={"effort": "low"})).json["reasoning"]["effort"] == "low"

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.translator import Turn
+from antiphon_edge.compaction import context_window
+
+USER: Object = {"id": "u", "type": "message", "role": "user", "content": []}
+SYSTEM: Object = {"id": "d", "type": "message", "role": "developer", "content": []}
+SHORT: Object = {"id": "s", "role": "user", "content": "a message may have no type"}
+ASSISTANT: Object = {"id": "a", "type": "message", "role": "assistant", "content": []}
+CALL: Object = {"id": "c", "type": "function_call", "call_id": "c"}
+RESULT: Object = {"id": "r", "type": "function_call_output", "call_id": "c"}
+THOUGHT: Object = {"id": "t", "type": "reasoning"}
+TOOLS: Object = {"id": "g", "type": "additional_tools", "tools": []}
+FIRST: Object = {"id": "x", "type": "compaction", "encrypted_content": "", "summary": []}
+SECOND: Object = FIRST | {"id": "y"}
+
+
+def turn(history: list[Object], given: list[Object], **request: object) -> Turn:
+    return Turn("resp_1", 0, dumps({"model": "m"} | request), dumps(history), dumps(given))
+
+
+def test_without_a_compaction_all_is_shown_and_not_even_read() -> None:
+    unread = Turn("resp_1", 0, b"{}", history=b"not", input=b"JSON")
+    assert context_window.shown(unread) is unread
+
+
+def test_what_the_assistant_said_and_did_before_a_compaction_is_not_shown() -> None:
+    everything = [SYSTEM, USER, SHORT, THOUGHT, CALL, RESULT, ASSISTANT, TOOLS]
+    shown = context_window.shown(turn([*everything, FIRST, ASSISTANT], [USER]))
+    assert loads(shown.history) == [SYSTEM, USER, SHORT, TOOLS, FIRST, ASSISTANT]
+    assert loads(shown.input) == [USER]
+    assert context_window.kept(everything) == [SYSTEM, USER, SHORT, TOOLS]
+
+
+def test_the_last_compaction_counts_also_in_the_input() -> None:
+    shown = context_window.shown(turn([USER, FIRST, ASSISTANT], [CALL, RESULT, SECOND, USER]))
+    assert loads(shown.history) == [USER]
+    assert loads(shown.input) == [SECOND, USER]
+
+
+def test_what_is_shown_stays_what_is_shown() -> None:
+    once = context_window.shown(turn([USER, ASSISTANT, FIRST], [USER]))
+    assert context_window.shown(once) == once
+
+
+def test_updates_change_the_settings_in_their_order() -> None:
+    first = {"type": "configuration_update", "reasoning": {"effort": "high"}, "text": {"format": {"type": "text"}}}
+    second = {"type": "configuration_update", "reasoning": {"effort": "low"}, "text": None}
+    asked = turn([first, ASSISTANT], [second, USER], reasoning={"summary": "auto"}, text={"verbosity": "low"})
+    assert loads(context_window.shown(asked).request) == {
+        "model": "m",
+        "reasoning": {"summary": "auto", "effort": "low"},
+        "text": {"verbosity": "low", "format": {"type": "text"}},
+    }
+
+
+def test_updates_outlive_a_compaction() -> None:
+    update = {"type": "configuration_update", "reasoning": {"effort": "high"}}
+    shown = context_window.shown(turn([update, ASSISTANT, FIRST], [USER]))
+    assert loads(shown.request)["reasoning"] == {"effort": "high"}
+    assert loads(shown.history) == [update, FIRST]
+
+
+def test_what_others_said_and_a_compaction_cannot_shrink() -> None:
+    assert not context_window.can_shrink(turn([SYSTEM, USER, SHORT, TOOLS, FIRST], [USER]))
+    for item in (ASSISTANT, CALL, RESULT, THOUGHT):
+        assert context_window.can_shrink(turn([USER, FIRST], [item, USER]))
+
+
+@pytest.mark.parametrize("items", [[], [TOOLS], [{"type": "compaction_trigger"}]])
+def test_nothing_cannot_be_summed_up(items: list[Object]) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        context_window.require_something(items)
+    assert (raised.value.field, raised.value.code) == ("input", "empty_array")
+    context_window.require_something([*items, USER])

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ports.store import Order
+from antiphon_edge.routes import queries
+
+
+def test_what_is_not_said_has_a_default() -> None:
+    request = make_mocked_request("GET", "/")
+    assert (queries.limit(request), queries.order(request), queries.flag(request, "stream")) == (
+        20,
+        Order.DESCENDING,
+        False,
+    )
+    assert queries.number(request, "starting_after", least=0, most=9) is None
+
+
+def test_what_is_said_counts() -> None:
+    request = make_mocked_request("GET", "/?limit=3&order=asc&stream=True&starting_after=0")
+    assert (queries.limit(request), queries.order(request), queries.flag(request, "stream")) == (
+        3,
+        Order.ASCENDING,
+        True,
+    )
+    assert queries.number(request, "starting_after", least=0, most=9) == 0
+
+
+def test_what_is_wished_for_besides_may_stand_in_brackets() -> None:
+    one, two = "reasoning.encrypted_content", "message.output_text.logprobs"
+    for url in (f"/?include={one}&include={two}", f"/?include[]={one}&include[]={two}"):
+        assert queries.include(make_mocked_request("GET", url)) == {one, two}
+    assert queries.include(make_mocked_request("GET", "/")) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "code"),
+    [
+        ("limit=0", "limit", "integer_below_min_value"),
+        ("limit=101", "limit", "integer_above_max_value"),
+        ("limit=ten", "limit", "invalid_type"),
+        ("order=up", "order", "invalid_value"),
+        ("stream=maybe", "stream", "invalid_value"),
+        ("include=everything", "include", "invalid_value"),
+    ],
+)
+def test_what_is_wrong_is_named(query: str, field: str, code: str) -> None:
+    request = make_mocked_request("GET", f"/?{query}")
+    with pytest.raises(InvalidRequest) as caught:
+        queries.limit(request)
+        queries.order(request)
+        queries.flag(request, "stream")
+        queries.include(request)
+    assert (caught.value.field, caught.value.code) == (field, code)

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from typing import Any
+
+import pytest
+from openresponses_types.types import ResponseResource
+
+from antiphon_core import events
+from antiphon_core.errors import EngineUnavailable
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.routes import responses as routes_responses
+from tests.support.edge import RunningEdge, running_edge
+
+UNKNOWN = "resp_" + "0" * 48
+
+
+async def test_create_answers_with_the_whole_response(edge: RunningEdge) -> None:
+    answer = await edge.create(metadata={"a": "b"}, temperature=0)
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("application/json")
+    ResponseResource.model_validate(answer.json)
+    assert answer.json["output"][0]["content"][0]["text"] == "Hello there"
+    assert (answer.json["metadata"], answer.json["temperature"], answer.json["status"]) == ({"a": "b"}, 0, "completed")
+
+
+async def test_a_stream_is_whole_frames_with_dense_numbers_and_done_at_its_end(edge: RunningEdge) -> None:
+    answer = await edge.create(stream=True)
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    frames = answer.body.split(b"\n\n")
+    assert frames[-2:] == [b"data: [DONE]", b""]
+    for frame, event in zip(frames, answer.events, strict=False):
+        assert frame.startswith(f"event: {event['type']}\ndata: ".encode())
+    assert [event["sequence_number"] for event in answer.events] == list(range(len(answer.events)))
+    assert fold(answer.events) == answer.events[-1]["response"]
+
+
+async def test_what_was_created_can_be_read_and_deleted(edge: RunningEdge) -> None:
+    created = (await edge.create()).json
+    path = f"/v1/responses/{created['id']}"
+    assert (await edge.ask("GET", path)).json == created
+    deleted = await edge.ask("DELETE", path)
+    assert (deleted.status, deleted.json) == (200, {"id": created["id"], "object": "response", "deleted": True})
+    assert (await edge.ask("GET", path)).status == 404
+    assert (await edge.ask("DELETE", path)).status == 404
+
+
+@pytest.mark.parametrize(("method", "suffix"), [("GET", ""), ("DELETE", ""), ("GET", "/input_items")])
+@pytest.mark.parametrize("response_id", [UNKNOWN, "nonsense"])
+async def test_unknown_ids_are_not_found(edge: RunningEdge, method: str, suffix: str, response_id: str) -> None:
+    answer = await edge.ask(method, f"/v1/responses/{response_id}{suffix}")
+    assert answer.status == 404
+    assert answer.error == {
+        "message": f"Response with id '{response_id}' not found.",
+        "type": "invalid_request_error",
+        "param": None,
+        "code": None,
+    }
+
+
+async def test_input_items_are_this_turns_own_and_paged(edge: RunningEdge) -> None:
+    first = (await edge.create(input="before")).json
+    turn = [{"role": "user", "content": text} for text in ("a", "b", "c")]
+    second = (await edge.create(input=turn, previous_response_id=first["id"])).json
+    path = f"/v1/responses/{second['id']}/input_items"
+    page = (await edge.ask("GET", path + "?limit=2&order=asc")).json
+    assert [item["content"][0]["text"] for item in page["data"]] == ["a", "b"]
+    assert (page["object"], page["has_more"]) == ("list", True)
+    assert (page["first_id"], page["last_id"]) == (page["data"][0]["id"], page["data"][1]["id"])
+    rest = (await edge.ask("GET", f"{path}?order=asc&after={page['last_id']}")).json
+    assert [item["content"][0]["text"] for item in rest["data"]] == ["c"]
+    assert rest["has_more"] is False
+    newest_first = (await edge.ask("GET", path)).json
+    assert [item["content"][0]["text"] for item in newest_first["data"]] == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize(
+    ("query", "param", "code"),
+    [
+        ("limit=0", "limit", "integer_below_min_value"),
+        ("limit=101", "limit", "integer_above_max_value"),
+        ("limit=some", "limit", "invalid_type"),
+        ("order=up", "order", "invalid_value"),
+        ("after=msg_other", "after", "invalid_value"),
+    ],
+)
+async def test_bad_page_parameters_are_named(edge: RunningEdge, query: str, param: str, code: str) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask("GET", f"/v1/responses/{created['id']}/input_items?{query}")
+    assert answer.status == 400
+    assert (answer.error["param"], answer.error["code"]) == (param, code)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "param", "code"),
+    [
+        (b'{"model": "m", "inp', 400, None, None),
+        (b"", 400, None, None),
+        (b"[]", 400, None, "invalid_type"),
+        ({"model": "m", "input": 42}, 400, "input", "invalid_type"),
+        ({"input": "hi"}, 400, "model", "missing_required_parameter"),
+        ({"model": "m", "input": "hi", "foo": 1}, 400, "foo", "unknown_parameter"),
+        ({"model": "m", "input": "hi", "prompt": {"id": "p"}}, 400, "prompt", "unsupported_parameter"),
+        ({"model": "other", "input": "hi"}, 404, "model", "model_not_found"),
+        (
+            {"model": "m", "input": "hi", "previous_response_id": UNKNOWN},
+            400,
+            "previous_response_id",
+            "previous_response_not_found",
+        ),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_bad_requests_get_their_code_before_any_stream(
+    edge: RunningEdge, body: Any, status: int, param: str | None, code: str | None, stream: bool
+) -> None:
+    answer = await edge.ask("POST", "/v1/responses", body | {"stream": stream} if isinstance(body, dict) else body)
+    assert answer.status == status
+    assert set(answer.error) == {"message", "type", "param", "code"}
+    assert (answer.error["type"], answer.error["param"], answer.error["code"]) == ("invalid_request_error", param, code)
+    assert edge.translator.turns == []
+
+
+async def test_a_body_over_the_limit_is_refused(edge: RunningEdge) -> None:
+    answer = await edge.ask("POST", "/v1/responses", io.BytesIO(b" " * (BODY_BYTES_MAX + 1)))
+    assert (answer.status, answer.error["code"]) == (413, "request_too_large")
+
+
+async def test_an_engine_fault_is_a_status_without_streaming_and_an_event_with(edge: RunningEdge) -> None:
+    edge.translator.fault = EngineUnavailable("no Triton at 127.0.0.1:8001")
+    answer = await edge.create()
+    assert (answer.status, answer.error["type"], answer.headers["retry-after"]) == (503, "server_error", "1")
+    streamed = await edge.create(stream=True)
+    assert streamed.status == 200
+    assert [event["type"] for event in streamed.events[-2:]] == [events.ERROR, events.FAILED]
+    assert streamed.body.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_client_that_goes_away_stops_the_translator(edge: RunningEdge, stream: bool) -> None:
+    edge.translator.hang = True
+    asking = asyncio.create_task(edge.create(stream=stream))
+    while not edge.translator.turns:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    asking.cancel()
+    await asyncio.wait_for(edge.translator.closed.wait(), 2)
+
+
+async def test_streaming_a_stored_response_tells_it_again(edge: RunningEdge) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask("GET", f"/v1/responses/{created['id']}?stream=true")
+    assert (answer.status, answer.events[-1]["response"]) == (200, created)
+
+
+async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
+    given: list[Object] = [
+        {"role": "assistant", "content": "Looking.", "phase": "commentary"},
+        {"role": "assistant", "content": "Found.", "phase": None},
+        {"role": "user", "content": "What?"},
+    ]
+    created = (await edge.create(input=given)).json
+    listed = (await edge.ask("GET", f"/v1/responses/{created['id']}/input_items?order=asc")).json["data"]
+    assert [item.get("phase", "none") for item in listed] == ["commentary", "none", "none"]
+    await edge.create(previous_response_id=created["id"])
+    assert loads(edge.translator.turns[-1].history)[0]["phase"] == "commentary"
+    refused = await edge.create(input=[given[0] | {"phase": "aside"}])
+    assert (refused.status, refused.error["param"]) == (400, "input[0].phase")
+
+
+async def test_a_background_response_is_queued_followed_and_cancelled(edge: RunningEdge) -> None:
+    created = await edge.create(background=True)
+    assert (created.status, created.json["status"], created.json["background"]) == (200, "queued", True)
+    path = f"/v1/responses/{created.json['id']}"
+    assert (await edge.ask("GET", path)).json == created.json
+    following = asyncio.create_task(edge.ask("GET", f"{path}?stream=true&starting_after=0"))
+    await asyncio.sleep(0.05)
+    cancelled = (await edge.ask("POST", path + "/cancel")).json
+    told = await following
+    assert [event["type"] for event in told.events] == [events.QUEUED, events.CANCELLED]
+    assert told.events[-1]["response"] == cancelled == (await edge.ask("GET", path)).json
+    assert told.body.endswith(b"data: [DONE]\n\n")
+    assert (await edge.ask("POST", path + "/cancel")).json == cancelled
+
+
+async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes_responses, "ANSWER_S", 0.02)
+    async with running_edge(keep_alive_s=0.02) as edge:
+        created = (await edge.create(background=True)).json
+        url = f"{edge.http.url}/v1/responses/{created['id']}?stream=true&starting_after=1"
+        async with asyncio.timeout(5), edge.http.session.get(url) as answer:
+            assert answer.status == 200
+            assert await answer.content.readline() == b": keep-alive\n"
+
+
+@pytest.mark.parametrize(
+    ("method", "suffix", "status", "param"),
+    [
+        ("POST", "/cancel", 400, None),
+        ("GET", "?starting_after=1", 400, "starting_after"),
+        ("GET", "?stream=true&starting_after=x", 400, "starting_after"),
+        ("GET", "?stream=maybe", 400, "stream"),
+    ],
+)
+async def test_what_cannot_be_asked_of_a_response(
+    edge: RunningEdge, method: str, suffix: str, status: int, param: str | None
+) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask(method, f"/v1/responses/{created['id']}{suffix}")
+    assert (answer.status, answer.error["param"]) == (status, param)
+    assert answer.error["type"] == "invalid_request_error"

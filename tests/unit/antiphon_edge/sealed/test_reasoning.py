@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.fold import Fold, fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.sealed.reasoning import INCLUDE, opened, sealer_of, unchanged
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns.begun import Begun
+from tests.support.served_models import turn
+from tests.support.thinking_edges import Sayer, losable
+
+THOUGHT = "Hm."
+SAID = ("<think>", THOUGHT, "</think>", "Ja.")
+
+
+@pytest.fixture
+def sealer() -> Sealer:
+    return Sealer.of(None, ttl_s=10, clock=ManualClock())
+
+
+def begun(**request: Any) -> Begun:
+    return Begun("t", turn("Hi", **request))
+
+
+async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
+    """What a turn sends, in two parts that different processes make."""
+    batches = [batch async for batch in losable(Sayer(*said)).generate(turn("Hi"))]
+    first = sealer_of(begun(**request), sealer)
+    cut = len(batches) - 2  # behind the reasoning
+    told, changed = Fold(), [first(batch) for batch in batches[:cut]]
+    for batch in changed:
+        told.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+    second = sealer_of(begun(**request), sealer, told=told.response()["output"])
+    return [*changed, *map(second, batches[cut:])]
+
+
+def log_of(batches: Sequence[Batch]) -> list[Object]:
+    return [event for batch in batches for event in events.decode(batch.frames)]
+
+
+async def test_reasoning_has_the_same_seal_wherever_it_is_told(sealer: Sealer) -> None:
+    batches = await play(sealer, *SAID, include=[INCLUDE])
+    log = log_of(batches)
+    done = next(event["item"] for event in log if event["type"] == events.OUTPUT_ITEM_DONE)
+    assert sealer.open("t", done["encrypted_content"]) == THOUGHT
+    assert done == log[-1]["response"]["output"][0]
+    assert batches[-1].final is not None
+    assert fold(log)["output"] == log[-1]["response"]["output"] == loads(batches[-1].final.output_items)
+
+
+@pytest.mark.parametrize("request_", [{}, {"include": []}, {"metadata": {"a": INCLUDE}}])
+async def test_who_does_not_ask_gets_what_the_translator_sent(sealer: Sealer, request_: Object) -> None:
+    assert sealer_of(begun(**request_), sealer) is unchanged
+    assert b"encrypted_content" not in b"".join(batch.frames for batch in await play(sealer, *SAID, **request_))
+
+
+async def test_an_answer_without_reasoning_passes_as_it_is(sealer: Sealer) -> None:
+    change = sealer_of(begun(include=[INCLUDE]), sealer)
+    async for batch in losable(Sayer("Ja.")).generate(turn("Hi")):
+        assert change(batch) is batch
+
+
+def test_a_seal_alone_is_opened(sealer: Sealer) -> None:
+    items: list[Object] = [
+        {"role": "user", "content": "Hi"},
+        {"type": "reasoning", "summary": [], "encrypted_content": sealer.seal("t", THOUGHT)},
+        {"type": "reasoning", "summary": []},
+    ]
+    first, second, third = opened(items, sealer, "t")
+    assert (first, third) == (items[0], items[2])
+    assert second["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
+
+
+def test_a_text_beside_its_seal_stays(sealer: Sealer) -> None:
+    content = [{"type": "reasoning_text", "text": "edited"}]
+    item = {"type": "reasoning", "content": content, "encrypted_content": sealer.seal("t", THOUGHT)}
+    assert opened([item], sealer, "t") == [item]
+
+
+@pytest.mark.parametrize("members", [{}, {"content": [{"type": "reasoning_text", "text": "x"}]}])
+@pytest.mark.parametrize("seal", ["gAAAAABo", "", 42])
+def test_what_is_no_seal_of_ours_is_refused_with_its_path(sealer: Sealer, members: Object, seal: object) -> None:
+    item = {"type": "reasoning", "encrypted_content": seal} | members
+    with pytest.raises(InvalidRequest) as caught:
+        opened([{"role": "user", "content": "Hi"}, item], sealer, "t")
+    assert (caught.value.field, caught.value.code) == ("input[1].encrypted_content", "invalid_encrypted_content")
+
+
+def test_other_items_with_such_a_member_are_left_alone(sealer: Sealer) -> None:
+    item = {"type": "message", "role": "user", "content": "x", "encrypted_content": "?"}
+    assert opened([item], sealer, "t") == [item]

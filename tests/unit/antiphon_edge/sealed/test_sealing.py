@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.config import SettingsError
+from antiphon_edge.sealed.sealing import BadSeal, Sealer, SealingKeys, refused
+
+OLD, NEW = "a" * 64, "b" * 64
+
+
+def sealer(tmp_path: Path, *lines: str, clock: ManualClock | None = None, ttl_s: int = 100) -> Sealer:
+    path = tmp_path / "keys"
+    path.write_text("\n".join(lines), "ascii")
+    return Sealer.of(path, ttl_s=ttl_s, clock=clock or ManualClock())
+
+
+@given(st.text())
+def test_what_was_sealed_is_opened(text: str) -> None:
+    made = Sealer.of(None, ttl_s=1, clock=ManualClock())
+    sealed = made.seal("t", text)
+    assert made.open("t", sealed) == text
+    assert sealed.isascii()
+
+
+def test_a_seal_tells_nothing_and_is_never_the_same_twice() -> None:
+    made = Sealer.of(None, ttl_s=1, clock=ManualClock())
+    first, second = made.seal("t", "the secret"), made.seal("t", "the secret")
+    assert first != second
+    assert b"secret" not in urlsafe_b64decode(first.rpartition(".")[2])
+
+
+def test_any_replica_with_the_key_opens_it_and_no_other(tmp_path: Path) -> None:
+    sealed = sealer(tmp_path, f"1 {OLD}").seal("t", "x")
+    assert sealer(tmp_path, f"1 {OLD}").open("t", sealed) == "x"
+    for keys in ([f"1 {NEW}"], [f"2 {OLD}"]):
+        with pytest.raises(BadSeal):
+            sealer(tmp_path, *keys).open("t", sealed)
+    with pytest.raises(BadSeal):
+        Sealer.of(None, ttl_s=1, clock=ManualClock()).open(
+            "t", Sealer.of(None, ttl_s=1, clock=ManualClock()).seal("t", "x")
+        )
+
+
+def test_keys_are_rotated_newest_first(tmp_path: Path) -> None:
+    old = sealer(tmp_path, f"1 {OLD}").seal("t", "x")
+    both = sealer(tmp_path, "# the newest first", f"2 {NEW}   # of November", "", f"1 {OLD}")
+    assert both.open("t", old) == "x"
+    assert both.seal("t", "x").startswith("v1.2.")
+    with pytest.raises(BadSeal):
+        sealer(tmp_path, f"2 {NEW}").open("t", old)
+
+
+def test_another_tenants_is_none_of_ours(tmp_path: Path) -> None:
+    made = sealer(tmp_path, f"1 {OLD}")
+    with pytest.raises(BadSeal):
+        made.open("other", made.seal("t", "x"))
+
+
+def test_it_expires(tmp_path: Path) -> None:
+    clock = ManualClock()
+    made = sealer(tmp_path, f"1 {OLD}", clock=clock, ttl_s=100)
+    sealed = made.seal("t", "x")
+    clock.advance(99)
+    assert made.open("t", sealed) == "x"
+    clock.advance(1)
+    with pytest.raises(BadSeal):
+        made.open("t", sealed)
+
+
+@pytest.mark.parametrize(
+    "given_",
+    ["", "v1", "v1.", "v1.ephemeral", "v1.ephemeral.", "v1.ephemeral.AAAA", "gAAAA", "42", "v1.ephemeral.ü"],
+)
+def test_garbage_is_no_seal(given_: str) -> None:
+    with pytest.raises(BadSeal):
+        Sealer.of(None, ttl_s=1, clock=ManualClock()).open("t", given_)
+
+
+@given(st.integers(min_value=0), st.integers(1, 255))
+def test_one_changed_byte_breaks_it(at: int, flip: int) -> None:
+    made = Sealer.of(None, ttl_s=1, clock=ManualClock())
+    head, _, encoded = made.seal("t", "some text").rpartition(".")
+    raw = bytearray(urlsafe_b64decode(encoded))
+    raw[at % len(raw)] ^= flip
+    with pytest.raises(BadSeal):
+        made.open("t", f"{head}.{urlsafe_b64encode(bytes(raw)).decode()}")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((), "holds no keys"),
+        (("# nothing",), "holds no keys"),
+        ((f"1 {OLD}", f"1 {NEW}"), "line 2"),
+        ((f"1 {OLD[:-1]}",), "line 1"),
+        ((OLD,), "line 1"),
+        ((f"1 {OLD} more",), "line 1"),
+        ((f"a.b {OLD}",), "line 1"),
+    ],
+)
+def test_a_bad_key_file_is_refused_without_telling_keys(tmp_path: Path, lines: tuple[str, ...], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        sealer(tmp_path, *lines)
+    assert message in str(caught.value)
+    assert OLD[:-1] not in str(caught.value)
+
+
+def test_a_key_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError):
+        SealingKeys.read(tmp_path / "none")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError):
+        SealingKeys.read(tmp_path / "binary")
+
+
+def test_what_a_client_is_told() -> None:
+    error = refused("input[1].encrypted_content")
+    assert (error.field, error.code) == ("input[1].encrypted_content", "invalid_encrypted_content")

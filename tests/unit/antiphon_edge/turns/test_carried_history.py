@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import loads
+from antiphon_edge.turns import carried_history
+
+CARRIED = b'[{"type":"message","role":"user","content":"before"}]'
+
+
+def test_without_it_nothing_changes() -> None:
+    assert carried_history.placed(None, b"[1]", "hi", keep=True) == (b"[1]", "hi")
+
+
+def test_it_goes_before_what_the_store_had() -> None:
+    history, given = carried_history.placed(CARRIED, b"[1]", "hi", keep=False)
+    assert loads(history) == [*loads(CARRIED), 1]
+    assert given == "hi"
+
+
+@pytest.mark.parametrize("given", ["hi", [{"role": "user", "content": "hi"}]])
+def test_a_turn_that_is_kept_takes_it_into_its_input(given: str | list[dict[str, str]]) -> None:
+    history, joined = carried_history.placed(CARRIED, b"[]", given, keep=True)
+    assert history == b"[]"
+    assert joined == [*loads(CARRIED), {"role": "user", "content": "hi"}]
+
+
+def test_a_session_excludes_it() -> None:
+    carried_history.require_no_session(None, "s")
+    carried_history.require_no_session(CARRIED, None)
+    with pytest.raises(InvalidRequest) as raised:
+        carried_history.require_no_session(CARRIED, "s")
+    assert raised.value.code == "mutually_exclusive_parameters"

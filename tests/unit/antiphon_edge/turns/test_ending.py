@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineTimeout,
+    InternalError,
+    StaleFence,
+    StoreUnavailable,
+    Timeout,
+    TooLarge,
+)
+from antiphon_core.fold import Fold, fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, LogEnd, Precondition, Stamp, Status, TurnCommit
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.ending import COMMIT_TRIES, Endings, cancellation, failure, final_of
+
+RESPONSE_ID = "resp_" + "0" * 48
+TURN = Turn(RESPONSE_ID, 1, b'{"model":"m"}')
+ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+
+
+class Store:
+    """Keeps commits, after as many errors as it was given."""
+
+    def __init__(self, *answers: Exception) -> None:
+        self.answers = list(answers)
+        self.commits: list[TurnCommit] = []
+
+    async def commit_turn(self, _tenant: str, commit: TurnCommit) -> Stamp:
+        self.commits.append(commit)
+        if self.answers:
+            raise self.answers.pop(0)
+        return Stamp(1, 0, 0, 0)
+
+
+def said() -> Fold:
+    born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    so_far = Fold()
+    log: list[Object] = [
+        {"type": events.CREATED, "response": born},
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": ITEM},
+    ]
+    for number, event in enumerate(log):
+        so_far.feed(first_sequence=number, count=1, frames=events.encode(event | {"sequence_number": number}))
+    return so_far
+
+
+def begun(**members: Any) -> Begun:
+    return Begun("t", TURN, **members)
+
+
+def endings(*answers: Exception) -> tuple[Endings, Store]:
+    store = Store(*answers)
+    made: Any = store
+    return Endings(made), store
+
+
+def completed() -> Batch:
+    """What a translator sends last; a cancellation is as good as any."""
+    return cancellation(said())
+
+
+def test_a_failure_goes_on_with_the_numbers_and_closes_what_was_open() -> None:
+    batch = failure(said(), EngineTimeout("no token"))
+    log = events.decode(batch.frames)
+    assert [(event["type"], event["sequence_number"]) for event in log] == [(events.ERROR, 2), (events.FAILED, 3)]
+    assert (batch.first_sequence, batch.count) == (2, 2)
+    ended = log[-1]["response"]
+    assert (ended["status"], ended["error"]) == ("failed", {"code": "server_error", "message": "no token"})
+    assert ended["output"][0]["status"] == "incomplete"
+    assert (final_of(batch).status, final_of(batch).error_reason) == (Status.FAILED, "ENGINE_TIMEOUT")
+    assert loads(response.join(final_of(batch).body, final_of(batch).output_items)) == ended == fold(log)
+
+
+def test_a_cancellation_is_one_event() -> None:
+    batch = cancellation(said())
+    (event,) = events.decode(batch.frames)
+    assert (event["type"], event["sequence_number"]) == (events.CANCELLED, 2)
+    assert event["response"]["status"] == "cancelled"
+    assert final_of(batch).status is Status.CANCELLED
+
+
+def test_only_a_terminal_batch_ends_a_turn() -> None:
+    with pytest.raises(AssertionError):
+        final_of(Batch(0, 1, b""))
+
+
+async def test_a_commit_has_all_that_its_turn_took() -> None:
+    to, store = endings()
+    batch, fence = completed(), Precondition(fence=Fence(RESPONSE_ID, 1))
+    lease = Lease(Fence("s", 2), RESPONSE_ID, 0)
+    turn = begun(lease=lease, key="k", logged=True, precondition=fence, parent_id="p")
+    assert (await to.end(turn, said(), batch)).batch is batch
+    (commit,) = store.commits
+    assert commit == TurnCommit(
+        turn.ended(final_of(batch)),
+        fence=lease.fence,
+        idempotency_key="k",
+        precondition=fence,
+        log_end=LogEnd(batch.first_sequence, batch.frames),
+    )
+
+
+async def test_a_plain_turn_has_none_of_it() -> None:
+    to, store = endings()
+    await to.end(begun(), said(), completed())
+    (commit,) = store.commits
+    assert (commit.fence, commit.idempotency_key, commit.log_end) == (None, None, None)
+    assert commit.precondition == NO_PRECONDITION
+
+
+async def test_what_is_not_kept_is_not_written() -> None:
+    to, store = endings()
+    batch = completed()
+    assert (await to.end(begun(keep=False), said(), batch)).batch is batch
+    assert store.commits == []
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("gone"), Timeout("late")])
+async def test_a_commit_that_may_have_happened_is_sent_again_as_it_was(error: Exception) -> None:
+    to, store = endings(error)
+    batch = completed()
+    assert (await to.end(begun(), said(), batch)).batch is batch
+    assert store.commits[0] == store.commits[1]
+
+
+@pytest.mark.parametrize(
+    ("error", "tries", "is_settled"),
+    [
+        (StoreUnavailable("gone"), COMMIT_TRIES, False),
+        (Timeout("late"), COMMIT_TRIES, False),
+        (StaleFence.of("s", token=1), 1, True),
+        (TooLarge("too much"), 1, True),
+    ],
+)
+async def test_what_cannot_be_stored_is_told_as_failed(error: AntiphonError, tries: int, is_settled: bool) -> None:
+    to, store = endings(*[error] * 9)
+    ended = await to.end(begun(), said(), completed())
+    assert events.decode(ended.batch.frames)[-1]["response"]["error"]["message"] == error.message
+    assert (len(store.commits), ended.is_settled) == (tries, is_settled)
+
+
+def test_a_bug_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    to, _ = endings()
+    with caplog.at_level(logging.ERROR):
+        batch = to.broken(begun(), said(), ValueError("secret"))
+    assert b"secret" not in batch.frames
+    assert "secret" in caplog.text
+    assert final_of(batch).error_reason == InternalError.reason
+
+
+async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
+    to, store = endings(*[StoreUnavailable("gone")] * 9)
+    with pytest.raises(StoreUnavailable):
+        await to.cancel(begun(), said())
+    assert store.commits[0].record.status is Status.CANCELLED

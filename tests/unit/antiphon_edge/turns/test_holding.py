@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import StaleFence
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.jobs import JobState
+from antiphon_core.ports.store import Fence, Lease
+from antiphon_edge.turns import holding
+from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.holding import LEASE_MS, Holdings
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from tests.support.served_models import turn
+
+TENANT = "t"
+
+
+class Shelf:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.backend = FaultyBackend(MemoryBackend(self.clock))
+        self.store = StoreService(self.backend)
+        self.holdings = Holdings(self.store, ids=RandomIds())
+
+    async def state(self, begun: Begun) -> JobState:
+        return (await self.store.describe_job(TENANT, begun.response_id)).state
+
+    async def hold(self, begun: Begun) -> Begun:
+        held = await self.holdings.hold(begun)
+        assert held is not None
+        return held
+
+
+@pytest.fixture
+async def shelf() -> AsyncIterator[Shelf]:
+    shelf = Shelf()
+    await shelf.backend.open()
+    yield shelf
+    await shelf.backend.close()
+
+
+def begun(**members: Any) -> Begun:
+    asked = replace(turn("Hi"), response_id=new_response_id(RandomIds()))
+    return Begun(TENANT, asked, key="k", logged=True, **members)
+
+
+async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf: Shelf) -> None:
+    asked = begun()
+    held = await shelf.hold(asked)
+    assert held.precondition.fence == Fence(asked.response_id, 1)
+    assert replace(held, precondition=asked.precondition) == asked
+    assert await shelf.holdings.take_over(TENANT, asked.response_id, key="k") is None
+
+
+async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: Shelf) -> None:
+    asked = begun(parent_id="p", lease=Lease(Fence("s", 4), "x", 9))
+    await shelf.hold(asked)
+    shelf.clock.advance(LEASE_MS / 1000)
+    taken = await shelf.holdings.take_over(TENANT, asked.response_id, key="k")
+    assert taken is not None
+    assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
+    assert taken.precondition.fence == Fence(asked.response_id, 2)
+    assert taken.lease is not None
+    assert taken.lease.fence.session_id == "s"
+
+
+async def test_others_turns_are_not_taken(shelf: Shelf) -> None:
+    await shelf.hold(begun())
+    shelf.clock.advance(60)
+    assert await shelf.holdings.take_over(TENANT, new_response_id(RandomIds()), key="k") is None
+
+
+async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
+    shelf.backend.plan(Fault("heartbeat_job", When.BEFORE))
+    held = await shelf.hold(begun())
+    async with shelf.holdings.kept(held):
+        for _ in range(4):
+            shelf.clock.advance(LEASE_MS / 2000)
+            await asyncio.sleep(0.05)
+    assert await shelf.state(held) is JobState.RUNNING
+
+
+async def test_one_that_was_taken_is_let_alone(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
+    held = await shelf.hold(begun())
+    shelf.clock.advance(LEASE_MS / 1000)
+    taken = await shelf.holdings.take_over(TENANT, held.response_id, key="k")
+    async with shelf.holdings.kept(held):
+        await asyncio.sleep(0.02)
+    await shelf.holdings.let_go(held, is_over=True)
+    assert await shelf.state(held) is JobState.RUNNING
+    assert taken is not None
+    with pytest.raises(StaleFence):
+        await shelf.store.heartbeat_job(TENANT, Fence(held.response_id, 1))
+
+
+async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
+    held = await shelf.hold(begun())
+    await shelf.holdings.let_go(held, is_over=False)
+    taken = await shelf.holdings.take_over(TENANT, held.response_id, key="k")
+    assert taken is not None
+    await shelf.holdings.let_go(taken, is_over=True)
+    assert await shelf.state(held) is JobState.SUCCEEDED
+    assert await shelf.holdings.take_over(TENANT, held.response_id, key="k") is None
+
+
+async def test_a_store_that_is_gone_then_is_no_error(shelf: Shelf) -> None:
+    held = await shelf.hold(begun())
+    shelf.backend.plan(Fault("settle_job", When.BEFORE))
+    await shelf.holdings.let_go(held, is_over=True)
+    assert await shelf.state(held) is JobState.RUNNING
+
+
+async def test_a_turn_that_came_to_nothing_leaves_no_work(shelf: Shelf) -> None:
+    held = await shelf.hold(begun())
+    await shelf.holdings.drop(held)
+    assert await shelf.state(held) is JobState.SUCCEEDED
+    never = begun()
+    await shelf.holdings.drop(never)  # there is no job yet
+    queued = begun()
+    shelf.backend.plan(Fault("claim_job", When.BEFORE))
+    with pytest.raises(Exception, match="injected"):
+        await shelf.holdings.hold(queued)
+    await shelf.holdings.drop(queued)
+    assert await shelf.state(queued) is JobState.CANCELLED
+
+
+async def test_a_turn_without_a_key_is_held_by_nobody(shelf: Shelf) -> None:
+    plain = replace(begun(), key=None)
+    async with shelf.holdings.kept(plain):
+        await shelf.holdings.drop(plain)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import ItemNotFound
+from antiphon_core.jsons import Object, loads
+from antiphon_edge.turns.item_references import look_up
+from tests.support.edge import RunningEdge
+
+WORDS: Object = {"role": "user", "content": "y"}
+
+
+def reference(item_id: str) -> Object:
+    return {"type": "item_reference", "id": item_id}
+
+
+async def test_what_is_referred_to_takes_its_place(edge: RunningEdge) -> None:
+    made = (await edge.create(input="x")).json
+    record = await edge.store.get("default", made["id"])
+    (said,) = loads(record.input_items)
+    given = [WORDS, reference(said["id"]), WORDS, reference(made["output"][0]["id"]), reference(said["id"])]
+    found = await look_up(edge.store, "default", given, field="items")
+    assert found == [WORDS, said, WORDS, made["output"][0], said]
+
+
+async def test_what_is_unknown_or_anothers_is_not_found(edge: RunningEdge) -> None:
+    made = (await edge.create()).json
+    known = made["output"][0]["id"]
+    for tenant, item_id in (("default", "msg_unknown"), ("other", known)):
+        with pytest.raises(ItemNotFound) as caught:
+            await look_up(edge.store, tenant, [reference(item_id)], field="items")
+        assert caught.value.field == "items"
+        assert caught.value.message.startswith(f"Item with id '{item_id}' not found.")
+
+
+async def test_without_references_the_store_is_not_asked(edge: RunningEdge) -> None:
+    store = edge.store
+    store.resolve_items = None  # type: ignore[assignment,method-assign]
+    assert await look_up(store, "default", [WORDS], field="items") == [WORDS]

@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import (
+    LogNotFound,
+    ModelNotFound,
+    ResponseNotFound,
+    SessionLocked,
+    StaleFence,
+    StoreUnavailable,
+)
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.jobs import JobState
+from antiphon_core.ports.store import Stamp, Status, TurnCommit
+from antiphon_core.request import CreateRequest
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import told
+from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.turns.begun import Begun, Repeated
+from antiphon_edge.turns.holding import LEASE_MS, Holdings
+from antiphon_edge.turns.running import Runs
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.translators import ScriptedTranslator
+
+TENANT = "t"
+SAID = ("<think>", "Hm.", "</think>", "Hello there.")
+
+
+class SlowCommits:
+    """A store whose commits take until `go`."""
+
+    def __init__(self, store: StoreService) -> None:
+        self._store = store
+        self.go = asyncio.Event()
+        self.go.set()
+        self.asked = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        self.asked.set()
+        await self.go.wait()
+        return await self._store.commit_turn(tenant, commit)
+
+
+class Bench:
+    """An edge's runs over a real store and a real translator."""
+
+    def __init__(self, translator: LosableTranslator | ScriptedTranslator | None = None) -> None:
+        self.clock = ManualClock()
+        self.backend = FaultyBackend(MemoryBackend(self.clock))
+        self.store = StoreService(self.backend)
+        self.slow = SlowCommits(self.store)
+        self.sayer = Sayer(*SAID)
+        slow: Any = self.slow
+        sealer = Sealer.of(None, ttl_s=10, clock=self.clock)
+        self.beginnings = Beginnings(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
+        self.holdings = Holdings(slow, ids=RandomIds())
+        self.translator = translator or losable(self.sayer)
+        self.runs = Runs(slow, self.translator, self.beginnings, self.holdings)
+
+    async def begin(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> Begun:
+        request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
+        begun = await self.beginnings.begin(TENANT, request, session_id=session_id, key=key)
+        assert isinstance(begun, Begun)
+        if key is None:
+            return begun
+        held = await self.runs.hold(begun)
+        assert held is not None
+        return held
+
+    async def play(self, begun: Begun, **options: Any) -> list[Object]:
+        batches = self.runs.run(begun, **options)
+        return [event async for batch in batches for event in events.decode(batch.frames)]
+
+    async def logged(self, begun: Begun) -> list[Object]:
+        log = self.store.read_events(TENANT, begun.response_id)
+        return [event async for batch in log for event in events.decode(batch.frames)]
+
+    async def stored(self, begun: Begun) -> Object:
+        record = await self.store.get(TENANT, begun.response_id)
+        answer: Object = loads(response.join(record.body, record.output_items))
+        return answer
+
+    async def settle(self) -> None:
+        await self.runs.stop()
+        await self.beginnings.tidying.settle()
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.settle()
+    await bench.backend.close()
+
+
+async def test_a_turn_ends_in_its_record(bench: Bench) -> None:
+    begun = await bench.begin()
+    log = await bench.play(begun)
+    assert fold(log) == log[-1]["response"] == await bench.stored(begun)
+    with pytest.raises(LogNotFound):
+        await bench.logged(begun)
+
+
+async def test_under_a_key_its_log_is_its_stream_and_its_job_is_done(bench: Bench) -> None:
+    begun = await bench.begin(key="k")
+    assert await bench.play(begun) == await bench.logged(begun)
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_a_caller_that_leaves_during_the_commit_cannot_undo_it(bench: Bench) -> None:
+    bench.slow.go.clear()
+    begun = await bench.begin(session_id="s")
+    caller = asyncio.create_task(bench.play(begun))
+    await bench.slow.asked.wait()
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    bench.slow.go.set()
+    await bench.settle()
+    assert (await bench.stored(begun))["status"] == "completed"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+async def test_a_caller_that_leaves_before_stops_the_model_and_is_recorded(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(session_id="s")
+    async with aclosing(bench.runs.run(begun)) as batches:
+        async for batch in batches:
+            if b"output_text.delta" in batch.frames:
+                break
+    assert bench.sayer.stopped.is_set()
+    await bench.settle()
+    assert (await bench.stored(begun))["status"] == "cancelled"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(bench: Bench) -> None:
+    for options in ({"session_id": "s"}, {"key": "k"}):
+        begun = await bench.begin(model="other", **options)
+        with pytest.raises(ModelNotFound):
+            await bench.play(begun)
+        again = await bench.begin(**options)
+        assert again.response_id != begun.response_id
+        await bench.play(again)
+
+
+async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -> None:
+    begun = await bench.begin(model="other", session_id="s")
+    bench.backend.plan(Fault("release_lease", When.BEFORE))
+    with pytest.raises(ModelNotFound):
+        await bench.play(begun)
+
+
+async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[Begun, list[Object]]:
+    """A turn whose log cannot be written behind its first events."""
+
+    async def refuse(*_: Any, **__: Any) -> int:
+        raise error
+
+    monkeypatch.setattr("antiphon_edge.turns.event_log.PAUSES_S", ())
+    bench.sayer.pause_at = 5
+    begun = await bench.begin(key="k")
+    playing = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.02)
+    monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
+    bench.sayer.go.set()
+    log = await playing
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    return begun, log
+
+
+async def test_a_turn_is_more_than_its_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    assert log[-1]["type"] == events.COMPLETED
+    assert await bench.stored(begun) == log[-1]["response"]
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_a_turn_that_somebody_else_runs_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = StaleFence.of("s", token=1)
+    _, log = await refused(bench, monkeypatch, stale)
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+
+
+async def test_under_a_key_it_goes_on_without_its_caller(bench: Bench) -> None:
+    bench.sayer.pause_at = 3
+    begun = await bench.begin(key="k")
+    async with aclosing(bench.runs.detached(begun)) as batches:
+        await anext(batches)
+    bench.sayer.go.set()
+    while (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.RUNNING:
+        await asyncio.sleep(0.001)
+    assert (await bench.stored(begun))["status"] == "completed"
+
+
+async def test_what_is_wrong_with_it_is_its_callers_to_know(bench: Bench) -> None:
+    with pytest.raises(ModelNotFound):
+        await anext(bench.runs.detached(await bench.begin(key="k", model="other")))
+
+
+async def taken_over(bench: Bench, begun: Begun) -> tuple[Begun, told.Told]:
+    """A turn whose edge fell silent, as another one finds it."""
+    bench.clock.advance(LEASE_MS / 1000)
+    taken = await bench.holdings.take_over(TENANT, begun.response_id, key="k")
+    assert taken is not None
+    return taken, await told.read(bench.store, TENANT, begun.response_id)
+
+
+@pytest.mark.parametrize("pause_at", range(0, 16, 3))
+async def test_an_edge_that_stops_leaves_its_turns_to_others(bench: Bench, pause_at: int) -> None:
+    bench.sayer.pause_at = pause_at
+    begun = await bench.begin(key="k")
+    async with aclosing(bench.runs.detached(begun)) as batches:
+        await anext(batches)
+        await asyncio.sleep(0.02)
+        await bench.settle()
+    assert bench.sayer.stopped.is_set()
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(begun)
+    taken, said = await taken_over(bench, begun)
+    bench.sayer.pause_at = None
+    await bench.play(taken, told=said)
+    log = await bench.logged(begun)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    other = await bench.play(await bench.begin())
+    assert [event["type"] for event in log] == [event["type"] for event in other]
+    assert fold(log) == await bench.stored(begun)
+
+
+async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key="k")
+    sleeping = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.02)
+    taken, said = await taken_over(bench, begun)
+    bench.sayer.pause_at = None
+    successor = await bench.play(taken, told=said)
+    bench.sayer.say("<think>", "Hm.", "</think>", "Something else.")
+    bench.sayer.go.set()
+    assert (await sleeping)[-1]["response"]["status"] == "failed"
+    assert (await bench.stored(begun)) == successor[-1]["response"]
+    assert successor[-1]["type"] == events.COMPLETED
+
+
+async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key="k", session_id="s")
+    async with aclosing(bench.runs.detached(begun)) as batches:
+        await anext(batches)
+        await asyncio.sleep(0.02)
+        await bench.settle()
+    bench.clock.advance(31)
+    bench.sayer.pause_at = None
+    await bench.play(await bench.begin(session_id="s"))
+    taken, said = await taken_over(bench, begun)
+    (*_, last) = await bench.play(taken, told=said)
+    assert (last["type"], (await bench.stored(begun))["status"]) == (events.FAILED, "failed")
+    session = await bench.store.describe_session(TENANT, "s")
+    assert session.lease is None
+    assert session.head_id != begun.response_id
+
+
+async def test_where_others_have_the_session_nothing_is_begun(bench: Bench) -> None:
+    begun = await bench.begin(key="k", session_id="s")
+    bench.clock.advance(31)
+    await bench.begin(session_id="s")
+    taken, said = await taken_over(bench, begun)
+    with pytest.raises(SessionLocked):
+        await bench.play(taken, told=said)
+
+
+async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
+    bench = Bench(ScriptedTranslator(hang=True))
+    await bench.backend.open()
+    begun = await bench.begin(key="k")
+    async with aclosing(bench.runs.detached(begun)) as batches:
+        await anext(batches)
+        await asyncio.sleep(0.02)
+        await bench.settle()
+    taken, said = await taken_over(bench, begun)
+    (*_, last) = await bench.play(taken, told=said)
+    assert last["response"]["error"]["message"].startswith("The response was interrupted")
+    assert (await bench.store.get(TENANT, begun.response_id)).status is Status.FAILED
+    await bench.settle()
+    await bench.backend.close()
+
+
+async def test_a_turn_that_could_not_be_held_is_forgotten(bench: Bench) -> None:
+    bench.backend.plan(Fault("enqueue_job", When.BEFORE))
+    with pytest.raises(StoreUnavailable):
+        await bench.begin(key="k")
+    await bench.settle()
+    assert isinstance(await bench.begin(key="k"), Begun)
+
+
+async def test_one_that_others_took_up_at_once_is_theirs(bench: Bench) -> None:
+    begun = replace(await bench.begin(key="k"), key="k")
+    assert await bench.runs.hold(begun) is None
+    request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
+    assert isinstance(await bench.beginnings.begin(TENANT, request, key="k"), Repeated)

@@ -1,0 +1,45 @@
+"""Turns in sessions are named in the tree of what they continue."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
+from antiphon_core.ports.store import TurnRequest
+from antiphon_edge.turns.session_trees import placed
+from tests.support.edge import running_edge
+
+HEADER = "x-antiphon-session"
+
+
+async def test_only_sessions_that_went_on_are_asked() -> None:
+    ids = RandomIds()
+    async with running_edge() as edge:
+        for session_id in (None, new_conversation_id(ids), "mine"):
+            asked = TurnRequest(session_id=session_id, holder="a", response_id=new_response_id(ids))
+            assert await placed(edge.store, "default", asked, ids) == asked
+
+
+@pytest.mark.parametrize("key", [None, "key"])
+async def test_a_session_of_a_clients_own_name_goes_on_in_one_tree(key: str | None) -> None:
+    async with running_edge() as edge:
+        made = []
+        for number in range(3):
+            headers = {HEADER: "mine"} | ({} if key is None else {"Idempotency-Key": f"{key}{number}"})
+            answer = await edge.ask("POST", "/v1/responses", {"model": "m", "input": f"{number}"}, headers=headers)
+            assert answer.status == 200, answer.body
+            made.append(answer.json["id"])
+        assert len({tree_tag(each) for each in made}) == 1
+        assert len(edge.translator.turns) == 3
+        chain = (await edge.ask("GET", f"/v1/responses/{made[-1]}/chain")).json["data"]
+        assert [each["id"] for each in chain] == made
+
+
+async def test_a_fork_goes_on_in_the_tree_of_what_it_was_forked_from() -> None:
+    async with running_edge() as edge:
+        body = {"model": "m", "input": "Hi"}
+        first = await edge.ask("POST", "/v1/responses", body, headers={HEADER: "mine"})
+        await edge.ask("POST", "/v1/sessions/mine/fork", {"new_session_id": "other"})
+        second = await edge.ask("POST", "/v1/responses", body, headers={HEADER: "other"})
+        assert second.status == 200, second.body
+        assert tree_tag(first.json["id"]) == tree_tag(second.json["id"])

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openresponses_types.types import WebSocketErrorEvent
+
+from antiphon_core import events
+from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, ItemNotFound, PreviousResponseNotFound
+from antiphon_core.jsons import dumps, loads
+from antiphon_edge.websocket import messages as socket_messages
+from antiphon_edge.websocket.messages import Create, Steer
+
+
+def create(**members: Any) -> Create:
+    parsed = socket_messages.parse(dumps({"type": "response.create", "model": "m", "input": "hi"} | members).decode())
+    assert isinstance(parsed, Create)
+    return parsed
+
+
+def test_a_create_is_the_body_of_a_post_and_its_own_members() -> None:
+    parsed = create(stream=True, stream_id="lane.1", generate=False, previous_response_id="resp_x")
+    assert parsed.body == {"model": "m", "input": "hi", "previous_response_id": "resp_x"}
+    assert (parsed.stream_id, parsed.generates, parsed.previous_id) == ("lane.1", False, "resp_x")
+    assert parsed.request().input == "hi"
+
+
+def test_a_warm_up_needs_no_input() -> None:
+    text = dumps({"type": "response.create", "model": "m", "generate": False}).decode()
+    parsed = socket_messages.parse(text)
+    assert isinstance(parsed, Create)
+    assert parsed.request().input == []
+    assert parsed.size_bytes == len(text)
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "code"),
+    [
+        ({"generate": "no"}, "generate", "invalid_type"),
+        ({"generate": 0}, "generate", "invalid_type"),
+        ({"background": True}, "background", "unsupported_parameter"),
+        ({"input": 42}, "input", "invalid_type"),
+        ({"model": None}, "model", "invalid_type"),
+        ({"foo": 1}, "foo", "unknown_parameter"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_by_name(members: Any, field: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        create(**members).request()
+    assert (raised.value.field, raised.value.code) == (field, code)
+
+
+@pytest.mark.parametrize("members", [{"background": False}, {"background": None}, {"generate": None}, {"stream": None}])
+def test_what_says_nothing_is_accepted(members: Any) -> None:
+    assert create(**members).request().model == "m"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "code"),
+    [
+        ("{", "message", None),
+        ("[]", "message", "invalid_type"),
+        ("{}", "type", "invalid_value"),
+        ('{"type": "response.cancel"}', "type", "invalid_value"),
+        ('{"type": ["response.create"]}', "type", "invalid_value"),
+        ('{"type": "response.create", "stream_id": ""}', "stream_id", "invalid_stream_id"),
+        ('{"type": "response.create", "stream_id": "a b"}', "stream_id", "invalid_stream_id"),
+        ('{"type": "response.create", "stream_id": 7}', "stream_id", "invalid_stream_id"),
+        ('{"type": "response.steer", "input": "x"}', "previous_response_id", "missing_required_parameter"),
+        ('{"type": "response.steer", "previous_response_id": "r"}', "input", "missing_required_parameter"),
+        ('{"type": "response.steer", "previous_response_id": "r", "input": 3}', "input", "invalid_type"),
+    ],
+)
+def test_what_is_no_message_is_refused(text: str, field: str, code: str | None) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        socket_messages.parse(text)
+    assert (raised.value.field, raised.value.code) == (field, code)
+
+
+def test_a_steer_is_given_back() -> None:
+    steer = socket_messages.parse('{"type": "response.steer", "previous_response_id": "resp_1", "input": "stop"}')
+    assert steer == Steer("resp_1", "stop")
+    event = loads(socket_messages.steer_failed(steer))
+    assert (event["type"], event["sequence_number"]) == ("response.steer.failed", 0)
+    assert event["steer"] == {"previous_response_id": "resp_1", "input": "stop"}
+    assert (event["error"]["type"], event["error"]["code"]) == ("invalid_request_error", "steering_not_supported")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (PreviousResponseNotFound.of("resp_1"), 400, "previous_response_not_found"),
+        (InvalidRequest("no"), 400, "invalid_request_error"),
+        (ItemNotFound.of("msg_1"), 404, "invalid_request_error"),
+        (InternalError("oh"), 500, "server_error"),
+    ],
+)
+def test_an_error_has_a_status_and_always_a_code(error: AntiphonError, status: int, code: str) -> None:
+    event = loads(socket_messages.error(error))
+    WebSocketErrorEvent.model_validate(event)
+    assert (event["type"], event["status"], event["error"]["code"]) == ("error", status, code)
+    assert (event["error"]["message"], event["error"]["param"]) == (error.message, error.field)
+
+
+def test_events_lose_their_frames_and_carry_their_lane() -> None:
+    first, second = {"type": "a", "n": "data: {"}, {"type": "b"}
+    frames = events.encode(first) + events.KEEP_ALIVE_FRAME + events.encode(second) + events.DONE_FRAME
+    assert [loads(message) for message in socket_messages.told(frames, None)] == [first, second]
+    assert [loads(message)["stream_id"] for message in socket_messages.told(frames, "x")] == ["x", "x"]
+    assert loads(socket_messages.error(InvalidRequest("no"), "x"))["stream_id"] == "x"

@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import WSMsgType, web
+from openresponses_types.types import ResponseResource, WebSocketErrorEvent
+
+from antiphon_core import events
+from antiphon_core.errors import EngineUnavailable
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.door.authentication import TENANT_HEADER
+from antiphon_edge.routes.responses import SESSION_HEADER
+from antiphon_edge.websocket import routes as routes_websocket
+from antiphon_edge.websocket.session import Phase, Session
+from tests.support.edge import RunningEdge, running_edge
+
+UNKNOWN = "resp_" + "0" * 48
+
+
+@dataclass
+class Client:
+    """The other end of a connection."""
+
+    socket: aiohttp.ClientWebSocketResponse
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        connection = self.socket._conn
+        assert connection is not None
+        assert isinstance(connection.transport, asyncio.Transport)
+        return connection.transport
+
+    async def send(self, **members: Any) -> None:
+        await self.socket.send_json({"type": "response.create", "model": "m", "input": "hi", "store": False} | members)
+
+    async def event(self) -> Object:
+        event: Object = await self.socket.receive_json(timeout=5)
+        return event
+
+    async def until(self, *types: str) -> list[Object]:
+        """The events up to one of these types."""
+        told = [await self.event()]
+        while told[-1]["type"] not in types:
+            told.append(await self.event())
+        return told
+
+    async def ask(self, **members: Any) -> Object:
+        """The response that a create leads to."""
+        await self.send(**members)
+        response: Object = (await self.until(*events.TERMINAL))[-1]["response"]
+        return response
+
+    async def refusal(self, **members: Any) -> Object:
+        await self.send(**members)
+        return await self.error()
+
+    async def error(self) -> Object:
+        event = await self.event()
+        WebSocketErrorEvent.model_validate(event)
+        error: Object = event["error"] | {"status": event["status"]}
+        return error
+
+    async def close_code(self) -> int | None:
+        message = await self.socket.receive(timeout=5)
+        assert message.type is WSMsgType.CLOSE
+        return self.socket.close_code
+
+
+@asynccontextmanager
+async def connected(edge: RunningEdge, **options: Any) -> AsyncIterator[Client]:
+    async with edge.http.session.ws_connect(edge.http.url + "/v1/responses", **options) as socket:
+        yield Client(socket)
+
+
+@pytest.fixture
+async def client(edge: RunningEdge) -> AsyncIterator[Client]:
+    async with connected(edge) as client:
+        yield client
+
+
+async def test_a_response_comes_as_the_events_of_a_stream(client: Client) -> None:
+    await client.send(stream=True, metadata={"a": "b"})
+    told = await client.until(events.COMPLETED)
+    assert [event["sequence_number"] for event in told] == list(range(len(told)))
+    assert told[0]["type"] == events.CREATED
+    assert fold(told) == told[-1]["response"]
+    ResponseResource.model_validate(told[-1]["response"])
+    assert (told[-1]["response"]["metadata"], told[-1]["response"]["store"]) == ({"a": "b"}, False)
+
+
+async def test_what_is_not_stored_is_continued_on_its_connection_and_nowhere_else(
+    edge: RunningEdge, client: Client
+) -> None:
+    first = await client.ask(input="one")
+    second = await client.ask(input="two", previous_response_id=first["id"])
+    assert second["previous_response_id"] == first["id"]
+    third = await client.ask(input="three", previous_response_id=second["id"])
+    texts = [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)]
+    assert texts == ["one", "Hello there", "two", "Hello there"]
+    for response in (first, second, third):
+        assert (await edge.ask("GET", f"/v1/responses/{response['id']}")).status == 404
+        assert (await edge.create(previous_response_id=response["id"])).error["code"] == "previous_response_not_found"
+    async with connected(edge) as other:
+        error = await other.refusal(previous_response_id=first["id"])
+        assert (error["status"], error["code"]) == (400, "previous_response_not_found")
+        assert (await other.ask())["status"] == "completed"  # on the same socket
+
+
+async def test_what_is_stored_is_continued_from_anywhere(edge: RunningEdge, client: Client) -> None:
+    first = await client.ask(input="one", store=True)
+    assert (await edge.ask("GET", f"/v1/responses/{first['id']}")).json == first
+    async with connected(edge) as other:
+        second = await other.ask(input="two", store=None, previous_response_id=first["id"])
+    third = (await edge.create(input="three", previous_response_id=second["id"])).json
+    assert third["previous_response_id"] == second["id"]
+    texts = [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)]
+    assert texts == ["one", "Hello there", "two", "Hello there"]
+
+
+async def test_a_stored_turn_takes_along_what_was_not_stored(edge: RunningEdge, client: Client) -> None:
+    first = await client.ask(input="one")
+    second = await client.ask(input="two", store=True, previous_response_id=first["id"])
+    await edge.create(input="three", previous_response_id=second["id"])
+    texts = [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)]
+    assert texts == ["one", "Hello there", "two", "Hello there"]
+
+
+async def test_a_response_that_is_not_stored_continues_one_that_is(edge: RunningEdge, client: Client) -> None:
+    stored = (await edge.create(input="one")).json
+    first = await client.ask(input="two", previous_response_id=stored["id"])
+    await client.ask(input="three", previous_response_id=first["id"])
+    texts = [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)]
+    assert texts == ["one", "Hello there", "two", "Hello there"]
+
+
+async def test_a_connection_sends_no_context_that_it_remembers_itself(client: Client) -> None:
+    first = await client.ask(include=["reasoning.encrypted_content"])
+    assert "encrypted_context" not in first
+
+
+async def test_a_failed_continuation_forgets_what_it_continued(client: Client) -> None:
+    first = await client.ask()
+    assert (await client.refusal(model="other", previous_response_id=first["id"]))["code"] == "model_not_found"
+    error = await client.refusal(previous_response_id=first["id"])
+    assert (error["code"], error["param"]) == ("previous_response_not_found", "previous_response_id")
+    assert (await client.ask())["status"] == "completed"
+
+
+async def test_a_response_that_breaks_ends_as_failed_and_forgets_what_it_continued(
+    edge: RunningEdge, client: Client
+) -> None:
+    first = await client.ask()
+    edge.translator.fault = EngineUnavailable("no Triton at 127.0.0.1:8001")
+    assert (await client.ask(previous_response_id=first["id"]))["status"] == "failed"
+    edge.translator.fault = None
+    assert (await client.refusal(previous_response_id=first["id"]))["code"] == "previous_response_not_found"
+
+
+async def test_a_warm_up_can_be_continued(edge: RunningEdge, client: Client) -> None:
+    system = [{"role": "developer", "content": "be brief"}]
+    warm = await client.ask(input=system, generate=False)
+    assert (warm["output"], warm["status"]) == ([], "completed")
+    assert edge.translator.turns == []
+    assert (await client.ask(previous_response_id=warm["id"]))["status"] == "completed"
+    assert loads(edge.translator.turns[-1].history)[0]["content"][0]["text"] == "be brief"
+    stored = await client.ask(generate=False, store=True)
+    assert (await edge.ask("GET", f"/v1/responses/{stored['id']}")).json == stored
+    assert (await client.refusal(generate=False, model="other"))["code"] == "model_not_found"
+
+
+async def test_turns_run_one_after_the_other_and_say_whose_they_are(edge: RunningEdge, client: Client) -> None:
+    for lane in ("a", "b"):
+        await client.send(stream_id=lane)
+    told = [*await client.until(events.COMPLETED), *await client.until(events.COMPLETED)]
+    half = len(told) // 2
+    assert {event["stream_id"] for event in told[:half]} == {"a"}
+    assert {event["stream_id"] for event in told[half:]} == {"b"}
+    assert (await client.refusal(model="other", stream_id="c"))["code"] == "model_not_found"
+
+
+async def test_refusals_come_while_a_response_runs(edge: RunningEdge, client: Client) -> None:
+    edge.translator.hang = True
+    await client.send()
+    await client.until(events.OUTPUT_TEXT_DELTA)
+    await client.event()
+    await client.socket.send_str('{"type": "response.steer", "previous_response_id": "resp_1", "input": "stop"}')
+    assert (await client.event())["error"]["code"] == "steering_not_supported"
+    await client.socket.send_str("nonsense")
+    assert (await client.error())["param"] == "message"
+    await client.socket.send_bytes(b"{}")
+    assert (await client.error())["code"] == "invalid_type"
+
+
+@pytest.mark.parametrize("politely", [True, False])
+async def test_a_client_that_goes_away_stops_the_model(edge: RunningEdge, politely: bool) -> None:
+    edge.translator.hang = True
+    async with connected(edge) as client:
+        await client.send()
+        await client.until(events.OUTPUT_TEXT_DELTA)
+        assert not edge.translator.closed.is_set()
+        if not politely:
+            client.transport.abort()
+    await asyncio.wait_for(edge.translator.closed.wait(), 5)
+
+
+async def test_a_client_that_takes_nothing_is_cut_off_and_the_model_stopped() -> None:
+    async with running_edge(write_timeout_s=0.2) as edge:
+        edge.translator.words = ["x" * 1_000_000] * 20
+        async with connected(edge) as client:
+            client.transport.pause_reading()
+            await client.send()
+            await asyncio.wait_for(edge.translator.closed.wait(), 5)
+            client.transport.abort()  # it cannot hear that it was cut off
+
+
+async def test_each_response_counts_towards_the_limits() -> None:
+    async with running_edge(requests_per_minute=3) as edge, connected(edge) as client:
+        for _ in range(2):  # the connection was the first
+            assert (await client.ask())["status"] == "completed"
+        error = await client.refusal()
+        assert (error["status"], error["code"]) == (429, "rate_limit_exceeded")
+
+
+async def test_a_silent_connection_is_pinged() -> None:
+    async with running_edge(keep_alive_s=0.05) as edge, connected(edge, autoping=False) as client:
+        assert (await client.socket.receive(timeout=5)).type is WSMsgType.PING
+
+
+async def test_a_client_that_answers_no_ping_stops_the_model() -> None:
+    async with running_edge(keep_alive_s=0.05) as edge, connected(edge, autoping=False) as client:
+        edge.translator.hang = True
+        await client.send()
+        await asyncio.wait_for(edge.translator.closed.wait(), 5)
+
+
+async def test_an_old_connection_says_so_and_closes() -> None:
+    async with running_edge(websocket_max_s=0.05) as edge, connected(edge) as client:
+        error = await client.error()
+        assert (error["status"], error["code"]) == (400, "websocket_connection_limit_reached")
+        assert await client.close_code() == aiohttp.WSCloseCode.OK
+
+
+async def test_an_old_connection_lets_its_response_end() -> None:
+    async with running_edge(websocket_max_s=0.3) as edge, connected(edge) as client:
+        release = _held(edge)
+        await client.send()
+        await client.until(events.CREATED)
+        await _until(edge, lambda session: session.phase is Phase.LAST)
+        await client.send()
+        await _until(edge, lambda session: bool(session._waiting))
+        release.set()
+        assert (await client.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
+        assert (await client.error())["code"] == "websocket_connection_limit_reached"
+        await client.close_code()
+
+
+async def test_shutting_down_closes_what_is_idle_and_waits_for_what_runs() -> None:
+    async with running_edge() as edge, connected(edge) as idle, connected(edge) as busy:
+        release = _held(edge)
+        await busy.send()
+        await busy.until(events.CREATED)
+        stopping = asyncio.create_task(edge.server.stop())
+        assert await idle.close_code() == aiohttp.WSCloseCode.GOING_AWAY
+        await busy.send(stream_id="late")
+        await _until(edge, lambda session: bool(session._waiting))
+        release.set()
+        assert (await busy.until(*events.TERMINAL))[-1]["type"] == events.COMPLETED
+        assert (await busy.error())["status"] == 503
+        assert await busy.close_code() == aiohttp.WSCloseCode.GOING_AWAY
+        await stopping
+
+
+async def test_nobody_connects_while_the_server_shuts_down(edge: RunningEdge) -> None:
+    await edge.server._sockets.drain(0)
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
+        async with connected(edge):
+            pass
+    assert raised.value.status == 503
+
+
+async def test_a_message_over_the_limit_ends_the_connection(client: Client) -> None:
+    with suppress(ConnectionError):  # the server does not read it to its end
+        await client.socket.send_str(" " * (BODY_BYTES_MAX + 1))
+    message = await client.socket.receive(timeout=5)
+    assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR)
+
+
+async def test_a_connection_that_outlasts_the_drain_is_cut() -> None:
+    async with running_edge(drain_s=0.1) as edge, connected(edge) as client:
+        edge.translator.hang = True
+        await client.send()
+        await client.until(events.OUTPUT_TEXT_DELTA)
+        await edge.server.stop()
+        assert edge.translator.closed.is_set()
+
+
+async def _until(edge: RunningEdge, condition: Callable[[Session], bool]) -> None:
+    """Waits until an open connection is so."""
+    async with asyncio.timeout(5):
+        while not any(condition(connection._session) for connection in edge.server._sockets._open):
+            await asyncio.sleep(0.005)
+
+
+def _held(edge: RunningEdge) -> asyncio.Event:
+    """Has responses wait behind their first events for the event."""
+    release = asyncio.Event()
+    play = edge.translator._play
+
+    async def held(*arguments: Any) -> AsyncIterator[Any]:
+        async for batch in play(*arguments):
+            yield batch
+            if batch.first_sequence == 1:
+                await release.wait()
+
+    edge.translator._play = held  # type: ignore[method-assign,assignment]
+    return release
+
+
+async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", "/v1/responses")
+    assert (answer.status, answer.error["type"]) == (426, "invalid_request_error")
+    assert "POST" in answer.error["message"]
+
+
+@pytest.mark.parametrize(("origin", "is_let_in"), [("http://evil.example", False), (None, True), ("own", True)])
+async def test_pages_of_other_hosts_may_not_connect(edge: RunningEdge, origin: str | None, is_let_in: bool) -> None:
+    given = edge.http.url if origin == "own" else origin
+    if is_let_in:
+        async with connected(edge, origin=given) as client:
+            assert (await client.ask())["status"] == "completed"
+        return
+    with pytest.raises(aiohttp.WSServerHandshakeError) as raised:
+        async with connected(edge, origin=given):
+            pass
+    assert raised.value.status == 403
+
+
+async def test_pages_that_were_named_may_connect(edge: RunningEdge, monkeypatch: pytest.MonkeyPatch) -> None:
+    for origins, is_let_in in (({"http://a.example"}, True), ({"*"}, True), ({"http://b.example"}, False)):
+        routes = routes_websocket.SocketRoutes(None, None, keep_alive_s=1, origins=origins)  # type: ignore[arg-type]
+        request = _Request({"Origin": "http://a.example"})
+        if is_let_in:
+            routes._refuse_foreign_page(request)  # type: ignore[arg-type]
+        else:
+            with pytest.raises(web.HTTPForbidden):
+                routes._refuse_foreign_page(request)  # type: ignore[arg-type]
+
+
+@dataclass
+class _Request:
+    headers: dict[str, str]
+    host: str = "127.0.0.1:8000"
+
+
+async def test_tenants_do_not_meet() -> None:
+    async with running_edge(tenants=True) as edge:
+        async with connected(edge, headers={TENANT_HEADER: "a"}) as client:
+            stored = await client.ask(store=True)
+        async with connected(edge, headers={TENANT_HEADER: "b"}) as client:
+            assert (await client.refusal(previous_response_id=stored["id"]))["code"] == "previous_response_not_found"
+
+
+async def test_a_session_is_continued_by_its_header(edge: RunningEdge) -> None:
+    async with connected(edge, headers={SESSION_HEADER: "s1"}) as client:
+        await client.ask(input="one", store=True)
+        await client.ask(input="two", store=True)
+    assert [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)] == ["one", "Hello there"]
+
+
+async def test_an_unforeseen_fault_is_an_error_and_the_connection_goes_on(
+    edge: RunningEdge, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    edge.translator.words = 3  # type: ignore[assignment]
+    error = await client.refusal()
+    assert (error["status"], error["code"]) == (500, "server_error")
+    assert "a response over a WebSocket failed" in caplog.text
+    edge.translator.words = ("fine",)
+    assert (await client.ask())["status"] == "completed"

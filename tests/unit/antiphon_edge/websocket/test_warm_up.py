@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+from openresponses_types.types import ResponseResource
+
+from antiphon_core import events
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import ModelNotFound
+from antiphon_core.fold import fold
+from antiphon_core.jsons import loads
+from antiphon_core.ports.translator import Turn
+from antiphon_edge.turns.begun import Begun
+from antiphon_edge.websocket import warm_up
+from antiphon_edge.websocket.warm_up import WarmUps
+from tests.support.edge import RunningEdge
+from tests.support.translators import ScriptedTranslator
+
+RESPONSE_ID = "resp_" + "1" * 48
+
+
+def begun(*, keep: bool = True) -> Begun:
+    return Begun("t", Turn(RESPONSE_ID, 7, b'{"model":"m","instructions":"be brief"}'), keep=keep)
+
+
+def test_a_warm_up_is_a_whole_response_without_output() -> None:
+    batch, final = warm_up.whole(begun(), now_s=8)
+    told = events.decode(batch.frames)
+    assert [event["type"] for event in told] == [events.CREATED, events.IN_PROGRESS, events.COMPLETED]
+    assert [event["sequence_number"] for event in told] == [0, 1, 2]
+    assert (batch.first_sequence, batch.count, batch.final) == (0, 3, final)
+    response = told[-1]["response"]
+    ResponseResource.model_validate(response)
+    assert (response["output"], response["usage"]["total_tokens"], response["completed_at"]) == ([], 0, 8)
+    assert fold(told) == response == loads(final.body) | {"output": loads(final.output_items)}
+
+
+@pytest.mark.parametrize("keep", [True, False])
+async def test_it_is_stored_if_it_is_to_be_kept(edge: RunningEdge, keep: bool) -> None:
+    warm_ups = WarmUps(edge.store, edge.translator, clock=SystemClock())
+    await warm_ups.run(begun(keep=keep))
+    records = await edge.store.batch_get("t", [RESPONSE_ID])
+    assert len(records) == keep
+
+
+async def test_a_model_that_is_not_served_is_named(edge: RunningEdge) -> None:
+    warm_ups = WarmUps(edge.store, ScriptedTranslator(), clock=SystemClock())
+    await warm_ups.require_model("m")
+    with pytest.raises(ModelNotFound, match="'other'"):
+        await warm_ups.require_model("other")
