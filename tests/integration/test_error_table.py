@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, dumps
 from antiphon_store.wrappers.faulty import Fault, When
+from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinking_edges import Edges, thinking_edges
@@ -374,6 +376,28 @@ async def test_a_body_that_is_too_large_or_too_deep(edges: Edges) -> None:
     require(large, 413, "request_too_large", None, "larger than")
     deep = dumps(asked()).replace(b'"hi"', b"[" * 100 + b"]" * 100)
     require(await edges.http.post("/v1/responses", deep), 400, None, None, "nested deeper than")
+
+
+async def test_a_wrong_key(tmp_path: Path) -> None:
+    files = KeyFiles(tmp_path)
+    headers = bearer(files.make("acme"))
+    async with thinking_edges("Hello there.", **files.settings) as edges:
+        assert (await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)).status == 200
+        for wrong in ({}, bearer("sk-wrong"), bearer(headers["Authorization"][-40:])):
+            answer = await edges.http.ask("POST", "/v1/responses", asked(), headers=wrong)
+            require(answer, 401, "invalid_api_key", None, "API key")
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(("limit", "type_"), [("requests_per_minute", "requests"), ("tokens_per_minute", "tokens")])
+async def test_too_much(limit: str, type_: str) -> None:
+    async with thinking_edges("Hello there.", **{limit: 1}) as edges:
+        assert (await edges.http.create(**asked())).status == 200
+        answer = await edges.http.create(**asked())
+        assert (answer.status, answer.error["code"], answer.error["type"]) == (429, "rate_limit_exceeded", type_)
+        assert int(answer.headers["retry-after"]) >= 1
+        assert int(answer.headers[f"x-ratelimit-limit-{type_}"]) == 1
+        assert answer.headers[f"x-ratelimit-remaining-{type_}"] == "0"
 
 
 def test_the_table_is_about_this_vocabulary() -> None:

@@ -150,7 +150,8 @@ class Edges:
 
 
 @asynccontextmanager
-async def thinking_edges(*said: str, count: int = 1) -> AsyncIterator[Edges]:
+async def thinking_edges(*said: str, count: int = 1, **door: Any) -> AsyncIterator[Edges]:
+    """`door` are members of DoorSettings."""
     backend, clock = FaultyBackend(MemoryBackend()), SystemClock()
     sayer = Sayer(*said)
     translator = losable(sayer, clock)
@@ -162,7 +163,7 @@ async def thinking_edges(*said: str, count: int = 1) -> AsyncIterator[Edges]:
         session = await stack.enter_async_context(aiohttp.ClientSession())
         servers = []
         for _ in range(count):
-            settings = EdgeSettings(port=0, drain_s=1.0)
+            settings = EdgeSettings(port=0, drain_s=1.0, **door)
             server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
             await server.start()
             stack.push_async_callback(server.stop)
