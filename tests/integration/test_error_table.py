@@ -256,6 +256,21 @@ async def test_a_busy_conversation(edges: Edges) -> None:
     assert (await edges.http.create(**asked(conversation=conversation))).status == 200
 
 
+async def test_a_busy_conversation_can_be_waited_for() -> None:
+    async with thinking_edges("Hello there.", conversation_wait_ms=30_000) as edges:
+        conversation = (await edges.http.post("/v1/conversations", {})).json["id"]
+        edges.sayer.pause_at = 1
+        turns = [asyncio.create_task(edges.create(input=word, conversation=conversation)) for word in ("One.", "Two.")]
+        while not edges.sayer.requests:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        assert len(edges.sayer.requests) == 1
+        edges.sayer.go.set()
+        await asyncio.gather(*turns)
+        said = (await edges.http.get(f"/v1/conversations/{conversation}/items?order=asc")).json["data"]
+        assert [item["role"] for item in said] == ["user", "assistant"] * 2
+
+
 async def test_an_input_that_only_its_history_makes_too_long(edges: Edges) -> None:
     first = await edges.create(input="x" * 60_000)
     body = asked(input="x" * 60_000, previous_response_id=first["id"])

@@ -43,7 +43,15 @@ class EdgeServer:
         limiter = LocalRateLimiter(settings.rate_limits(), clock)
         charge = admission.charging(limiter)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = Turns(store, translator, clock=clock, ids=ids, sealer=sealer, on_generated=charge)
+        self._turns = Turns(
+            store,
+            translator,
+            clock=clock,
+            ids=ids,
+            sealer=sealer,
+            wait_ms=settings.conversation_wait_ms,
+            on_generated=charge,
+        )
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
         responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)

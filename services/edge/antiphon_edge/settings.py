@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from antiphon_core.config import SettingsError
+from antiphon_core.limits import LEASE_WAIT_MS_MAX
 from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_edge.door.door_settings import DoorSettings
 from antiphon_edge.sealed.sealing import SEALED_TTL_S
@@ -62,6 +63,13 @@ class EdgeSettings(DoorSettings):
     sealed_ttl_s: int = field(
         default=SEALED_TTL_S, metadata={"doc": "Seconds for which what was sealed can be brought back."}
     )
+    conversation_wait_ms: int = field(
+        default=0,
+        metadata={
+            "doc": "Milliseconds, 60,000 at most, that a turn waits for one that runs in its conversation; then "
+            "it is refused as `conversation_locked`."
+        },
+    )
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
     )
@@ -75,6 +83,8 @@ class EdgeSettings(DoorSettings):
         DoorSettings.__post_init__(self)
         self.credentials_for("store")
         self.credentials_for("translator")
+        if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
+            raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
         """What the edge shows to a peer. SettingsError: parts of it need each other."""

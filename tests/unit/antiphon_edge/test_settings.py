@@ -38,3 +38,10 @@ def test_each_peer_has_credentials_of_its_own() -> None:
 def test_half_of_a_certificate_is_refused_with_the_peers_name() -> None:
     with pytest.raises(SettingsError, match="credentials for the translator: tls_cert_file and tls_key_file"):
         EdgeSettings(translator_tls_cert_file=Path("cert"))
+
+
+@pytest.mark.parametrize("wait_ms", [-1, 60_001])
+def test_nobody_waits_for_longer_than_the_store_would(wait_ms: int) -> None:
+    assert EdgeSettings(conversation_wait_ms=60_000).conversation_wait_ms == 60_000
+    with pytest.raises(SettingsError, match="conversation_wait_ms must be 0 to 60,000"):
+        EdgeSettings(conversation_wait_ms=wait_ms)

@@ -41,8 +41,10 @@ NOTHING_BEFORE = TurnStart(History())
 class Beginnings:
     """Accepts requests. One instance serves all of a process."""
 
-    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer) -> None:
+    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer, wait_ms: int = 0) -> None:
+        """A turn in a conversation in which another one runs waits for it up to `wait_ms`."""
         self.sealer = sealer
+        self._wait_ms = wait_ms
         self.tidying = Tidying()
         self._store = store
         self._patience = StorePatience(store)
@@ -162,6 +164,7 @@ class Beginnings:
             previous_response_id=previous,
             session_id=session_id,
             holder=response_id if session_id is not None else "",
+            wait_ms=self._wait_ms if session_id is not None else 0,
             idempotency_key=key,
             fingerprint=_fingerprint(request, session_id) if key is not None else b"",
             response_id=response_id,

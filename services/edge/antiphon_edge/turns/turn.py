@@ -46,13 +46,14 @@ class Turns:
         clock: Clock,
         ids: Ids,
         sealer: Sealer | None = None,
+        wait_ms: int = 0,
         on_generated: OnGenerated | None = None,
     ) -> None:
-        """Without a `sealer` what is sealed can be opened by this process alone."""
+        """Without a `sealer` what is sealed can be opened by this process alone. `wait_ms` is for Beginnings."""
         self._store = store
         self._translator = translator
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
-        self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
+        self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
         holdings = Holdings(store, ids=ids)
         self._runs = Runs(store, translator, self.beginnings, holdings, on_generated)
         self._repetitions = Repetitions(store, self._runs, holdings)
