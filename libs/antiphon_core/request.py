@@ -8,14 +8,11 @@ refused by `refuse_unserved`, so that nothing a caller asked for is dropped in s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest
+from antiphon_core import limits, unserved
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_context import ContextManagement, Effort
 from antiphon_core.request_errors import TAG, from_validation
@@ -24,6 +21,7 @@ from antiphon_core.request_items import Item, Open, json_kind
 from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
 from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
+from antiphon_core.unserved import Unserved
 
 Metadata = Annotated[
     dict[
@@ -179,34 +177,17 @@ class CreateRequest(Parameters):
         return [as_given(item) for item in self.input]
 
 
-@dataclass(frozen=True, slots=True)
-class _Unserved:
-    """A well-formed wish that cannot be granted, and what to say then."""
-
-    field: str
-    asked: Callable[[Any], bool]
-    message: str
-    code: str = "unsupported_parameter"
-
-
-def _given(value: object) -> bool:
-    return bool(value)
-
-
-_UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved("prompt", _given, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
-    _Unserved("moderation", _given, "Unsupported parameter: 'moderation'."),
-    _Unserved("access_programs", _given, "Unsupported parameter: 'access_programs'."),
-    _Unserved("image", _given, "Unsupported parameter: 'image'."),
+_UNSERVED: tuple[Unserved, ...] = (
+    Unserved("prompt", bool, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
+    Unserved("moderation", bool, "Unsupported parameter: 'moderation'."),
+    Unserved("access_programs", bool, "Unsupported parameter: 'access_programs'."),
+    Unserved("image", bool, "Unsupported parameter: 'image'."),
 )
 
 
 def refuse_unserved(request: Parameters) -> None:
     """Raises InvalidRequest for the first thing asked for that is not served."""
-    for wish in _UNSERVED:
-        value = getattr(request, wish.field)
-        if value is not None and wish.asked(value):
-            raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
+    unserved.refuse(_UNSERVED, request)
     refuse_two_histories(
         previous_response_id=request.previous_response_id,
         previous_response=request.previous_response,

@@ -6,17 +6,16 @@ one. As in request.py, what is not declared is refused, and what is declared and
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
 
-from antiphon_core import limits
+from antiphon_core import limits, unserved
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_items import Open, json_kind
+from antiphon_core.unserved import Unserved
 
 
 class _Exact(BaseModel):
@@ -260,47 +259,34 @@ class ChatRequest(_Exact):
         return request
 
 
-@dataclass(frozen=True, slots=True)
-class _Unserved:
-    """A well-formed wish that cannot be granted, and what to say then."""
-
-    field: str
-    asked: Callable[[Any], bool]
-    message: str
-    code: str = "unsupported_parameter"
-
-
-_UNSERVED: tuple[_Unserved, ...] = (
-    _Unserved(
+_UNSERVED: tuple[Unserved, ...] = (
+    Unserved(
         "n",
         lambda n: n != 1,
         "Invalid value for 'n': this server gives one choice per request. Leave 'n' out, and ask again for more.",
         "unsupported_value",
     ),
-    _Unserved(
+    Unserved(
         "store", bool, "Unsupported parameter: 'store'. What /v1/responses makes is kept, chat completions are not."
     ),
-    _Unserved(
+    Unserved(
         "modalities",
         lambda given: given != ["text"],
         "Invalid value for 'modalities': models of this server write text only.",
         "unsupported_value",
     ),
-    _Unserved("logit_bias", bool, "Unsupported parameter: 'logit_bias'."),
-    _Unserved("audio", bool, "Unsupported parameter: 'audio'. Models of this server write text only."),
-    _Unserved("prediction", bool, "Unsupported parameter: 'prediction'."),
-    _Unserved("web_search_options", lambda _: True, "Unsupported parameter: 'web_search_options'."),
-    _Unserved("functions", bool, "Unsupported parameter: 'functions'. Use 'tools'."),
-    _Unserved("function_call", bool, "Unsupported parameter: 'function_call'. Use 'tool_choice'."),
+    Unserved("logit_bias", bool, "Unsupported parameter: 'logit_bias'."),
+    Unserved("audio", bool, "Unsupported parameter: 'audio'. Models of this server write text only."),
+    Unserved("prediction", bool, "Unsupported parameter: 'prediction'."),
+    Unserved("web_search_options", lambda _: True, "Unsupported parameter: 'web_search_options'."),
+    Unserved("functions", bool, "Unsupported parameter: 'functions'. Use 'tools'."),
+    Unserved("function_call", bool, "Unsupported parameter: 'function_call'. Use 'tool_choice'."),
 )
 
 
 def _refuse_unserved(request: ChatRequest) -> None:
     """Raises InvalidRequest for the first thing asked for that is not served."""
-    for wish in _UNSERVED:
-        value = getattr(request, wish.field)
-        if value is not None and wish.asked(value):
-            raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
+    unserved.refuse(_UNSERVED, request)
     if request.stream_options is not None and not request.stream:
         raise InvalidRequest("'stream_options' needs 'stream': true.", field="stream_options", code="invalid_value")
     if None not in (request.max_tokens, request.max_completion_tokens):

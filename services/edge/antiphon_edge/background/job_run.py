@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from antiphon_core import events, response
 from antiphon_core.errors import (
@@ -21,14 +21,12 @@ from antiphon_core.errors import (
     InternalError,
     InvalidRequest,
     LimitExceeded,
-    LogNotFound,
     NotFound,
     ResponseNotFound,
     SessionLocked,
     StatusMismatch,
     TranslatorUnavailable,
 )
-from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
@@ -43,6 +41,7 @@ from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.ending import Endings, cancellation, failure, final_of
 from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
+from antiphon_edge.turns.told import Told, read
 
 log = logging.getLogger(__name__)
 
@@ -51,20 +50,6 @@ _OTHERS_CAN = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
 _NOBODY_CAN = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 PAUSES_S: Sequence[float] = (0.5, 1, 2, 4, 8, 15, 15, 15)
 """How long an attempt waits for a translator or an engine that cannot be reached, one time after the other."""
-
-
-@dataclass
-class Told:
-    """What a response's log says so far."""
-
-    fold: Fold = field(default_factory=Fold)
-    token_ids: list[int] = field(default_factory=list)
-    is_over: bool = False
-
-    @property
-    def can_go_on(self) -> bool:
-        """Whether the same generation can go on behind it: nothing of an answer was told, or its ids are known."""
-        return self.fold.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(self.token_ids)
 
 
 class JobRun:
@@ -95,7 +80,7 @@ class JobRun:
         except (ResponseNotFound, StatusMismatch):
             await self._let_go(told)
         except _OTHERS_CAN as error:
-            if self._job.attempt < self._job.max_attempts and told.can_go_on:
+            if self._job.attempt < self._job.max_attempts and _can_go_on(told):
                 raise
             await self._fail(told, error)
         except _NOBODY_CAN as error:
@@ -118,15 +103,7 @@ class JobRun:
 
     async def _read(self) -> Told:
         """The log so far."""
-        told = Told()
-        with suppress(LogNotFound):
-            stream = self._store.read_events(self._begun.tenant, self._begun.response_id)
-            async with aclosing(stream) as batches:
-                async for batch in batches:
-                    told.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-                    told.is_over = batch.terminal
-                    for checkpoint in batch.checkpoints:
-                        told.token_ids[checkpoint.offset :] = checkpoint.token_ids
+        told = await read(self._store, self._begun.tenant, self._begun.response_id)
         self._log = self._writer(ids_before=len(told.token_ids))
         self._told = told
         return told
@@ -169,7 +146,7 @@ class JobRun:
                 await self._generate(told)
                 return
             except _OTHERS_CAN as error:
-                if not told.can_go_on:
+                if not _can_go_on(told):
                     raise
                 log.warning("%s waits %g s: %s", self._begun.response_id, pause_s, error.message)
             await asyncio.sleep(pause_s)
@@ -177,7 +154,7 @@ class JobRun:
 
     async def _generate(self, told: Told) -> None:
         self._begun = begun = await self._in_its_session()
-        if not told.can_go_on:
+        if not _can_go_on(told):
             raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
         sealed = sealed_items.changes_of(begun, self._beginnings.sealer, told=told.fold.response().get("output", ()))
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=sealed)
@@ -228,3 +205,8 @@ class JobRun:
             batch = cancellation(told.fold)
             end = EventAppend(self._begun.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
             await self._store.append_events(self._begun.tenant, end, fence=self._job.fence)
+
+
+def _can_go_on(told: Told) -> bool:
+    """Whether the same generation can go on behind it: nothing of an answer was told, or its ids are known."""
+    return told.fold.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(told.token_ids)

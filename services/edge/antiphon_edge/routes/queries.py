@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import get_args
 
 from aiohttp import web
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from antiphon_core.ports.store import Order
+from antiphon_core.request import Include
 
-INCLUDABLE = (
-    "file_search_call.results",
-    "web_search_call.results",
-    "web_search_call.action.sources",
-    "message.input_image.image_url",
-    "computer_call_output.output.image_url",
-    "code_interpreter_call.outputs",
-    "reasoning.encrypted_content",
-    "message.output_text.logprobs",
-)
+INCLUDABLE = get_args(Include)
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 

@@ -7,15 +7,12 @@ owner's, and a stored conversation must be readable for longer than a key is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from antiphon_core import events
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request_context import COMPACTION
+from antiphon_edge.sealed import output_items
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
-
-_DONE = f"event: {events.OUTPUT_ITEM_DONE}\n".encode()
 
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
@@ -48,21 +45,7 @@ class CompactionSealer:
         self._sealed: dict[str, Object] = {}
 
     def __call__(self, batch: Batch) -> Batch:
-        if COMPACTION.encode() not in batch.frames or (batch.final is None and _DONE not in batch.frames):
-            return batch
-        frames = b"".join(events.encode(self._told(event)) for event in events.decode(batch.frames))
-        if batch.final is None:
-            return replace(batch, frames=frames)
-        output_items = dumps([self._item(item) for item in loads(batch.final.output_items)])
-        return replace(batch, frames=frames, final=replace(batch.final, output_items=output_items))
-
-    def _told(self, event: Object) -> Object:
-        if event["type"] == events.OUTPUT_ITEM_DONE:
-            return event | {"item": self._item(event["item"])}
-        if event["type"] in events.TERMINAL:
-            output = [self._item(item) for item in event["response"]["output"]]
-            return event | {"response": event["response"] | {"output": output}}
-        return event
+        return output_items.changed(batch, COMPACTION.encode(), self._item)
 
     def _item(self, item: Object) -> Object:
         if item["type"] != COMPACTION:

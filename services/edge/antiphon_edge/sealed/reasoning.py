@@ -6,17 +6,15 @@ Only who asks for it pays: the frames that end a reasoning item, and the last on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from antiphon_core import events
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
+from antiphon_edge.sealed import output_items
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
 from antiphon_edge.turns.begun import Begun
 
 INCLUDE = "reasoning.encrypted_content"
 Change = Callable[[Batch], Batch]
-_DONE = f"event: {events.OUTPUT_ITEM_DONE}\n".encode()
 _REASONING = b'"type":"reasoning"'
 
 
@@ -48,22 +46,7 @@ class ReasoningSealer:
         }
 
     def __call__(self, batch: Batch) -> Batch:
-        if _REASONING not in batch.frames or (batch.final is None and _DONE not in batch.frames):
-            return batch
-        told = [self._with_seal(event) for event in events.decode(batch.frames)]
-        frames = b"".join(map(events.encode, told))
-        if batch.final is None:
-            return replace(batch, frames=frames)
-        items = dumps([self._item(item) for item in loads(batch.final.output_items)])
-        return replace(batch, frames=frames, final=replace(batch.final, output_items=items))
-
-    def _with_seal(self, event: Object) -> Object:
-        if event["type"] == events.OUTPUT_ITEM_DONE:
-            return event | {"item": self._item(event["item"])}
-        if event["type"] in events.TERMINAL:
-            output = [self._item(item) for item in event["response"]["output"]]
-            return event | {"response": event["response"] | {"output": output}}
-        return event
+        return output_items.changed(batch, _REASONING, self._item)
 
     def _item(self, item: Object) -> Object:
         """A reasoning item with its text sealed: the same seal wherever the item is told."""

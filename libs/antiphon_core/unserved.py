@@ -1,0 +1,28 @@
+"""What a client may well ask for, and this server does not do: refused by name, never ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon_core.errors import InvalidRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Unserved:
+    """A well-formed wish that cannot be granted, and what to say then. `asked` tells a wish from a value that only says
+    what is so anyway."""
+
+    field: str
+    asked: Callable[[Any], bool]
+    message: str
+    code: str = "unsupported_parameter"
+
+
+def refuse(wishes: Iterable[Unserved], request: object) -> None:
+    """InvalidRequest: the first of the wishes that the request has."""
+    for wish in wishes:
+        value = getattr(request, wish.field)
+        if value is not None and wish.asked(value):
+            raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
