@@ -78,6 +78,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "HeartbeatJob": {"id": NEW.id, "fence": JOB_FENCE},
     "SettleJob": {"id": NEW.id, "fence": JOB_FENCE, "outcome": 1},
     "CancelJob": {"id": NEW.id},
+    "DescribeJob": {"id": NEW.id},
     "Sweep": {},
 }
 
