@@ -136,8 +136,10 @@ async def possessions(http: Http, *, responses: int = RESPONSES, conversations: 
 
 
 def probes(server: EdgeServer, held: Held) -> list[Probe]:
-    """Each place with the ids of its kind; first with one that nobody has. What deletes comes last."""
-    return sorted(itertools.chain(of_paths(server, held), of_bodies(held)), key=lambda each: each.method == "DELETE")
+    """Each place with the ids of its kind; first with one that nobody has. What deletes comes last, what is
+    within another thing before that."""
+    made = itertools.chain(of_paths(server, held), of_bodies(held))
+    return sorted(made, key=lambda each: each.path.count("/") if each.method == "DELETE" else 99, reverse=True)
 
 
 def of_paths(server: EdgeServer, held: Held) -> Iterator[Probe]:

@@ -17,7 +17,7 @@ from antiphon_store.testing.subject import draft
 from tests.faults.store.conftest import ENGINES
 
 PARENTS, CHILDREN = 200, 64
-AT_ONCE = 512
+AT_ONCE = 128
 
 
 @pytest.fixture(params=ENGINES)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from antiphon_core.errors import AntiphonError, StaleFence
 from antiphon_core.limits import LEASE_TTL_MS_DEFAULT
 from antiphon_core.ports.store import Lease, ResponseStore
+from antiphon_edge.turns import cancellation
 
 log = logging.getLogger(__name__)
 
@@ -55,3 +56,4 @@ async def _renew(store: ResponseStore, tenant: str, lease: Lease, every_s: float
         except AntiphonError as error:
             log.warning("the lease of %s could not be renewed: %s", lease.fence.session_id, error.message)
             pause_s = retry_s
+        cancellation.heed()

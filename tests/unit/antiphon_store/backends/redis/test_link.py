@@ -69,7 +69,7 @@ async def test_closing_waits_for_all_calls_of_an_atom() -> None:
 
 
 async def test_many_calls_at_once_share_few_connections(backend: RedisBackend, tenant: str) -> None:
-    records = [draft() for _ in range(300)]
+    records = [draft() for _ in range(150)]  # connections are 80
     stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
     assert {stamp.version for stamp in stamps} == {1}
 
