@@ -23,28 +23,15 @@ grpc.aio.init_grpc_aio()
 settings.register_profile("antiphon", deadline=None, derandomize=True)
 settings.load_profile("antiphon")
 
-SYSTEMS = {"system", "up_system", "split_system"}
-"""Fixtures that start the whole system."""
-
 
 def pytest_configure(config: pytest.Config) -> None:
     """The table is printed by the process that hears of all tests."""
     config.pluginmanager.register(KitTable(), "kit table")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests run in two processes. Those of a file stay together, with what their fixtures start, and so do those that
-    need the whole system: it is started once.
-    """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            needs_system = not SYSTEMS.isdisjoint(getattr(item, "fixturenames", ()))
-            item.add_marker(pytest.mark.xdist_group("system" if needs_system else str(item.path)))
-
-
 @pytest.fixture(scope="session")
 def up_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """`antiphon up` with the real Triton and SmolLM2."""
+    """`antiphon up` with the real Triton and SmolLM2, once for each process that runs tests."""
     with up(tmp_path_factory.mktemp("up")) as system:
         yield system
 

@@ -37,16 +37,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says which field of the table each test belongs to; the tests of an implementation run in one process."""
+    """Says which field of the table each test belongs to."""
     for item in items:
         cls = getattr(item, "cls", None)
         callspec = getattr(item, "callspec", None)
         if cls is None:
             continue
         if callspec is not None and "implementation" in callspec.params:
-            name = str(callspec.params["implementation"])
-            mark(item, TOPIC_OF[suite_of(cls)], name)
-            item.add_marker(pytest.mark.xdist_group(name))
+            mark(item, TOPIC_OF[suite_of(cls)], str(callspec.params["implementation"]))
         elif (engine := engine_of_model(cls.__name__)) is not None:
             mark(item, MODELS, engine)
 
