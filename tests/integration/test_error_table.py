@@ -18,8 +18,8 @@ from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
 from tests.support.small_vocabulary import ids_of
+from tests.support.thinker import TOKENIZER
 from tests.support.thinking_edges import Edges, thinking_edges
-from tests.unit.antiphon_translator.test_pipeline_calls import TOKENIZER
 
 UNKNOWN = "resp_" + "0" * 48
 NO_CONVERSATION = new_conversation_id(RandomIds())

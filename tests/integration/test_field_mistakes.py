@@ -21,8 +21,8 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.settings import WorkerSettings
 from tests.support.http import Http
 from tests.support.schema import validate_response
+from tests.support.thinker import CALL, WEATHER
 from tests.support.thinking_edges import Edges, thinking_edges
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, WEATHER
 
 UNKNOWN = "resp_" + "0" * 48
 

@@ -21,7 +21,7 @@ from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
 from tests.support.schema import validate_response
 from tests.support.small_vocabulary import ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, WEATHER, thinker
+from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
 
 
 class Talk:

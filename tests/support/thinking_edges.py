@@ -30,7 +30,7 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http
 from tests.support.small_vocabulary import ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import END_ID, TOKENIZER, thinker
+from tests.support.thinker import END_ID, TOKENIZER, thinker
 
 
 class Sayer:

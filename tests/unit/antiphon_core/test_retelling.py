@@ -11,8 +11,8 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_core.retelling import frames_of
 from tests.support.schema import validate_event
 from tests.support.served_models import turn
+from tests.support.thinker import CALL, EXEC, WEATHER
 from tests.support.thinking_edges import Sayer, losable
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, EXEC, WEATHER
 
 RESPONSE_ID = "resp_" + "0" * 48
 SAID = ("<think>", "Hm.", "</think>", "I look.", *CALL, "Done.")

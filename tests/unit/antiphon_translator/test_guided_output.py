@@ -23,7 +23,7 @@ from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.served_model import ServedModel
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
+from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
 
 GUIDE = Guide(GuideKind.REGEX, "[0-9]+")
 ASKED: dict[str, Any] = {"nvext": {"guided_regex": "[0-9]+"}}

@@ -11,7 +11,7 @@ from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, 
 from antiphon_translator.tools import Tool, ToolSet
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.small_vocabulary import ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, thinker
+from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
 
 PROMPT = (1, 2, 3)
 

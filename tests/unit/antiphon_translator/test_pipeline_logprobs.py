@@ -30,7 +30,7 @@ from antiphon_translator.token_bytes import _BYTE_OF
 from tests.support.schema import validate_event, validate_response
 from tests.support.served_models import model, tokenizer, turn
 from tests.support.small_vocabulary import fallback_tokenizer, ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, WEATHER, thinker
+from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
 
 CONTROLS = ALL_CONTROLS | {"logprobs", "top_logprobs"}
 INCLUDE = [OUTPUT_LOGPROBS]

@@ -21,7 +21,7 @@ from antiphon_translator.generation import EngineChunk, Level
 from antiphon_translator.pipeline import TurnPipeline
 from tests.support.served_models import RESPONSE_ID, turn
 from tests.support.small_vocabulary import ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, WEATHER, thinker
+from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, thinker
 
 SAID = ("<think>", "\nHm ü.\n", "</think>", "\n\n Ja.  <b>", *CALL, *CALL, " Ende. ")
 IDS = [*ids_of(TOKENIZER, *SAID), END_ID]

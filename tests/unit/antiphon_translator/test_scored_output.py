@@ -21,7 +21,7 @@ from antiphon_translator.scored_output import ScoredOutput
 from antiphon_translator.tools import Tool, ToolSet
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.small_vocabulary import ids_of
-from tests.unit.antiphon_translator.test_pipeline_calls import CALL, END_ID, TOKENIZER, thinker
+from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
 
 WEATHER = Tool("get_weather", "get_weather")
 SAID = ("<think>", "Hm.", "</think>", "\n\nJa ☃.\n", *CALL, "Ende. ")
