@@ -1,7 +1,8 @@
 """Cancellations that got lost on their way.
 
-What waits for a store can swallow the CancelledError of who called it: with Redis a worker that was cancelled during a
-heartbeat went on in one of four runs. A loop around such calls looks whether its task was cancelled, or it never ends.
+Seen: with Redis, a worker that was cancelled during a heartbeat went on as if nothing had happened, in one of four
+runs. Where its CancelledError was swallowed is not known. So a loop around calls to the store looks whether its task
+was cancelled: otherwise it might never end.
 """
 
 from __future__ import annotations
