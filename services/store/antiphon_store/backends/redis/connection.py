@@ -22,7 +22,7 @@ from antiphon_store.backends.redis.addresses import Address, Topology
 log = logging.getLogger(__name__)
 
 CALLS_MAX = 64  # at once; a server runs one script at a time, more would only wait there instead of here
-CONNECT_TIMEOUT_S = 1.0
+CONNECT_TIMEOUT_S = 2.0  # a SYN that was lost is sent again after one second
 ANSWER_TIMEOUT_S = 3.0  # longer than an fsync on a bad day, shorter than a failover should be noticed
 SENTINEL_TIMEOUT_S = 0.3  # one that does not answer is passed over, within what `ready` may take
 CLUSTER_RETRIES = 1
