@@ -61,6 +61,8 @@ class Plan:
             raise SettingsError("--gguf and --triton exclude each other: your own Triton has its own model.")
         if bool(self.triton) != bool(self.model_directory):
             raise SettingsError("--triton HOST:PORT and --model-dir DIR need each other.")
+        if self.triton_model and not self.triton:
+            raise SettingsError("--triton-model needs --triton HOST:PORT: it is the name of a model there.")
 
     def _check_profiles_alone(self) -> None:
         others = {

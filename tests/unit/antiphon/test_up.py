@@ -27,6 +27,8 @@ def test_options_that_exclude_or_need_each_other() -> None:
     up.Plan(data=Path("d"), triton="h:1", model_directory=Path("m")).check()
     with pytest.raises(SettingsError, match="need each other"):
         up.Plan(data=Path("d"), model_directory=Path("m")).check()
+    with pytest.raises(SettingsError, match="--triton-model needs --triton"):
+        up.Plan(data=Path("d"), triton_model="t").check()
     with pytest.raises(SettingsError, match="exclude each other"):
         up.Plan(data=Path("d"), triton="h:1", gguf=Path("f"), model_directory=Path("m")).check()
 
