@@ -363,11 +363,18 @@ _ROW_BY_CLASS = {row.error: row for row in TABLE}
 _ROW_BY_REASON = {row.reason: row for row in TABLE}
 for _row in TABLE:
     _row.error.reason = _row.reason
+_SHOWN = ("code", "retry_after_ms")  # the facts that an answer over HTTP is made of
 
 
 def row_of(error: AntiphonError) -> Row:
     """The table row of an error."""
     return _ROW_BY_CLASS[type(error)]
+
+
+def cause_of(error: AntiphonError) -> dict[str, str]:
+    """What of an error is kept beside its message, so that `revive` makes of both what callers were shown."""
+    facts = {"field": error.field} | {name: error.facts.get(name) for name in _SHOWN}
+    return {"reason": error.reason} | {name: value for name, value in facts.items() if value is not None}
 
 
 def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:

@@ -32,15 +32,11 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`.
-
-    `error_reason` names the failure (antiphon_core.errors.TABLE) when `status` is failed.
-    """
+    """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`."""
 
     status: Status
     body: bytes
     output_items: bytes
-    error_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
 from antiphon_core import events, response
+from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.jsons import Object
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
@@ -100,12 +101,10 @@ class Incomplete:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Something broke. `code` is sent in the `error` event, `reason` names the failure for callers of the port."""
+    """Something broke."""
 
     usage: Usage
-    code: str
-    message: str
-    reason: str
+    error: AntiphonError
 
 
 Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete | Fail
@@ -201,18 +200,17 @@ class ResponseMachine:
         self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}})
 
     def _fail(self, given: Fail) -> None:
-        self._emit(events.error_event(self._next_sequence, code=given.code, message=given.message))
-        # The code inside a response is a closed list of OpenAI's, in which every fault of a server is server_error.
-        self._response = response.failed(self.snapshot(), code="server_error", message=given.message)
+        self._emit(events.error_event(self._next_sequence, given.error))
+        self._response = response.failed(self.snapshot(), given.error)
         self._item = None
-        self._end(Status.FAILED, given.usage, {}, error_reason=given.reason)
+        self._end(Status.FAILED, given.usage, {})
 
     def _in_item(self) -> OpenItem:
         if self._item is None:
             raise IllegalInput(f"no item is open in state {self.state.name}")
         return self._item
 
-    def _end(self, status: Status, usage: Usage, members: Object, error_reason: str | None = None) -> None:
+    def _end(self, status: Status, usage: Usage, members: Object) -> None:
         counts = response.usage(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -222,7 +220,7 @@ class ResponseMachine:
         self._response = self._response | {"status": status.value, "usage": counts} | members
         self._emit({"type": f"response.{status.value}", "response": self._response})
         body, output_items = response.split(self._response)
-        self.final = Final(status=status, body=body, output_items=output_items, error_reason=error_reason)
+        self.final = Final(status=status, body=body, output_items=output_items)
 
     def _emit(self, event: Object) -> None:
         numbered = {"type": event["type"], "sequence_number": self._next_sequence, **event}

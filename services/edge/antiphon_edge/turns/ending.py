@@ -8,14 +8,18 @@ from dataclasses import dataclass
 from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
 from antiphon_core.fold import Fold
-from antiphon_core.jsons import Object
-from antiphon_core.ports.store import LogEnd, ResponseStore, Status, TurnCommit
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import LogEnd, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_edge.turns.begun import Begun
 
 log = logging.getLogger(__name__)
 
 COMMIT_TRIES = 2
+PASSING = (Unavailable, Timeout)
+"""What may be over the next time that somebody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Ended:
 class Endings:
     """Ends turns. One instance serves all of a process."""
 
-    def __init__(self, store: ResponseStore) -> None:
+    def __init__(self, store: FullStore) -> None:
         self._store = store
 
     async def end(self, begun: Begun, fold: Fold, batch: Batch) -> Ended:
@@ -38,8 +42,21 @@ class Endings:
             await self.commit(begun, batch, final_of(batch))
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", begun.response_id, error)
-            return Ended(failure(fold, error), is_settled=not isinstance(error, (Unavailable, Timeout)))
+            batch = failure(fold, error)
+            if isinstance(error, PASSING):
+                return Ended(batch, is_settled=False)
+            await self._close_log(begun, batch)
         return Ended(batch)
+
+    async def _close_log(self, begun: Begun, batch: Batch) -> None:
+        """Tells other readers of a response that can never be stored what its caller is told."""
+        if not begun.logged:
+            return
+        end = EventAppend(begun.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
+        try:
+            await self._store.append_events(begun.tenant, end, fence=begun.precondition.fence)
+        except AntiphonError as error:
+            log.warning("the event log of %s stays open: %s", begun.response_id, error.message)
 
     def broken(self, begun: Begun, fold: Fold, error: Exception) -> Batch:
         """The terminal batch of a turn that broke after its first event."""
@@ -77,12 +94,21 @@ class Endings:
 
 def failure(fold: Fold, error: AntiphonError) -> Batch:
     """The end of a stream that broke: the `error` event, then response.failed with everything there was."""
-    code, message = "server_error", error.message
-    ended = response.failed(fold.response(), code=code, message=message)
+    ended = response.failed(fold.response(), error)
     first = fold.next_sequence
     failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
-    frames = events.encode(events.error_event(first, code=code, message=message)) + events.encode(failed)
-    return Batch(first, 2, frames, _final(Status.FAILED, ended, error.reason))
+    frames = events.encode(events.error_event(first, error)) + events.encode(failed)
+    return Batch(first, 2, frames, _final(Status.FAILED, ended))
+
+
+def came_to_nothing(final: Final) -> bool:
+    """Whether a turn failed before its model had said anything, for a reason that passes."""
+    if final.status is not Status.FAILED:
+        return False
+    ended: Object = loads(final.body)
+    usage = ended["usage"]  # what the model was made to begin with is output, too, but nothing that it said
+    has_said = usage["output_tokens"] > 0 if usage else bool(loads(final.output_items))
+    return not has_said and isinstance(response.error_of(ended), PASSING)
 
 
 def cancellation(fold: Fold) -> Batch:
@@ -99,6 +125,6 @@ def final_of(batch: Batch) -> Final:
     return batch.final
 
 
-def _final(status: Status, ended: Object, reason: str | None = None) -> Final:
+def _final(status: Status, ended: Object) -> Final:
     body, output_items = response.split(ended)
-    return Final(status=status, body=body, output_items=output_items, error_reason=reason)
+    return Final(status=status, body=body, output_items=output_items)

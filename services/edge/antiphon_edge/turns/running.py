@@ -1,7 +1,8 @@
 """Running turns that were accepted, from the first event to the one terminal one.
 
 A turn without an idempotency key ends with its caller: the model is stopped first, and the record is written as
-cancelled afterwards. A turn under a key goes on, for the caller that comes back.
+cancelled afterwards. A turn under a key goes on, for the caller that comes back. One that failed before its model said
+anything, for a reason that passes, is not remembered under its key: who asks again is served anew.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.turns import leases
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun
-from antiphon_edge.turns.ending import Endings
+from antiphon_edge.turns.ending import Endings, came_to_nothing, final_of
 from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.holding import Holdings
@@ -151,8 +152,13 @@ class Runs:
             await self._on_generated(begun.tenant, end.final.body)
         if isinstance(end, Exception):
             end = self.endings.broken(begun, generation.fold, end)
-        ended = await self.endings.end(begun, generation.fold, end)
-        await self._holdings.let_go(begun, is_over=ended.is_settled)
+        is_forgotten = begun.key is not None and came_to_nothing(final_of(end))
+        written = replace(begun, key=None, lease=None) if is_forgotten else begun
+        ended = await self.endings.end(written, generation.fold, end)
+        if is_forgotten and ended.is_settled:
+            await self._forget(begun)
+        else:
+            await self._holdings.let_go(begun, is_over=ended.is_settled)
         return ended.batch
 
     async def _give_up(self, begun: Begun, generation: Generation, event_log: EventLogWriter | None) -> None:
@@ -167,7 +173,7 @@ class Runs:
             await self._holdings.let_go(begun, is_over=False)
 
     async def _forget(self, begun: Begun) -> None:
-        """Lets go of what a turn took that did not come to its first event."""
+        """Lets go of what a turn took that came to nothing."""
         try:
             await self._beginnings.give_up(begun)
         except AntiphonError as error:

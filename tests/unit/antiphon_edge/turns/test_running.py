@@ -11,6 +11,7 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
+    EngineUnavailable,
     LogNotFound,
     ModelNotFound,
     ResponseNotFound,
@@ -160,6 +161,29 @@ async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(be
         again = await bench.begin(**options)
         assert again.response_id != begun.response_id
         await bench.play(again)
+
+
+async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session(bench: Bench) -> None:
+    await bench.play(await bench.begin(session_id="s"))
+    before = await bench.store.describe_session(TENANT, "s")
+    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    begun = await bench.begin(key="k", session_id="s")
+    log = await bench.play(begun)
+    assert fold(log) == await bench.stored(begun)
+    session = await bench.store.describe_session(TENANT, "s")
+    assert (session.head_id, session.lease) == (before.head_id, None)
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+    bench.sayer.pause_at = None
+    again = await bench.begin(key="k", session_id="s")
+    assert (await bench.play(again))[-1]["type"] == events.COMPLETED
+
+
+async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(bench: Bench) -> None:
+    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    begun = await bench.begin(key="k")
+    bench.backend.plan(*[Fault("commit_turn", When.BEFORE)] * 2)
+    await bench.play(begun)
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.QUEUED
 
 
 async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -> None:
