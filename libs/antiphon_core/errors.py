@@ -22,7 +22,8 @@
     │   ├── IdempotencyMismatch
     │   ├── PositionMismatch
     │   ├── LogClosed
-    │   └── SessionLocked
+    │   ├── SessionLocked
+    │   └── SessionLost                others went on in it meanwhile, or may have
     ├── LimitExceeded
     │   ├── ChainTooLong
     │   ├── TooLarge
@@ -210,6 +211,17 @@ class SessionLocked(Conflict):
         )
 
 
+class SessionLost(Conflict):
+    @classmethod
+    def of(cls, session_id: str) -> Self:
+        return cls(
+            "This conversation was taken over, or left for too long, while the response was generated. Nothing of the "
+            "response was kept. Send the request again.",
+            field="conversation",
+            session_id=session_id,
+        )
+
+
 class LimitExceeded(AntiphonError):
     pass
 
@@ -335,6 +347,7 @@ TABLE: tuple[Row, ...] = (
         "idempotency_key_reused",
     ),
     Row(SessionLocked, "SESSION_LOCKED", _Code.FAILED_PRECONDITION, 400, _REQUEST, "conversation_locked"),
+    Row(SessionLost, "SESSION_LOST", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conversation_lost"),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),

@@ -24,6 +24,7 @@ from antiphon_core.errors import (
     NotFound,
     ResponseNotFound,
     SessionLocked,
+    SessionLost,
     StatusMismatch,
     TranslatorUnavailable,
 )
@@ -46,7 +47,7 @@ from antiphon_edge.turns.told import Told, read
 log = logging.getLogger(__name__)
 
 # Any other error is the store's: then nothing can be written, and the job is tried again, or is somebody else's.
-_OTHERS_CAN = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
+_OTHERS_CAN = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
 _NOBODY_CAN = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 PAUSES_S: Sequence[float] = (0.5, 1, 2, 4, 8, 15, 15, 15)
 """How long an attempt waits for a translator or an engine that cannot be reached, one time after the other."""
@@ -159,8 +160,14 @@ class JobRun:
         sealed = sealed_items.changes_of(begun, self._beginnings.sealer, told=told.fold.response().get("output", ()))
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=sealed)
         try:
-            async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:
+            async with (
+                leases.kept(self._store, begun.tenant, begun.lease) as lease,
+                aclosing(lease.while_kept(generation.batches())) as batches,
+            ):
                 await self._write(batches)
+        except SessionLost:
+            self._begun = queueing.begun_of(begun.tenant, self._job)
+            raise
         finally:
             told.token_ids = generation.token_ids
 

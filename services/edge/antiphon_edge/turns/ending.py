@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from antiphon_core import events, response
-from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, InternalError, SessionLost, StaleFence, Timeout, Unavailable
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
@@ -24,10 +24,12 @@ PASSING = (Unavailable, Timeout)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`batch` is what its caller is told. Unless `is_settled` another attempt to store the response may succeed."""
+    """`batch` is what its caller is told. Unless `is_settled` another attempt to store the response may succeed. With
+    `is_forgotten` what the turn took is to be given back: who asks again is served anew."""
 
     batch: Batch
     is_settled: bool = True
+    is_forgotten: bool = False
 
 
 class Endings:
@@ -38,15 +40,27 @@ class Endings:
 
     async def end(self, begun: Begun, fold: Fold, batch: Batch) -> Ended:
         """The terminal batch, once its record is safe; a failure in its place when it cannot be made safe."""
+        is_forgotten = begun.key is not None and came_to_nothing(final_of(batch))
+        if is_forgotten:
+            begun = replace(begun, key=None, lease=None)  # the record stands beside its session, not in it
         try:
             await self.commit(begun, batch, final_of(batch))
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", begun.response_id, error)
-            batch = failure(fold, error)
-            if isinstance(error, PASSING):
-                return Ended(batch, is_settled=False)
-            await self._close_log(begun, batch)
-        return Ended(batch)
+            return await self._unstored(begun, fold, _session_lost(begun, error))
+        return Ended(batch, is_forgotten=is_forgotten)
+
+    async def lost(self, begun: Begun, fold: Fold, error: SessionLost) -> Ended:
+        """The end of a turn whose session is not its own any more: nothing is stored."""
+        log.warning("response %s was cut off: %s", begun.response_id, error)
+        return await self._unstored(begun, fold, error)
+
+    async def _unstored(self, begun: Begun, fold: Fold, error: AntiphonError) -> Ended:
+        batch = failure(fold, error)
+        if isinstance(error, PASSING):
+            return Ended(batch, is_settled=False)
+        await self._close_log(begun, batch)
+        return Ended(batch, is_forgotten=isinstance(error, SessionLost))
 
     async def _close_log(self, begun: Begun, batch: Batch) -> None:
         """Tells other readers of a response that can never be stored what its caller is told."""
@@ -99,6 +113,14 @@ def failure(fold: Fold, error: AntiphonError) -> Batch:
     failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
     frames = events.encode(events.error_event(first, error)) + events.encode(failed)
     return Batch(first, 2, frames, _final(Status.FAILED, ended))
+
+
+def _session_lost(begun: Begun, error: AntiphonError) -> AntiphonError:
+    """What a refusal means that is about the turn's session: a commit may bring the fence of a job besides."""
+    session_id = begun.fence.session_id if begun.fence is not None else None
+    if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:
+        return SessionLost.of(session_id)
+    return error
 
 
 def came_to_nothing(final: Final) -> bool:

@@ -13,14 +13,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from antiphon_core.errors import AntiphonError, SessionLocked, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost, Timeout, Unavailable
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.turns import leases
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun
-from antiphon_edge.turns.ending import Endings, came_to_nothing, final_of
+from antiphon_edge.turns.ending import Endings
 from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.holding import Holdings
@@ -65,7 +65,10 @@ class Runs:
         try:
             if is_taken_over:
                 begun = await self._in_its_session(begun)
-            async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:
+            async with (
+                leases.kept(self._store, begun.tenant, begun.lease) as lease,
+                aclosing(lease.while_kept(generation.batches())) as batches,
+            ):
                 async for batch in batches:
                     if batch.final is not None:
                         ended = True
@@ -150,12 +153,12 @@ class Runs:
             begun = replace(begun, lease=None)  # the record stands beside the conversation, not in it
         if isinstance(end, Batch) and end.final is not None and self._on_generated is not None:
             await self._on_generated(begun.tenant, end.final.body)
-        if isinstance(end, Exception):
-            end = self.endings.broken(begun, generation.fold, end)
-        is_forgotten = begun.key is not None and came_to_nothing(final_of(end))
-        written = replace(begun, key=None, lease=None) if is_forgotten else begun
-        ended = await self.endings.end(written, generation.fold, end)
-        if is_forgotten and ended.is_settled:
+        if isinstance(end, SessionLost):
+            ended = await self.endings.lost(begun, generation.fold, end)
+        else:
+            batch = self.endings.broken(begun, generation.fold, end) if isinstance(end, Exception) else end
+            ended = await self.endings.end(begun, generation.fold, batch)
+        if ended.is_forgotten:
             await self._forget(begun)
         else:
             await self._holdings.let_go(begun, is_over=ended.is_settled)

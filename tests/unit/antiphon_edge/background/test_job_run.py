@@ -14,6 +14,7 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.background.job_run import JobRun
+from antiphon_edge.turns import leases
 from tests.support.background import TENANT, Bench, TextTranslator, background_request, bench, hasten, text_of, whole
 from tests.support.translators import ScriptedTranslator
 
@@ -378,6 +379,46 @@ async def test_a_session_that_went_on_fails_it_and_stays_free(shop: Bench) -> No
     assert "went on while the response was waiting" in ended["error"]["message"]
     session = await shop.store.describe_session(TENANT, TALK)
     assert (session.head_id, session.lease) == (other, None)
+
+
+async def losing_its_session(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[str, asyncio.Task[None]]:
+    """A response in mid-run whose lease of its session is gone."""
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    shop.engine.holds_at = 4
+    running = await in_session(shop)
+    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    await shop.until(lambda: len(shop.engine.told) == 4)
+    lease = (await shop.store.describe_session(TENANT, TALK)).lease
+    assert lease is not None
+    await shop.store.release_session(TENANT, lease.fence)
+    return running, going
+
+
+async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, going = await losing_its_session(shop, monkeypatch)
+    await shop.until(lambda: shop.engine.running == 0)
+    shop.engine.holds_at = None
+    await going
+    ended = whole(await shop.edge.current(TENANT, running))
+    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
+    assert shop.engine.starts == [0, 4]
+    assert (await shop.store.describe_session(TENANT, TALK)).head_id == running
+
+
+async def test_a_session_that_others_take_in_mid_run_stops_the_model(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, going = await losing_its_session(shop, monkeypatch)
+    await shop.store.acquire_session(TENANT, TALK, holder="other")
+    await going
+    assert shop.engine.running == 0
+    ended = whole(await shop.edge.current(TENANT, running))
+    assert (ended["status"], ended["error"]["cause"]["reason"]) == ("failed", "SESSION_LOCKED")
+    session = await shop.store.describe_session(TENANT, TALK)
+    assert session.lease is not None
+    assert (session.head_id, session.lease.holder) == (None, "other")
 
 
 async def test_another_attempt_in_a_session_goes_on_where_the_first_one_was(shop: Bench) -> None:

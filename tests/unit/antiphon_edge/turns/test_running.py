@@ -26,7 +26,7 @@ from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Stamp, Status, TurnCommit
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import told
+from antiphon_edge.turns import leases, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
@@ -309,6 +309,72 @@ async def test_where_others_have_the_session_nothing_is_begun(bench: Bench) -> N
     taken, said = await taken_over(bench, begun)
     with pytest.raises(SessionLocked):
         await bench.play(taken, told=said)
+
+
+async def overtaken(bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None) -> tuple[Begun, list[Object]]:
+    """A turn whose session is somebody else's from the middle of its answer on."""
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key=key, session_id="s")
+    playing = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.03)
+    assert begun.fence is not None
+    await bench.store.release_session(TENANT, begun.fence)
+    await bench.store.acquire_session(TENANT, "s", holder="other")
+    return begun, await playing
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_turn_whose_session_is_lost_stops_its_model_and_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    begun, log = await overtaken(bench, monkeypatch, key)
+    assert bench.sayer.stopped.is_set()
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert (log[-2]["code"], log[-2]["param"]) == ("conversation_lost", "conversation")
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(begun)
+    session = await bench.store.describe_session(TENANT, "s")
+    assert session.lease is not None
+    assert (session.head_id, session.lease.holder) == (None, "other")
+
+
+async def test_its_key_is_free_and_its_readers_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, log = await overtaken(bench, monkeypatch, "k")
+    assert await bench.logged(begun) == log
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+    lease = (await bench.store.describe_session(TENANT, "s")).lease
+    assert lease is not None
+    await bench.store.release_session(TENANT, lease.fence)
+    bench.sayer.pause_at = None
+    assert (await bench.play(await bench.begin(key="k", session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_session_that_is_lost_at_the_very_end_is_told_as_such(bench: Bench, key: str | None) -> None:
+    bench.slow.go.clear()
+    begun = await bench.begin(key=key, session_id="s")
+    playing = asyncio.create_task(bench.play(begun))
+    await bench.slow.asked.wait()
+    assert begun.fence is not None
+    await bench.store.release_session(TENANT, begun.fence)
+    bench.slow.go.set()
+    assert (await playing)[-2]["code"] == "conversation_lost"
+    assert (await bench.play(await bench.begin(key=key, session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+async def test_a_store_that_is_away_for_a_while_ends_no_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    monkeypatch.setattr(leases, "RETRY_EVERY_S", 0.01)
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(session_id="s")
+    bench.backend.plan(*[Fault("renew_lease", When.BEFORE)] * 3)
+    playing = asyncio.create_task(bench.play(begun))
+    while bench.backend._planned:
+        await asyncio.sleep(0.005)
+    bench.sayer.go.set()
+    assert (await playing)[-1]["type"] == events.COMPLETED
 
 
 async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
