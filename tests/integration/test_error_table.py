@@ -445,7 +445,8 @@ async def test_a_wrong_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "type_"), [("requests_per_minute", "requests"), ("tokens_per_minute", "tokens")])
 async def test_too_much(limit: str, type_: str) -> None:
-    async with thinking_edges("Hello there.", **{limit: 1}) as edges:
+    door: dict[str, Any] = {limit: 1}
+    async with thinking_edges("Hello there.", **door) as edges:
         assert (await edges.http.create(**asked())).status == 200
         answer = await edges.http.create(**asked())
         assert (answer.status, answer.error["code"], answer.error["type"]) == (429, "rate_limit_exceeded", type_)

@@ -144,11 +144,14 @@ class ResponseMachine:
         self.state = row.next_state
 
     def take(self) -> list[Batch]:
-        """The events since the last call, as few batches as the limits allow."""
+        """The events since the last call, as few batches as the limits allow. A failure is one batch, and what was held
+        back until then is told in it."""
         frames, self._frames = self._frames, []
         first = self._next_sequence - len(frames)
         if self.final is None or not frames:
             return _batches(first, frames)
+        if self.final.status is Status.FAILED:
+            return [Batch(first, len(frames), b"".join(frames), self.final)]
         *before, terminal = frames
         last = Batch(first_sequence=self._next_sequence - 1, count=1, frames=terminal, final=self.final)
         return [*_batches(first, before), last]

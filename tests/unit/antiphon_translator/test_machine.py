@@ -162,7 +162,17 @@ def test_the_fold_of_the_events_is_the_snapshot_after_every_input(inputs: list[I
         assert stored == terminal[0]["response"] == fold(log)
 
 
-@pytest.mark.parametrize("ending", [COMPLETE, INCOMPLETE, FAIL])
+def test_all_of_a_failure_is_in_the_last_batch() -> None:
+    made = machine(Begin(), OpenNext(), Append("x"))
+    before = made.take()
+    made.send(FAIL)
+    (last,) = made.take()
+    assert (last.first_sequence, last.final) == (before[-1].first_sequence + before[-1].count, made.final)
+    assert [event["type"] for event in events.decode(last.frames)] == [events.ERROR, events.FAILED]
+    assert made.take() == []
+
+
+@pytest.mark.parametrize("ending", [COMPLETE, INCOMPLETE])
 def test_the_terminal_event_is_alone_in_the_last_batch_and_carries_the_final(ending: Input) -> None:
     made = machine(Begin(), ending)
     *before, last = made.take()

@@ -164,7 +164,8 @@ class GenerateResponse(betterproto2.Message):
 
     final: "Final | None" = betterproto2.field(4, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Only on the last message, whose one frame is the terminal event: commit this first, then send the frame.
+    Only on the last message, whose last frame is the terminal event: commit this first, then send the frames. There are
+    more of them when the turn failed: all that belongs to the failure.
     """
 
     token_ids: "list[int]" = betterproto2.field(5, betterproto2.TYPE_UINT32, repeated=True)
