@@ -24,12 +24,12 @@ PASSING = (Unavailable, Timeout)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`batch` is what its caller is told. Unless `is_settled` another attempt to store the response may succeed. With
-    `is_forgotten` what the turn took is to be given back: who asks again is served anew."""
+    """`batch` is what its caller is told. Unless `is_settled` another attempt to store the response may succeed.
+    `unused` is the turn with what it took and is to give back."""
 
     batch: Batch
     is_settled: bool = True
-    is_forgotten: bool = False
+    unused: Begun | None = None
 
 
 class Endings:
@@ -40,15 +40,15 @@ class Endings:
 
     async def end(self, begun: Begun, fold: Fold, batch: Batch) -> Ended:
         """The terminal batch, once its record is safe; a failure in its place when it cannot be made safe."""
-        is_forgotten = begun.key is not None and came_to_nothing(final_of(batch))
-        if is_forgotten:
-            begun = replace(begun, key=None, lease=None)  # the record stands beside its session, not in it
+        unused = None
+        if begun.key is not None and came_to_nothing(final_of(batch)):
+            unused, begun = begun, replace(begun, key=None, lease=None)  # so the record stands beside its session
         try:
             await self.commit(begun, batch, final_of(batch))
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", begun.response_id, error)
             return await self._unstored(begun, fold, _session_lost(begun, error))
-        return Ended(batch, is_forgotten=is_forgotten)
+        return Ended(batch, unused=unused)
 
     async def lost(self, begun: Begun, fold: Fold, error: SessionLost) -> Ended:
         """The end of a turn whose session is not its own any more: nothing is stored."""
@@ -60,7 +60,7 @@ class Endings:
         if isinstance(error, PASSING):
             return Ended(batch, is_settled=False)
         await self._close_log(begun, batch)
-        return Ended(batch, is_forgotten=isinstance(error, SessionLost))
+        return Ended(batch, unused=begun if isinstance(error, SessionLost) else replace(begun, key=None))
 
     async def _close_log(self, begun: Begun, batch: Batch) -> None:
         """Tells other readers of a response that can never be stored what its caller is told."""

@@ -158,8 +158,8 @@ class Runs:
         else:
             batch = self.endings.broken(begun, generation.fold, end) if isinstance(end, Exception) else end
             ended = await self.endings.end(begun, generation.fold, batch)
-        if ended.is_forgotten:
-            await self._forget(begun)
+        if ended.unused is not None:
+            await self._forget(ended.unused)
         else:
             await self._holdings.let_go(begun, is_over=ended.is_settled)
         return ended.batch
@@ -176,12 +176,13 @@ class Runs:
             await self._holdings.let_go(begun, is_over=False)
 
     async def _forget(self, begun: Begun) -> None:
-        """Lets go of what a turn took that came to nothing."""
+        """Lets go of what a turn took that came to nothing. Where somebody else runs it by now, all that is theirs."""
+        if not await self._holdings.drop(begun):
+            return
         try:
             await self._beginnings.give_up(begun)
         except AntiphonError as error:
             log.warning("%s keeps what it took until its time is over: %s", begun.response_id, error.message)
-        await self._holdings.drop(begun)
 
 
 def _logged(begun: Begun, event_log: EventLogWriter | None, batch: Batch) -> Begun:

@@ -12,18 +12,20 @@ from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
     EngineUnavailable,
+    IdempotencyMismatch,
     LogNotFound,
     ModelNotFound,
     ResponseNotFound,
     SessionLocked,
     StaleFence,
     StoreUnavailable,
+    TooLarge,
 )
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.jobs import JobState
-from antiphon_core.ports.store import Stamp, Status, TurnCommit
+from antiphon_core.ports.store import Fence, Lease, Stamp, Status, TurnCommit
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import leases, told
@@ -349,6 +351,44 @@ async def test_its_key_is_free_and_its_readers_are_told(bench: Bench, monkeypatc
     await bench.store.release_session(TENANT, lease.fence)
     bench.sayer.pause_at = None
     assert (await bench.play(await bench.begin(key="k", session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+async def test_its_successor_keeps_key_and_session(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge that slept for longer than all its leases wakes up while another one goes on."""
+    awake = asyncio.Event()
+
+    async def renew_session(tenant: str, fence: Fence) -> Lease:
+        await awake.wait()
+        return await bench.store.renew_session(tenant, fence)
+
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0)
+    monkeypatch.setattr(bench.slow, "renew_session", renew_session, raising=False)
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key="k", session_id="s")
+    sleeping = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.02)
+    bench.clock.advance(31)
+    taken, said = await taken_over(bench, begun)
+    bench.sayer.pause_at = 12
+    successor = asyncio.create_task(bench.play(taken, told=said))
+    while len(bench.sayer.requests) < 2:
+        await asyncio.sleep(0.001)
+    awake.set()
+    assert (await sleeping)[-2]["code"] == "conversation_lost"
+    with pytest.raises(IdempotencyMismatch):
+        await bench.begin(key="k", session_id="s", input="something else")
+    bench.sayer.go.set()
+    assert (await successor)[-1]["type"] == events.COMPLETED
+    assert (await bench.stored(begun))["status"] == "completed"
+    assert (await bench.store.describe_session(TENANT, "s")).head_id == begun.response_id
+
+
+@pytest.mark.parametrize(("key", "atom"), [(None, "commit_turn"), ("k", "commit_turn_once")])
+async def test_a_session_whose_turn_cannot_be_stored_is_free_at_once(bench: Bench, key: str | None, atom: str) -> None:
+    bench.backend.plan(Fault(atom, When.BEFORE, error=TooLarge))
+    begun = await bench.begin(key=key, session_id="s")
+    assert (await bench.play(begun))[-2]["code"] == "request_too_large"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
 
 
 @pytest.mark.parametrize("key", [None, "k"])
