@@ -27,14 +27,18 @@ T = TypeVar("T")
 
 
 class KeptLease:
-    """A lease while it is renewed."""
+    """A lease while it is renewed, or none."""
 
-    def __init__(self) -> None:
+    def __init__(self, lease: Lease | None) -> None:
+        self._lease = lease
         self._lost: SessionLost | None = None
         self._waiting: asyncio.Timeout | None = None
 
-    async def while_kept(self, stream: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    def while_kept(self, stream: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         """What comes from a stream. SessionLost: the lease is lost; what was waited for is cancelled."""
+        return stream if self._lease is None else self._guarded(stream)
+
+    async def _guarded(self, stream: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
         async with aclosing(stream):
             while True:
                 try:
@@ -75,7 +79,7 @@ async def kept(
     retry_s: float | None = None,
 ) -> AsyncIterator[KeptLease]:
     """Renews a lease, if there is one, until the block is left."""
-    held = KeptLease()
+    held = KeptLease(lease)
     if lease is None:
         yield held
         return

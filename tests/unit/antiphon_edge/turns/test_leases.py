@@ -128,9 +128,10 @@ async def test_who_waits_can_be_cancelled_by_others() -> None:
 
 
 async def test_without_a_lease_nothing_is_asked() -> None:
-    store = Store()
-    async with kept(store, None):
+    store, stream = Store(), Stream().tell()
+    async with kept(store, None) as none:
         await asyncio.sleep(0.005)
+        assert none.while_kept(stream) is stream  # and nothing is paid
     assert store.renewed == []
 
 
