@@ -23,6 +23,7 @@
     │   ├── PositionMismatch
     │   ├── LogClosed
     │   ├── SessionLocked
+    │   ├── SessionLost                others went on in it meanwhile, or may have
     │   └── PreviousResponseNotReady   what is to be continued has not ended
     ├── LimitExceeded
     │   ├── ChainTooLong
@@ -223,6 +224,17 @@ class PreviousResponseNotReady(Conflict):
         )
 
 
+class SessionLost(Conflict):
+    @classmethod
+    def of(cls, session_id: str) -> Self:
+        return cls(
+            "This conversation was taken over, or left for too long, while the response was generated. Nothing of the "
+            "response was kept. Send the request again.",
+            field="conversation",
+            session_id=session_id,
+        )
+
+
 class LimitExceeded(AntiphonError):
     pass
 
@@ -356,6 +368,7 @@ TABLE: tuple[Row, ...] = (
         _REQUEST,
         "previous_response_not_ready",
     ),
+    Row(SessionLost, "SESSION_LOST", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conversation_lost"),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),
@@ -384,11 +397,18 @@ _ROW_BY_CLASS = {row.error: row for row in TABLE}
 _ROW_BY_REASON = {row.reason: row for row in TABLE}
 for _row in TABLE:
     _row.error.reason = _row.reason
+_SHOWN = ("code", "retry_after_ms")  # the facts that an answer over HTTP is made of
 
 
 def row_of(error: AntiphonError) -> Row:
     """The table row of an error."""
     return _ROW_BY_CLASS[type(error)]
+
+
+def cause_of(error: AntiphonError) -> dict[str, str]:
+    """What of an error is kept beside its message, so that `revive` makes of both what callers were shown."""
+    facts = {"field": error.field} | {name: error.facts.get(name) for name in _SHOWN}
+    return {"reason": error.reason} | {name: value for name, value in facts.items() if value is not None}
 
 
 def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:

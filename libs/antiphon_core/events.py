@@ -6,6 +6,7 @@ Frames are made once, by whoever makes the event, and travel as bytes from there
 
 from __future__ import annotations
 
+from antiphon_core.errors import AntiphonError, envelope
 from antiphon_core.jsons import Object, dumps, loads
 
 CREATED = "response.created"
@@ -58,17 +59,13 @@ def bare(frames: bytes) -> list[bytes]:
     return [line[len(marker) - 1 :] for line in frames.split(b"\n") if line.startswith(marker)]
 
 
-def error_event(sequence_number: int, *, code: str, message: str, param: str | None = None) -> Object:
+def error_event(sequence_number: int, error: AntiphonError) -> Object:
     """The `error` event in both shapes at once: flat as OpenAI's schema has it, nested as Open Responses has it.
 
     Every client that was measured reads its message from one of the two; Codex reads neither, which is why
-    `response.failed` always follows.
+    `response.failed` always follows. Its code is always a string, as Open Responses wants it.
     """
-    return {
-        "type": ERROR,
-        "sequence_number": sequence_number,
-        "code": code,
-        "message": message,
-        "param": param,
-        "error": {"type": "server_error", "code": code, "message": message, "param": param},
-    }
+    body = dict(envelope(error)["error"])
+    body["code"] = body["code"] or body["type"]
+    flat = {name: body[name] for name in ("code", "message", "param")}
+    return {"type": ERROR, "sequence_number": sequence_number, **flat, "error": body}

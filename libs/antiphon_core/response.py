@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antiphon_core.errors import AntiphonError, InternalError, cause_of, revive
 from antiphon_core.jsons import Object, dumps, with_member
 from antiphon_core.ports.store import Status
 
@@ -81,9 +82,19 @@ def usage(*, input_tokens: int, output_tokens: int, cached_tokens: int = 0, reas
     }
 
 
-def failed(response: Object, *, code: str, message: str) -> Object:
-    """The response as it ends when something broke: what it had so far, its open item marked incomplete."""
-    return _ended(response, Status.FAILED) | {"error": {"code": code, "message": message}}
+def failed(response: Object, error: AntiphonError) -> Object:
+    """The response as it ends when something broke: what it had so far, its open item marked incomplete.
+
+    `code` is one of a closed list of OpenAI's, in which every fault of a server is server_error. `cause` is ours:
+    whoever asks for the response again is told what its first caller was told."""
+    told = {"code": "server_error", "message": error.message, "cause": cause_of(error)}
+    return _ended(response, Status.FAILED) | {"error": told}
+
+
+def error_of(response: Object) -> AntiphonError:
+    """What a failed response ended with."""
+    cause = dict(response["error"].get("cause", {}))
+    return revive(cause.pop("reason", InternalError.reason), response["error"]["message"], cause)
 
 
 def cancelled(response: Object) -> Object:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from antiphon_core import events
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record
+from antiphon_core.response import error_of
 
 _PART_EVENTS = {
     "output_text": (events.OUTPUT_TEXT_DELTA, events.OUTPUT_TEXT_DONE),
@@ -35,7 +36,7 @@ def _events(response: Object) -> Iterator[Object]:
     for index, item in enumerate(response["output"]):
         yield from _item(item, index)
     if response["status"] == "failed":
-        yield events.error_event(0, code=response["error"]["code"], message=response["error"]["message"])
+        yield events.error_event(0, error_of(response))
     yield {"type": f"response.{response['status']}", "response": response}
 
 

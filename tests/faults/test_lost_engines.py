@@ -15,7 +15,9 @@ import pytest
 import pytest_asyncio
 
 from antiphon.local.repository import MODEL_NAME
+from antiphon_core import response
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S
 from antiphon_translator.engines.endpoints import EndpointsEngine
@@ -52,7 +54,7 @@ async def at_work(*servers: RunningTriton) -> None:
 def reason_of(ran: Ran) -> str | None:
     final = ran.batches[-1].final
     assert final is not None
-    return final.error_reason
+    return response.error_of(loads(final.body)).reason if final.status is Status.FAILED else None
 
 
 # ---- a language model: the text of two servers is that of one ----

@@ -11,7 +11,15 @@ from typing import Any
 import pytest
 
 from antiphon_core import events
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+    envelope,
+    row_of,
+)
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, dumps
 from antiphon_store.wrappers.faulty import Fault, When
@@ -344,8 +352,39 @@ async def test_a_fault_of_the_engine(edges: Edges, fault: Exception, status: int
     log = (await edges.http.create(**asked(stream=True))).events
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
     assert log[-2]["error"]["message"] == log[-2]["message"] == str(fault)
-    assert log[-1]["response"]["error"] == {"code": "server_error", "message": str(fault)}
+    assert (log[-2]["code"], log[-1]["response"]["error"]["code"]) == (code, "server_error")
     assert log[-1]["response"]["output"][0]["status"] == "incomplete"
+
+
+@pytest.mark.parametrize(
+    ("fault", "behind"),
+    [
+        (EngineUnavailable("gone in mid-answer"), 3),
+        (EngineTimeout("no token for 5 s"), 3),
+        (EngineFault("CUDA error"), 0),
+        (InvalidRequest("Not that schema.", field="text.format", code="unsupported_value"), 0),
+    ],
+)
+async def test_under_a_key_a_fault_is_the_same_the_next_time(fault: AntiphonError, behind: int) -> None:
+    async with thinking_edges("Hello there.", count=2) as edges:
+        edges.sayer.fault, edges.sayer.pause_at = fault, behind
+        headers = {"Idempotency-Key": "k"}
+        first, second = [await http.ask("POST", "/v1/responses", asked(), headers=headers) for http in edges.https]
+        assert (first.status, first.json) == (row_of(fault).http_status, envelope(fault))
+        assert (second.status, second.json) == (first.status, first.json)
+        assert second.headers.get("retry-after") == first.headers.get("retry-after")
+        assert len(edges.sayer.requests) == 1
+
+
+async def test_under_a_key_what_came_to_nothing_is_asked_for_again(edges: Edges) -> None:
+    edges.sayer.fault, edges.sayer.pause_at = EngineUnavailable("It is overloaded."), 0
+    headers = {"Idempotency-Key": "k"}
+    refused = await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)
+    require(refused, 503, "engine_unavailable", None, "overloaded")
+    assert refused.headers["retry-after"] == "1"
+    edges.sayer.pause_at = None
+    first, second = [await edges.http.ask("POST", "/v1/responses", asked(), headers=headers) for _ in range(2)]
+    assert (first.status, first.json) == (200, second.json)
 
 
 async def test_a_bug_of_ours_tells_nothing(edges: Edges) -> None:
@@ -406,7 +445,8 @@ async def test_a_wrong_key(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "type_"), [("requests_per_minute", "requests"), ("tokens_per_minute", "tokens")])
 async def test_too_much(limit: str, type_: str) -> None:
-    async with thinking_edges("Hello there.", **{limit: 1}) as edges:
+    door: dict[str, Any] = {limit: 1}
+    async with thinking_edges("Hello there.", **door) as edges:
         assert (await edges.http.create(**asked())).status == 200
         answer = await edges.http.create(**asked())
         assert (answer.status, answer.error["code"], answer.error["type"]) == (429, "rate_limit_exceeded", type_)

@@ -49,6 +49,8 @@ class StoryEngine:
         self.away = False
         self.holds_at: int | None = None
         """Behind so many ids it says nothing more, until `goes_on` is set."""
+        self.dies_behind: int | None = None
+        """So many ids after each start it breaks down."""
         self.goes_on = asyncio.Event()
         self.starts: list[int] = []
         self.told: list[int] = []
@@ -67,6 +69,8 @@ class StoryEngine:
             for number, token_id in enumerate(self.ids[start:], start):
                 if number == self.holds_at:
                     await self.goes_on.wait()
+                if self.dies_behind is not None and number == start + self.dies_behind:
+                    raise EngineUnavailable("The storyteller broke down.")
                 await asyncio.sleep(self.pause_s)
                 self.told.append(number)
                 yield [EngineChunk((token_id,))]

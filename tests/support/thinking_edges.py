@@ -21,6 +21,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Model, Resume, Turn
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.wrappers.faulty import FaultyBackend
@@ -150,9 +151,11 @@ class Edges:
 
 
 @asynccontextmanager
-async def thinking_edges(*said: str, count: int = 1, **door: Any) -> AsyncIterator[Edges]:
-    """`door` are members of DoorSettings."""
-    backend, clock = FaultyBackend(MemoryBackend()), SystemClock()
+async def thinking_edges(
+    *said: str, count: int = 1, engine: StoreEngine | None = None, **door: Any
+) -> AsyncIterator[Edges]:
+    """`engine` is that of the store, memory unless told; `door` are members of DoorSettings."""
+    backend, clock = FaultyBackend(engine or MemoryBackend()), SystemClock()
     sayer = Sayer(*said)
     translator = losable(sayer, clock)
     async with AsyncExitStack() as stack:

@@ -32,22 +32,19 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`.
-
-    `error_reason` names the failure (antiphon_core.errors.TABLE) when `status` is failed.
-    """
+    """A finished response in the parts that the store keeps: `body` has no `output`, `output_items` is its `output`."""
 
     status: Status
     body: bytes
     output_items: bytes
-    error_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events that were ready together, framed for the wire. Only the last batch has a `final`: its one frame is the
-    terminal event, to be sent after the record was committed. `token_ids` are those that were generated since the batch
-    before, where they were asked for and the turn can be resumed by them."""
+    """Events that were ready together, framed for the wire. Only the last batch has a `final`: its last frame is the
+    terminal event, to be sent after the record was committed. It is the only one, unless the turn failed: then all that
+    belongs to the failure comes with it, and whoever does not accept that end has seen nothing of it. `token_ids` are
+    those that were generated since the batch before, where they were asked for and the turn can be resumed by them."""
 
     first_sequence: int
     count: int

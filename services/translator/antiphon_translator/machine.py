@@ -31,6 +31,7 @@ from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
 from antiphon_core import events, response
+from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.jsons import Object
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
@@ -100,12 +101,10 @@ class Incomplete:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Something broke. `code` is sent in the `error` event, `reason` names the failure for callers of the port."""
+    """Something broke."""
 
     usage: Usage
-    code: str
-    message: str
-    reason: str
+    error: AntiphonError
 
 
 Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete | Fail
@@ -145,11 +144,14 @@ class ResponseMachine:
         self.state = row.next_state
 
     def take(self) -> list[Batch]:
-        """The events since the last call, as few batches as the limits allow."""
+        """The events since the last call, as few batches as the limits allow. A failure is one batch, and what was held
+        back until then is told in it."""
         frames, self._frames = self._frames, []
         first = self._next_sequence - len(frames)
         if self.final is None or not frames:
             return _batches(first, frames)
+        if self.final.status is Status.FAILED:
+            return [Batch(first, len(frames), b"".join(frames), self.final)]
         *before, terminal = frames
         last = Batch(first_sequence=self._next_sequence - 1, count=1, frames=terminal, final=self.final)
         return [*_batches(first, before), last]
@@ -201,18 +203,17 @@ class ResponseMachine:
         self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}})
 
     def _fail(self, given: Fail) -> None:
-        self._emit(events.error_event(self._next_sequence, code=given.code, message=given.message))
-        # The code inside a response is a closed list of OpenAI's, in which every fault of a server is server_error.
-        self._response = response.failed(self.snapshot(), code="server_error", message=given.message)
+        self._emit(events.error_event(self._next_sequence, given.error))
+        self._response = response.failed(self.snapshot(), given.error)
         self._item = None
-        self._end(Status.FAILED, given.usage, {}, error_reason=given.reason)
+        self._end(Status.FAILED, given.usage, {})
 
     def _in_item(self) -> OpenItem:
         if self._item is None:
             raise IllegalInput(f"no item is open in state {self.state.name}")
         return self._item
 
-    def _end(self, status: Status, usage: Usage, members: Object, error_reason: str | None = None) -> None:
+    def _end(self, status: Status, usage: Usage, members: Object) -> None:
         counts = response.usage(
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -222,7 +223,7 @@ class ResponseMachine:
         self._response = self._response | {"status": status.value, "usage": counts} | members
         self._emit({"type": f"response.{status.value}", "response": self._response})
         body, output_items = response.split(self._response)
-        self.final = Final(status=status, body=body, output_items=output_items, error_reason=error_reason)
+        self.final = Final(status=status, body=body, output_items=output_items)
 
     def _emit(self, event: Object) -> None:
         numbered = {"type": event["type"], "sequence_number": self._next_sequence, **event}

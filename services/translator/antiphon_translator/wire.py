@@ -95,7 +95,6 @@ def _final_message(final: Final) -> Any:
         status=_STATUS[final.status],
         body=final.body,
         output_items=final.output_items,
-        error_reason=final.error_reason or "",
     )
 
 
@@ -104,5 +103,4 @@ def _final_value(message: Any) -> Final:
         status=_FROM_STATUS[message.status],
         body=message.body,
         output_items=message.output_items,
-        error_reason=message.error_reason or None,
     )

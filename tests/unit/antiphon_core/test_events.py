@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from antiphon_core import events
+from antiphon_core.errors import EngineFault, InvalidRequest
 
 
 def test_a_frame_has_an_event_line_a_data_line_and_a_blank_line() -> None:
@@ -21,11 +22,15 @@ def test_comments_and_the_end_marker_are_passed_over() -> None:
 
 
 def test_the_error_event_can_be_read_in_both_shapes() -> None:
-    event = events.error_event(7, code="server_error", message="gone")
-    assert (event["message"], event["code"], event["param"], event["sequence_number"]) == (
-        "gone",
-        "server_error",
-        None,
-        7,
+    event = events.error_event(7, EngineFault("gone"))
+    flat = {"code": "engine_fault", "message": "gone", "param": None}
+    assert event == {"type": "error", "sequence_number": 7, **flat, "error": {"type": "server_error", **flat}}
+
+
+def test_an_error_that_has_no_code_is_told_with_its_type() -> None:
+    event = events.error_event(0, InvalidRequest("No.", field="input"))
+    assert (event["code"], event["param"], event["error"]["type"]) == (
+        "invalid_request_error",
+        "input",
+        "invalid_request_error",
     )
-    assert event["error"] == {"type": "server_error", "code": "server_error", "message": "gone", "param": None}

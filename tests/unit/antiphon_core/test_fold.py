@@ -3,6 +3,7 @@ from __future__ import annotations
 from copy import deepcopy
 
 from antiphon_core import events
+from antiphon_core.errors import EngineFault
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object
 
@@ -61,7 +62,7 @@ def test_the_terminal_event_is_the_response() -> None:
 
 def test_unknown_events_change_nothing() -> None:
     log = log_of("x")
-    assert fold([*log, {"type": "response.something_new"}, events.error_event(9, code="c", message="m")]) == fold(log)
+    assert fold([*log, {"type": "response.something_new"}, events.error_event(9, EngineFault("m"))]) == fold(log)
 
 
 def test_a_fold_in_progress_equals_the_fold_of_the_log_at_every_cut() -> None:

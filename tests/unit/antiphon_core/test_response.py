@@ -1,9 +1,19 @@
 from __future__ import annotations
 
+import pytest
 from openresponses_types.types import ResponseResource
 
 from antiphon_core import response
-from antiphon_core.jsons import loads
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineFault,
+    InternalError,
+    InvalidRequest,
+    RequestRateExceeded,
+    StaleFence,
+    envelope,
+)
+from antiphon_core.jsons import dumps, loads
 
 PARAMETERS = {"model": "m", "temperature": 0.2, "text": {"verbosity": None}, "reasoning": {"effort": "low"}}
 
@@ -43,11 +53,33 @@ def test_usage_adds_up() -> None:
 def test_a_failed_response_keeps_what_it_had() -> None:
     item = {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
     done = item | {"id": "msg_0", "status": "completed"}
-    ended = response.failed(born() | {"output": [done, item]}, code="server_error", message="gone")
+    ended = response.failed(born() | {"output": [done, item]}, EngineFault("gone"))
     assert ended["status"] == "failed"
-    assert ended["error"] == {"code": "server_error", "message": "gone"}
+    assert ended["error"] == {"code": "server_error", "message": "gone", "cause": {"reason": "ENGINE_FAULT"}}
     assert [part["status"] for part in ended["output"]] == ["completed", "incomplete"]
     ResponseResource.model_validate(ended)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EngineFault("CUDA error"),
+        InvalidRequest("Not that schema.", field="text.format", code="unsupported_value"),
+        RequestRateExceeded("Too many.", retry_after_ms=1_500),
+    ],
+)
+def test_what_a_response_failed_with_can_be_told_again(error: AntiphonError) -> None:
+    again = response.error_of(loads(dumps(response.failed(born(), error))))
+    assert (type(again), again.facts, envelope(again)) == (type(error), error.facts, envelope(error))
+
+
+def test_only_what_callers_are_shown_is_kept_of_an_error() -> None:
+    assert response.failed(born(), StaleFence.of("s", token=7))["error"]["cause"] == {"reason": "STALE_FENCE"}
+
+
+def test_a_failure_of_an_older_version_is_a_fault_of_the_server() -> None:
+    error = response.error_of({"error": {"code": "server_error", "message": "gone"}})
+    assert (type(error), error.message) == (InternalError, "gone")
 
 
 def test_a_cancelled_response_has_no_error() -> None:

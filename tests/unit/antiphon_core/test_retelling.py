@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon_core import events, response
+from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record, Status
@@ -78,10 +79,10 @@ ITEM: Object = {
 @pytest.mark.parametrize("output", [[], [ITEM]])
 def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object]) -> None:
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1) | {"output": output}
-    ended = response.failed(born, code="server_error", message="broken")
+    ended = response.failed(born, EngineFault("broken"))
     told = retold(ended)
     assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
-    assert (told[-2]["sequence_number"], told[-2]["message"]) == (len(told) - 2, "broken")
+    assert told[-2] == events.error_event(len(told) - 2, EngineFault("broken"))
     assert fold(told) == ended
 
 

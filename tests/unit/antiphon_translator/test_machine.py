@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core import events, response
+from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
@@ -33,7 +34,7 @@ from antiphon_translator.machine import (
 USAGE = Usage(input_tokens=7, output_tokens=5, reasoning_tokens=3, cached_tokens=2)
 COMPLETE = Complete(USAGE, completed_at=1_700_000_009)
 INCOMPLETE = Incomplete(USAGE, "max_output_tokens")
-FAIL = Fail(USAGE, code="engine_fault", message="It broke.", reason="ENGINE_FAULT")
+FAIL = Fail(USAGE, EngineFault("It broke."))
 SCORED = AppendScored("x", [{"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}])
 EXAMPLES: list[Input] = [Begin(), OpenNext(), Append("x"), SCORED, Close(), COMPLETE, INCOMPLETE, FAIL]
 PATHS: dict[State, list[Input]] = {
@@ -101,12 +102,13 @@ def test_a_failure_is_an_error_event_and_a_failed_response_that_keeps_its_text()
     error, failed = log_of(made.take())[-2:]
     assert (error["type"], error["code"], error["message"]) == ("error", "engine_fault", "It broke.")
     assert failed["type"] == "response.failed"
-    assert failed["response"]["error"] == {"code": "server_error", "message": "It broke."}
+    cause = {"reason": "ENGINE_FAULT"}
+    assert failed["response"]["error"] == {"code": "server_error", "message": "It broke.", "cause": cause}
     assert failed["response"]["completed_at"] is None
     (item,) = failed["response"]["output"]
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Hel")
     assert made.final is not None
-    assert (made.final.status, made.final.error_reason) == (Status.FAILED, "ENGINE_FAULT")
+    assert (made.final.status, loads(made.final.body)["error"]["cause"]) == (Status.FAILED, cause)
 
 
 @pytest.mark.parametrize(("state", "given_input"), list(product(State, EXAMPLES)))
@@ -160,7 +162,17 @@ def test_the_fold_of_the_events_is_the_snapshot_after_every_input(inputs: list[I
         assert stored == terminal[0]["response"] == fold(log)
 
 
-@pytest.mark.parametrize("ending", [COMPLETE, INCOMPLETE, FAIL])
+def test_all_of_a_failure_is_in_the_last_batch() -> None:
+    made = machine(Begin(), OpenNext(), Append("x"))
+    before = made.take()
+    made.send(FAIL)
+    (last,) = made.take()
+    assert (last.first_sequence, last.final) == (before[-1].first_sequence + before[-1].count, made.final)
+    assert [event["type"] for event in events.decode(last.frames)] == [events.ERROR, events.FAILED]
+    assert made.take() == []
+
+
+@pytest.mark.parametrize("ending", [COMPLETE, INCOMPLETE])
 def test_the_terminal_event_is_alone_in_the_last_batch_and_carries_the_final(ending: Input) -> None:
     made = machine(Begin(), ending)
     *before, last = made.take()

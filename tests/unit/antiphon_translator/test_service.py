@@ -137,8 +137,8 @@ async def test_an_engines_error_is_a_failed_response(fault: EngineTimeout, reaso
     assert [event["type"] for event in log_of(batches)][-2:] == ["error", "response.failed"]
     final = batches[-1].final
     assert final is not None
-    assert (final.status, final.error_reason) == (Status.FAILED, reason)
-    assert loads(final.body)["error"] == {"code": "server_error", "message": message}
+    assert final.status is Status.FAILED
+    assert loads(final.body)["error"] == {"code": "server_error", "message": message, "cause": {"reason": reason}}
     assert fold(log_of(batches))["output"][0]["content"][0]["text"] == "Half"
 
 
@@ -147,7 +147,7 @@ async def test_a_bug_is_a_failed_response_that_tells_nothing_of_it(caplog: pytes
     engine.script = [Break(ZeroDivisionError("secret"))]  # type: ignore[arg-type]
     batches = await run(service)
     assert batches[-1].final is not None
-    assert batches[-1].final.error_reason == "INTERNAL"
+    assert loads(batches[-1].final.body)["error"]["cause"] == {"reason": "INTERNAL"}
     assert b"secret" not in b"".join(batch.frames for batch in batches)
     assert "secret" in caplog.text
 

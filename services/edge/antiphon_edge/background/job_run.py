@@ -24,6 +24,7 @@ from antiphon_core.errors import (
     NotFound,
     ResponseNotFound,
     SessionLocked,
+    SessionLost,
     StatusMismatch,
     TranslatorUnavailable,
 )
@@ -32,7 +33,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import Precondition, Status
-from antiphon_core.ports.translator import Batch, Translator
+from antiphon_core.ports.translator import Batch, Final, Translator
 from antiphon_edge.background import queueing
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.turns import leases
@@ -46,10 +47,12 @@ from antiphon_edge.turns.told import Told, read
 log = logging.getLogger(__name__)
 
 # Any other error is the store's: then nothing can be written, and the job is tried again, or is somebody else's.
-_OTHERS_CAN = (TranslatorUnavailable, EngineUnavailable, EngineTimeout)
+_OTHERS_CAN = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
 _NOBODY_CAN = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
 PAUSES_S: Sequence[float] = (0.5, 1, 2, 4, 8, 15, 15, 15)
 """How long an attempt waits for a translator or an engine that cannot be reached, one time after the other."""
+LOSSES_MAX = 3
+"""How often an attempt may lose its engine in the middle of an answer: it may be the request that kills it."""
 
 
 class JobRun:
@@ -66,6 +69,7 @@ class JobRun:
         self._begun = queueing.begun_of(tenant, job)
         self._told: Told | None = None
         self._log = self._writer(ids_before=0)
+        self._losses = 0
 
     async def go(self) -> None:
         """Returns when the response has its end. Raises what keeps it from being written: the job is to be tried again,
@@ -159,19 +163,37 @@ class JobRun:
         sealed = sealed_items.changes_of(begun, self._beginnings.sealer, told=told.fold.response().get("output", ()))
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=sealed)
         try:
-            async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:
-                await self._write(batches)
+            async with (
+                leases.kept(self._store, begun.tenant, begun.lease) as lease,
+                aclosing(lease.while_kept(generation.batches())) as batches,
+            ):
+                await self._write(generation, batches)
+        except SessionLost:
+            self._begun = queueing.begun_of(begun.tenant, self._job)
+            raise
         finally:
             told.token_ids = generation.token_ids
 
-    async def _write(self, batches: AsyncGenerator[Batch, None]) -> None:
-        """Everything into the log; the end with the record."""
+    async def _write(self, generation: Generation, batches: AsyncGenerator[Batch, None]) -> None:
+        """Everything into the log; the end with the record. Raises a failure that need not be the end."""
+        begins_at = generation.fold.next_sequence
         async for batch in batches:
             if batch.final is None:
                 self._log.put(batch)
                 continue
+            if batch.final.status is Status.FAILED and generation.can_go_on():
+                has_said = generation.fold.next_sequence > begins_at
+                self._raise_what_may_pass(batch.final, has_said=has_said)
             await self._log.flush()
             await self._endings.commit(self._begun, batch, batch.final)
+
+    def _raise_what_may_pass(self, failed: Final, *, has_said: bool) -> None:
+        """An engine that is away is waited for. One that broke down over this response gets only so many chances."""
+        error = response.error_of(loads(failed.body))
+        if isinstance(error, _OTHERS_CAN):
+            self._losses += has_said or isinstance(error, EngineTimeout)
+            if self._losses <= LOSSES_MAX:
+                raise error
 
     async def _in_its_session(self) -> Begun:
         """The turn as it was accepted, with the lease of its session. SessionLocked: others have it, or had it."""

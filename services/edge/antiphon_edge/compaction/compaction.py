@@ -9,12 +9,13 @@ from __future__ import annotations
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from antiphon_core.errors import EngineFault, revive
+from antiphon_core.errors import EngineFault
 from antiphon_core.ids import DerivedIds, new_item_id
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final, Translator, Turn
 from antiphon_core.request_context import COMPACTION
+from antiphon_core.response import error_of
 
 INSTRUCTION = """\
 The conversation above is about to be replaced by a summary. Write that summary now, for the assistant that will go on \
@@ -70,7 +71,7 @@ def summary_turn(turn: Turn) -> Turn:
 def _summary(turn: Turn, final: Final) -> Summary:
     body: Object = loads(final.body)
     if final.status is Status.FAILED:
-        raise revive(final.error_reason or "INTERNAL", body["error"]["message"], {})
+        raise error_of(body)
     text = _text(loads(final.output_items))
     if final.status is not Status.COMPLETED or not text:
         raise EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")

@@ -24,6 +24,7 @@ from antiphon_core.errors import (
     PreviousResponseNotReady,
     ResponseNotFound,
     SessionLocked,
+    SessionLost,
     TooLarge,
     TranslatorUnavailable,
 )
@@ -43,7 +44,7 @@ _INPUT: Errors = (
     ChainTooLong,
     *_ENGINE,
 )
-_TURN: Errors = (*_INPUT, SessionLocked, IdempotencyMismatch)
+_TURN: Errors = (*_INPUT, SessionLocked, SessionLost, IdempotencyMismatch)
 _RESPONSE: Errors = (ResponseNotFound,)
 _PAGE: Errors = (InvalidRequest, ResponseNotFound)
 _CONVERSATION: Errors = (InvalidRequest, ConversationNotFound)

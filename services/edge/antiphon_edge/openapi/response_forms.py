@@ -88,6 +88,11 @@ _RESPONSE: dict[str, Object] = {
             "total_tokens": INTEGER,
         }
     ),
+    "Cause": record(
+        {"reason": STRING},
+        {"field": STRING, "code": STRING, "retry_after_ms": STRING},
+        description="The name of the fault, the path of the culprit, and what was wrong with it.",
+    ),
     "OutputItem": any_of(*_OUTPUT_ITEMS),
     "Response": record(
         {
@@ -96,7 +101,7 @@ _RESPONSE: dict[str, Object] = {
             "created_at": _SECONDS,
             "completed_at": nullable(_SECONDS),
             "status": one_of([status.value for status in Status]),
-            "error": nullable(record({"code": STRING, "message": STRING})),
+            "error": nullable(record({"code": STRING, "message": STRING}, {"cause": named("Cause")})),
             "incomplete_details": nullable(record({"reason": STRING})),
             "model": STRING,
             "output": array(named("OutputItem")),

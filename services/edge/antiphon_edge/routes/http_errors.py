@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S = 1
+_BETTER_WAYS = ("Allow", "Upgrade", "Connection", "Sec-WebSocket-Version")
 
 
 @web.middleware
@@ -66,12 +67,12 @@ def _headers(error: AntiphonError) -> dict[str, str]:
 
 
 def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
-    """aiohttp's own refusals (no such route, wrong method) in the same envelope."""
+    """aiohttp's own refusals (no such route, wrong method) in the same envelope, with what they say of a better way."""
     wording = {
         404: ("unknown_url", f"Unknown request URL: {request.method} {request.path}."),
         405: ("method_not_allowed", f"{request.method} is not allowed on {request.path}."),
     }
     code, message = wording.get(refusal.status, (None, refusal.reason))
     body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
-    allow = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else None
-    return web.Response(status=refusal.status, body=dumps(body), content_type="application/json", headers=allow)
+    better = {name: refusal.headers[name] for name in _BETTER_WAYS if name in refusal.headers}
+    return web.Response(status=refusal.status, body=dumps(body), content_type="application/json", headers=better)

@@ -68,20 +68,22 @@ class Holdings:
             beating.cancel()
             await asyncio.wait([beating])
 
-    async def let_go(self, begun: Begun, *, is_over: bool) -> None:
-        """Gives the job back: for good, or to whoever goes on."""
+    async def let_go(self, begun: Begun, *, is_over: bool) -> bool:
+        """Gives the job back: for good, or to whoever goes on. False: it is somebody else's."""
         fence = begun.precondition.fence
         if fence is None:
-            return
+            return True
         outcome = JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY
         try:
             await self._jobs.settle_job(begun.tenant, fence, outcome)
         except AntiphonError as error:  # then its lease runs out, and who claims it next sees how things stand
             log.warning("the job of %s could not be given back: %s", begun.response_id, error.message)
+            return not isinstance(error, StaleFence)
+        return True
 
-    async def drop(self, begun: Begun) -> None:
-        """Ends the job of a turn that came to nothing."""
-        await self.let_go(begun, is_over=True)
+    async def drop(self, begun: Begun) -> bool:
+        """Ends the job of a turn that came to nothing. False: it is somebody else's."""
+        is_ours = await self.let_go(begun, is_over=True)
         if begun.key is not None and begun.precondition.fence is None:
             try:
                 await self._jobs.cancel_job(begun.tenant, begun.response_id)
@@ -89,6 +91,7 @@ class Holdings:
                 pass
             except AntiphonError as error:
                 log.warning("the job of %s could not be ended: %s", begun.response_id, error.message)
+        return is_ours
 
     async def _beat(self, begun: Begun) -> None:
         fence = begun.precondition.fence

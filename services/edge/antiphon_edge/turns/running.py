@@ -1,7 +1,8 @@
 """Running turns that were accepted, from the first event to the one terminal one.
 
 A turn without an idempotency key ends with its caller: the model is stopped first, and the record is written as
-cancelled afterwards. A turn under a key goes on, for the caller that comes back.
+cancelled afterwards. A turn under a key goes on, for the caller that comes back. One that failed before its model said
+anything, for a reason that passes, is not remembered under its key: who asks again is served anew.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from antiphon_core.errors import AntiphonError, SessionLocked, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost, Timeout, Unavailable
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_edge.sealed import items as sealed_items
@@ -64,7 +65,10 @@ class Runs:
         try:
             if is_taken_over:
                 begun = await self._in_its_session(begun)
-            async with leases.kept(self._store, begun.tenant, begun.lease), aclosing(generation.batches()) as batches:
+            async with (
+                leases.kept(self._store, begun.tenant, begun.lease) as lease,
+                aclosing(lease.while_kept(generation.batches())) as batches,
+            ):
                 async for batch in batches:
                     if batch.final is not None:
                         ended = True
@@ -149,10 +153,15 @@ class Runs:
             begun = replace(begun, lease=None)  # the record stands beside the conversation, not in it
         if isinstance(end, Batch) and end.final is not None and self._on_generated is not None:
             await self._on_generated(begun.tenant, end.final.body)
-        if isinstance(end, Exception):
-            end = self.endings.broken(begun, generation.fold, end)
-        ended = await self.endings.end(begun, generation.fold, end)
-        await self._holdings.let_go(begun, is_over=ended.is_settled)
+        if isinstance(end, SessionLost):
+            ended = await self.endings.lost(begun, generation.fold, end)
+        else:
+            batch = self.endings.broken(begun, generation.fold, end) if isinstance(end, Exception) else end
+            ended = await self.endings.end(begun, generation.fold, batch)
+        if ended.unused is not None:
+            await self._forget(ended.unused)
+        else:
+            await self._holdings.let_go(begun, is_over=ended.is_settled)
         return ended.batch
 
     async def _give_up(self, begun: Begun, generation: Generation, event_log: EventLogWriter | None) -> None:
@@ -167,12 +176,13 @@ class Runs:
             await self._holdings.let_go(begun, is_over=False)
 
     async def _forget(self, begun: Begun) -> None:
-        """Lets go of what a turn took that did not come to its first event."""
+        """Lets go of what a turn took that came to nothing. Where somebody else runs it by now, all that is theirs."""
+        if not await self._holdings.drop(begun):
+            return
         try:
             await self._beginnings.give_up(begun)
         except AntiphonError as error:
             log.warning("%s keeps what it took until its time is over: %s", begun.response_id, error.message)
-        await self._holdings.drop(begun)
 
 
 def _logged(begun: Begun, event_log: EventLogWriter | None, batch: Batch) -> Begun:

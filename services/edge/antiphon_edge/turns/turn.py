@@ -20,7 +20,6 @@ from contextlib import aclosing
 
 from antiphon_core import response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import revive
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
 from antiphon_core.ports.full_store import FullStore
@@ -103,6 +102,5 @@ class Turns:
 
 def _body_or_raise(final: Final) -> bytes:
     if final.status is Status.FAILED:
-        message = loads(final.body)["error"]["message"]
-        raise revive(final.error_reason or "INTERNAL", message, {})
+        raise response.error_of(loads(final.body))
     return response.join(final.body, final.output_items)

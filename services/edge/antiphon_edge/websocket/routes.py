@@ -30,6 +30,7 @@ from antiphon_edge.websocket.warm_up import WarmUps
 log = logging.getLogger(__name__)
 
 LIFETIME_S = 3_600.0  # OpenAI's
+_UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}  # RFC 9110, RFC 6455
 
 
 class SocketRoutes:
@@ -64,7 +65,9 @@ class SocketRoutes:
             compress=False,  # events are small: it would cost time and memory for each connection, and save little
         )
         if not socket.can_prepare(request):
-            raise web.HTTPUpgradeRequired(reason="GET /v1/responses opens a WebSocket. To create a response, POST.")
+            raise web.HTTPUpgradeRequired(
+                reason="GET /v1/responses opens a WebSocket. To create a response, POST.", headers=_UPGRADE
+            )
         self._refuse_foreign_page(request)
         if self._draining:
             raise Unavailable("The server is shutting down.")

@@ -10,7 +10,8 @@ from antiphon_core import events, response
 from antiphon_core.clock import Clock
 from antiphon_core.errors import ModelNotFound
 from antiphon_core.jsons import Object, loads
-from antiphon_core.ports.store import ResponseStore, Status
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.ending import Endings
@@ -19,7 +20,7 @@ from antiphon_edge.turns.ending import Endings
 class WarmUps:
     """Makes responses without output. One instance serves all of a process."""
 
-    def __init__(self, store: ResponseStore, translator: Translator, *, clock: Clock) -> None:
+    def __init__(self, store: FullStore, translator: Translator, *, clock: Clock) -> None:
         self._endings = Endings(store)
         self._translator = translator
         self._clock = clock

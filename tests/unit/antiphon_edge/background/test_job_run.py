@@ -5,15 +5,18 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 import pytest
 
-from antiphon_core import events
+from antiphon_core import events, response
 from antiphon_core.errors import EngineUnavailable, StaleFence, StoreUnavailable, TranslatorUnavailable
-from antiphon_core.fold import fold
+from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.jsons import Object
 from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
-from antiphon_edge.background import queueing
+from antiphon_edge.background import job_run, queueing
 from antiphon_edge.background.job_run import JobRun
+from antiphon_edge.turns import leases
+from antiphon_edge.turns.ending import failure
 from tests.support.background import TENANT, Bench, TextTranslator, background_request, bench, hasten, text_of, whole
 from tests.support.translators import ScriptedTranslator
 
@@ -206,6 +209,86 @@ async def test_an_engine_that_stays_away_is_for_other_attempts_until_the_last(sh
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller is away.")
 
 
+async def test_an_engine_that_breaks_down_in_mid_run_is_gone_on_with_when_it_is_back(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.dies_behind = 4
+    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    await shop.until(lambda: len(shop.engine.told) == 4)
+    shop.engine.dies_behind, shop.engine.away = None, True
+    await asyncio.sleep(0.02)
+    assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
+    shop.engine.away = False
+    await going
+    log = await shop.log(record.id)
+    assert events.ERROR not in [event["type"] for event in log]
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == shop.engine.text
+    assert shop.engine.starts == [0, 4]
+    assert shop.engine.told == list(range(len(shop.engine.ids)))
+
+
+async def test_an_engine_that_breaks_down_before_its_first_word_leaves_no_trace(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.dies_behind = 0
+    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    await shop.until(lambda: len(shop.engine.starts) == 2)
+    shop.engine.dies_behind = None
+    await going
+    log = await shop.log(record.id)
+    assert events.ERROR not in [event["type"] for event in log]
+    assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
+    assert text_of(log[-1]["response"]) == shop.engine.text
+
+
+async def test_what_breaks_down_again_and_again_over_one_response_ends_it(shop: Bench) -> None:
+    record = await shop.create()
+    shop.engine.dies_behind = 2
+    await shop.run_next()
+    ended = whole(await shop.edge.current(TENANT, record.id))
+    assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller broke down.")
+    assert shop.engine.starts == [2 * number for number in range(job_run.LOSSES_MAX + 1)]
+    assert fold(await shop.log(record.id)) == ended
+
+
+class BreakingTranslator(TextTranslator):
+    """Its engine breaks down behind so many batches, once for each number."""
+
+    def __init__(self, *breaks: int) -> None:
+        super().__init__()
+        self.breaks = list(breaks)
+
+    async def _play(self, turn: Turn, asked: Object) -> AsyncGenerator[Batch, None]:
+        left = self.breaks.pop(0) if self.breaks else None
+        said = Fold()
+        body = response.skeleton(asked, response_id=turn.response_id, created_at=turn.created_at)
+        body["usage"] = response.usage(input_tokens=3, output_tokens=2)
+        said.feed(first_sequence=2, count=1, frames=events.encode({"type": events.CREATED, "response": body}))
+        async for batch in super()._play(turn, asked):
+            if left == 0:
+                yield failure(said, EngineUnavailable("The engine broke down."))
+                return
+            said.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+            left = None if left is None else left - 1
+            yield batch
+
+
+@pytest.mark.parametrize(("behind", "status"), [(0, "completed"), (2, "failed")])
+async def test_a_text_whose_engine_breaks_down_begins_again_if_nothing_was_told(
+    monkeypatch: pytest.MonkeyPatch, behind: int, status: str
+) -> None:
+    hasten(monkeypatch)
+    translator = BreakingTranslator(behind)
+    async with bench(translator) as texts:
+        record = await texts.create()
+        await texts.run_next()
+        ended = whole(await texts.edge.current(TENANT, record.id))
+        assert (ended["status"], fold(await texts.log(record.id))) == (status, ended)
+        assert len(translator.turns) == (2 if status == "completed" else 1)
+        if status == "failed":
+            assert (ended["error"]["message"], ended["usage"]["output_tokens"]) == ("The engine broke down.", 2)
+
+
 class LosingTranslator(ScriptedTranslator):
     """Loses its first streams behind some ids."""
 
@@ -378,6 +461,46 @@ async def test_a_session_that_went_on_fails_it_and_stays_free(shop: Bench) -> No
     assert "went on while the response was waiting" in ended["error"]["message"]
     session = await shop.store.describe_session(TENANT, TALK)
     assert (session.head_id, session.lease) == (other, None)
+
+
+async def losing_its_session(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[str, asyncio.Task[None]]:
+    """A response in mid-run whose lease of its session is gone."""
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    shop.engine.holds_at = 4
+    running = await in_session(shop)
+    going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
+    await shop.until(lambda: len(shop.engine.told) == 4)
+    lease = (await shop.store.describe_session(TENANT, TALK)).lease
+    assert lease is not None
+    await shop.store.release_session(TENANT, lease.fence)
+    return running, going
+
+
+async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, going = await losing_its_session(shop, monkeypatch)
+    await shop.until(lambda: shop.engine.running == 0)
+    shop.engine.holds_at = None
+    await going
+    ended = whole(await shop.edge.current(TENANT, running))
+    assert (ended["status"], text_of(ended)) == ("completed", shop.engine.text)
+    assert shop.engine.starts == [0, 4]
+    assert (await shop.store.describe_session(TENANT, TALK)).head_id == running
+
+
+async def test_a_session_that_others_take_in_mid_run_stops_the_model(
+    shop: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, going = await losing_its_session(shop, monkeypatch)
+    await shop.store.acquire_session(TENANT, TALK, holder="other")
+    await going
+    assert shop.engine.running == 0
+    ended = whole(await shop.edge.current(TENANT, running))
+    assert (ended["status"], ended["error"]["cause"]["reason"]) == ("failed", "SESSION_LOCKED")
+    session = await shop.store.describe_session(TENANT, TALK)
+    assert session.lease is not None
+    assert (session.head_id, session.lease.holder) == (None, "other")
 
 
 async def test_another_attempt_in_a_session_goes_on_where_the_first_one_was(shop: Bench) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core import events
+from antiphon_core.errors import InternalError
 from antiphon_core.jsons import Object, loads
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
@@ -96,7 +97,7 @@ def test_usage_comes_last_and_only_when_asked_for() -> None:
 
 def test_a_failure_is_an_envelope_and_no_finish() -> None:
     log = log_of_play("Hi")[:4]
-    log.append(events.error_event(4, code="server_error", message="Broken."))
+    log.append(events.error_event(4, InternalError("Broken.")))
     log.append({"type": events.FAILED, "sequence_number": 5, "response": log[0]["response"]})
     chunks = chunks_of(log)
     assert chunks[-1]["error"]["message"] == "Broken."

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core import response
 from antiphon_core.errors import EngineFault, EngineUnavailable, ModelNotFound
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import Status
@@ -66,8 +67,8 @@ async def test_half_a_summary_is_none(status: Status, text: str, error: type[Exc
         {"type": "reasoning", "content": []},
         {"type": "message", "content": [{"type": "output_text", "text": text}]},
     ]
-    body = {"usage": {}, "error": {"code": "server_error", "message": "gone"}}
-    final = Final(status, dumps(body), dumps(output), error_reason="ENGINE_UNAVAILABLE")
+    body = response.failed({"usage": {}, "output": []}, EngineUnavailable("gone"))
+    final = Final(status, dumps(body), dumps(output))
     translator = ScriptedTranslator()
 
     async def generate(*_args: object, **_options: object):  # type: ignore[no-untyped-def]

@@ -11,7 +11,7 @@ TURN = Turn(RESPONSE_ID, 1, b"{}", input=b'[{"id":"msg_1"}]')
 
 def test_the_record_says_what_was_asked_where_it_stands_and_what_came_of_it() -> None:
     begun = Begun("t", TURN, parent_id="resp_0", lease=Lease(Fence("s", 3), RESPONSE_ID, 9))
-    final = Final(Status.FAILED, b'{"a":1}', b"[]", "ENGINE_FAULT")
+    final = Final(Status.FAILED, b'{"a":1}', b"[]")
     assert begun.ended(final) == Record(
         id=RESPONSE_ID,
         status=Status.FAILED,

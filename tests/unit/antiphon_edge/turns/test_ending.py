@@ -8,19 +8,24 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.errors import (
     AntiphonError,
+    EngineFault,
     EngineTimeout,
+    EngineUnavailable,
     InternalError,
+    InvalidRequest,
     StaleFence,
     StoreUnavailable,
     Timeout,
     TooLarge,
+    TranslatorUnavailable,
 )
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, LogEnd, Precondition, Stamp, Status, TurnCommit
-from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_edge.turns.begun import Begun
-from antiphon_edge.turns.ending import COMMIT_TRIES, Endings, cancellation, failure, final_of
+from antiphon_edge.turns.ending import COMMIT_TRIES, Endings, came_to_nothing, cancellation, failure, final_of
 
 RESPONSE_ID = "resp_" + "0" * 48
 TURN = Turn(RESPONSE_ID, 1, b'{"model":"m"}')
@@ -33,12 +38,19 @@ class Store:
     def __init__(self, *answers: Exception) -> None:
         self.answers = list(answers)
         self.commits: list[TurnCommit] = []
+        self.appends: list[tuple[EventAppend, Fence | None]] = []
 
     async def commit_turn(self, _tenant: str, commit: TurnCommit) -> Stamp:
         self.commits.append(commit)
         if self.answers:
             raise self.answers.pop(0)
         return Stamp(1, 0, 0, 0)
+
+    async def append_events(self, _tenant: str, append: EventAppend, *, fence: Fence | None) -> int:
+        self.appends.append((append, fence))
+        if self.answers:
+            raise self.answers.pop(0)
+        return 0
 
 
 def said() -> Fold:
@@ -74,9 +86,10 @@ def test_a_failure_goes_on_with_the_numbers_and_closes_what_was_open() -> None:
     assert [(event["type"], event["sequence_number"]) for event in log] == [(events.ERROR, 2), (events.FAILED, 3)]
     assert (batch.first_sequence, batch.count) == (2, 2)
     ended = log[-1]["response"]
-    assert (ended["status"], ended["error"]) == ("failed", {"code": "server_error", "message": "no token"})
+    assert (log[0]["code"], ended["status"]) == ("engine_timeout", "failed")
+    assert (type(response.error_of(ended)), ended["error"]["message"]) == (EngineTimeout, "no token")
     assert ended["output"][0]["status"] == "incomplete"
-    assert (final_of(batch).status, final_of(batch).error_reason) == (Status.FAILED, "ENGINE_TIMEOUT")
+    assert final_of(batch).status is Status.FAILED
     assert loads(response.join(final_of(batch).body, final_of(batch).output_items)) == ended == fold(log)
 
 
@@ -145,7 +158,47 @@ async def test_what_cannot_be_stored_is_told_as_failed(error: AntiphonError, tri
     to, store = endings(*[error] * 9)
     ended = await to.end(begun(), said(), completed())
     assert events.decode(ended.batch.frames)[-1]["response"]["error"]["message"] == error.message
-    assert (len(store.commits), ended.is_settled) == (tries, is_settled)
+    assert (len(store.commits), ended.is_settled, store.appends) == (tries, is_settled, [])
+
+
+@pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
+async def test_the_log_of_what_can_never_be_stored_is_closed(error: AntiphonError, is_closed: bool) -> None:
+    to, store = endings(*[error] * 9)
+    fence = Fence(RESPONSE_ID, 1)
+    ended = await to.end(begun(logged=True, precondition=Precondition(fence=fence)), said(), completed())
+    end = EventAppend(RESPONSE_ID, 2, 2, ended.batch.frames, terminal=True)
+    assert store.appends == ([(end, fence)] if is_closed else [])
+
+
+async def test_a_log_that_stays_open_does_not_hide_why() -> None:
+    to, _ = endings(TooLarge("too much"), StaleFence.of("s", token=1))
+    ended = await to.end(begun(logged=True), said(), completed())
+    assert b"too much" in ended.batch.frames
+
+
+def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object) -> Final:
+    usage = None if output_tokens is None else response.usage(input_tokens=3, output_tokens=output_tokens)
+    born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    body, output_items = response.split(response.failed(born | {"usage": usage, "output": output}, error))
+    return Final(Status.FAILED, body, output_items)
+
+
+@pytest.mark.parametrize(
+    ("final", "is_nothing"),
+    [
+        (ended_with(EngineUnavailable("overloaded"), 0), True),
+        (ended_with(EngineTimeout("no token"), 0), True),
+        (ended_with(TranslatorUnavailable("gone"), None), True),
+        (ended_with(EngineUnavailable("overloaded"), 0, ITEM), True),  # what the model was made to begin with
+        (ended_with(EngineUnavailable("gone"), 1), False),
+        (ended_with(TranslatorUnavailable("gone"), None, ITEM), False),
+        (ended_with(EngineFault("CUDA error"), 0), False),
+        (ended_with(InvalidRequest("No."), 0), False),
+        (Final(Status.COMPLETED, b"{}", b"[]"), False),
+    ],
+)
+def test_what_came_to_nothing_said_nothing_and_may_succeed_the_next_time(final: Final, is_nothing: bool) -> None:
+    assert came_to_nothing(final) is is_nothing
 
 
 def test_a_bug_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
@@ -154,7 +207,7 @@ def test_a_bug_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
         batch = to.broken(begun(), said(), ValueError("secret"))
     assert b"secret" not in batch.frames
     assert "secret" in caplog.text
-    assert final_of(batch).error_reason == InternalError.reason
+    assert type(response.error_of(loads(final_of(batch).body))) is InternalError
 
 
 async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:

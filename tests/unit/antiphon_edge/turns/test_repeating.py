@@ -9,7 +9,17 @@ import pytest
 
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import IdempotencyMismatch, ModelNotFound, StoreUnavailable, Unavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineTimeout,
+    EngineUnavailable,
+    IdempotencyMismatch,
+    InvalidRequest,
+    ModelNotFound,
+    StoreUnavailable,
+    TooLarge,
+    Unavailable,
+)
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
@@ -215,11 +225,51 @@ async def test_a_response_that_could_not_be_stored_is_finished_by_who_comes_next
 
 
 async def test_one_that_can_never_be_stored_fails_for_all(town: Town) -> None:
-    town.edges[0].line.commit_error = IdempotencyMismatch.of("k")
-    await town.edges[0].ask()
-    log = await town.edges[1].ask()
-    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
-    assert numbers(log) == list(range(len(log)))
+    town.edges[0].line.commit_error = TooLarge("The response is too large.")
+    first = await town.edges[0].ask()
+    assert [event["code"] for event in first[-2:-1]] == ["request_too_large"]
+    assert await town.edges[1].ask() == first
+    with pytest.raises(TooLarge):
+        await town.edges[2].complete()
+
+
+@pytest.mark.parametrize("is_logged", [True, False])
+async def test_a_failure_is_remembered_as_what_it_was(town: Town, is_logged: bool) -> None:
+    town.sayer.pause_at, town.sayer.fault = 3, EngineUnavailable("gone in mid-answer")
+    first = await town.edges[0].ask()
+    if not is_logged:
+        town.clock.advance(2 * 3600)
+    with pytest.raises(EngineUnavailable, match="gone in mid-answer"):
+        await town.edges[1].complete()
+    again = await town.edges[2].ask()
+    assert [event["type"] for event in again[-2:]] == [events.ERROR, events.FAILED]
+    assert again[-2]["error"] == first[-2]["error"]
+    assert again[-1]["response"] == first[-1]["response"]
+    assert len(town.sayer.requests) == 1
+
+
+async def test_what_the_engine_found_wrong_before_it_said_anything_is_remembered_too(town: Town) -> None:
+    town.sayer.pause_at = 0
+    town.sayer.fault = InvalidRequest("Not that schema.", field="text.format", code="unsupported_value")
+    for edge in town.edges:
+        with pytest.raises(InvalidRequest) as caught:
+            await edge.complete()
+        assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_value")
+    assert len(town.sayer.requests) == 1
+
+
+@pytest.mark.parametrize("fault", [EngineUnavailable("overloaded"), EngineTimeout("no token")])
+async def test_what_came_to_nothing_is_served_anew(town: Town, fault: AntiphonError) -> None:
+    town.sayer.pause_at, town.sayer.fault = 0, fault
+    failed = await town.edges[0].ask()
+    assert failed[-1]["response"] == await town.stored(failed[0]["response"]["id"])
+    with pytest.raises(type(fault)):
+        await town.edges[1].complete()
+    town.sayer.pause_at = None
+    ended = await town.edges[2].complete()
+    assert ended["status"] == "completed"
+    assert await town.edges[1].complete() == ended
+    assert len(town.sayer.requests) == 3
 
 
 async def test_a_reader_is_told_when_the_store_stays_away(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:

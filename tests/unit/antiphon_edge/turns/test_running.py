@@ -11,21 +11,24 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import (
+    EngineUnavailable,
+    IdempotencyMismatch,
     LogNotFound,
     ModelNotFound,
     ResponseNotFound,
     SessionLocked,
     StaleFence,
     StoreUnavailable,
+    TooLarge,
 )
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.jobs import JobState
-from antiphon_core.ports.store import Stamp, Status, TurnCommit
+from antiphon_core.ports.store import Fence, Lease, Stamp, Status, TurnCommit
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import told
+from antiphon_edge.turns import leases, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
@@ -162,6 +165,29 @@ async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(be
         await bench.play(again)
 
 
+async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session(bench: Bench) -> None:
+    await bench.play(await bench.begin(session_id="s"))
+    before = await bench.store.describe_session(TENANT, "s")
+    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    begun = await bench.begin(key="k", session_id="s")
+    log = await bench.play(begun)
+    assert fold(log) == await bench.stored(begun)
+    session = await bench.store.describe_session(TENANT, "s")
+    assert (session.head_id, session.lease) == (before.head_id, None)
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+    bench.sayer.pause_at = None
+    again = await bench.begin(key="k", session_id="s")
+    assert (await bench.play(again))[-1]["type"] == events.COMPLETED
+
+
+async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(bench: Bench) -> None:
+    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    begun = await bench.begin(key="k")
+    bench.backend.plan(*[Fault("commit_turn", When.BEFORE)] * 2)
+    await bench.play(begun)
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.QUEUED
+
+
 async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -> None:
     begun = await bench.begin(model="other", session_id="s")
     bench.backend.plan(Fault("release_lease", When.BEFORE))
@@ -285,6 +311,110 @@ async def test_where_others_have_the_session_nothing_is_begun(bench: Bench) -> N
     taken, said = await taken_over(bench, begun)
     with pytest.raises(SessionLocked):
         await bench.play(taken, told=said)
+
+
+async def overtaken(bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None) -> tuple[Begun, list[Object]]:
+    """A turn whose session is somebody else's from the middle of its answer on."""
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key=key, session_id="s")
+    playing = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.03)
+    assert begun.fence is not None
+    await bench.store.release_session(TENANT, begun.fence)
+    await bench.store.acquire_session(TENANT, "s", holder="other")
+    return begun, await playing
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_turn_whose_session_is_lost_stops_its_model_and_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    begun, log = await overtaken(bench, monkeypatch, key)
+    assert bench.sayer.stopped.is_set()
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert (log[-2]["code"], log[-2]["param"]) == ("conversation_lost", "conversation")
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(begun)
+    session = await bench.store.describe_session(TENANT, "s")
+    assert session.lease is not None
+    assert (session.head_id, session.lease.holder) == (None, "other")
+
+
+async def test_its_key_is_free_and_its_readers_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, log = await overtaken(bench, monkeypatch, "k")
+    assert await bench.logged(begun) == log
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+    lease = (await bench.store.describe_session(TENANT, "s")).lease
+    assert lease is not None
+    await bench.store.release_session(TENANT, lease.fence)
+    bench.sayer.pause_at = None
+    assert (await bench.play(await bench.begin(key="k", session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+async def test_its_successor_keeps_key_and_session(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge that slept for longer than all its leases wakes up while another one goes on."""
+    awake = asyncio.Event()
+
+    async def renew_session(tenant: str, fence: Fence) -> Lease:
+        await awake.wait()
+        return await bench.store.renew_session(tenant, fence)
+
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0)
+    monkeypatch.setattr(bench.slow, "renew_session", renew_session, raising=False)
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key="k", session_id="s")
+    sleeping = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.02)
+    bench.clock.advance(31)
+    taken, said = await taken_over(bench, begun)
+    bench.sayer.pause_at = 12
+    successor = asyncio.create_task(bench.play(taken, told=said))
+    while len(bench.sayer.requests) < 2:
+        await asyncio.sleep(0.001)
+    awake.set()
+    assert (await sleeping)[-2]["code"] == "conversation_lost"
+    with pytest.raises(IdempotencyMismatch):
+        await bench.begin(key="k", session_id="s", input="something else")
+    bench.sayer.go.set()
+    assert (await successor)[-1]["type"] == events.COMPLETED
+    assert (await bench.stored(begun))["status"] == "completed"
+    assert (await bench.store.describe_session(TENANT, "s")).head_id == begun.response_id
+
+
+@pytest.mark.parametrize(("key", "atom"), [(None, "commit_turn"), ("k", "commit_turn_once")])
+async def test_a_session_whose_turn_cannot_be_stored_is_free_at_once(bench: Bench, key: str | None, atom: str) -> None:
+    bench.backend.plan(Fault(atom, When.BEFORE, error=TooLarge))
+    begun = await bench.begin(key=key, session_id="s")
+    assert (await bench.play(begun))[-2]["code"] == "request_too_large"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_session_that_is_lost_at_the_very_end_is_told_as_such(bench: Bench, key: str | None) -> None:
+    bench.slow.go.clear()
+    begun = await bench.begin(key=key, session_id="s")
+    playing = asyncio.create_task(bench.play(begun))
+    await bench.slow.asked.wait()
+    assert begun.fence is not None
+    await bench.store.release_session(TENANT, begun.fence)
+    bench.slow.go.set()
+    assert (await playing)[-2]["code"] == "conversation_lost"
+    assert (await bench.play(await bench.begin(key=key, session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+async def test_a_store_that_is_away_for_a_while_ends_no_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    monkeypatch.setattr(leases, "RETRY_EVERY_S", 0.01)
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(session_id="s")
+    bench.backend.plan(*[Fault("renew_lease", When.BEFORE)] * 3)
+    playing = asyncio.create_task(bench.play(begun))
+    while bench.backend._planned:
+        await asyncio.sleep(0.005)
+    bench.sayer.go.set()
+    assert (await playing)[-1]["type"] == events.COMPLETED
 
 
 async def test_what_came_as_text_cannot_be_gone_on_with() -> None:

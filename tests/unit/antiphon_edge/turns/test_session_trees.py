@@ -12,12 +12,26 @@ from tests.support.edge import running_edge
 HEADER = "x-antiphon-session"
 
 
-async def test_only_sessions_that_went_on_are_asked() -> None:
+async def test_what_tells_its_tree_by_itself_is_left_alone() -> None:
     ids = RandomIds()
     async with running_edge() as edge:
-        for session_id in (None, new_conversation_id(ids), "mine"):
+        for session_id in (None, new_conversation_id(ids)):
             asked = TurnRequest(session_id=session_id, holder="a", response_id=new_response_id(ids))
             assert await placed(edge.store, "default", asked, ids) == asked
+
+
+async def test_the_tree_of_a_session_without_a_turn_follows_from_its_name_and_tenant() -> None:
+    async with running_edge() as edge:
+
+        async def tag(tenant: str, session_id: str) -> str | None:
+            asked = TurnRequest(session_id=session_id, holder="a", response_id="a")
+            turn = await placed(edge.store, tenant, asked, RandomIds())
+            assert turn.holder == turn.response_id
+            return tree_tag(str(turn.response_id))
+
+        assert await tag("default", "mine") == await tag("default", "mine") is not None
+        others = {await tag("default", "mine"), await tag("default", "yours"), await tag("other", "mine")}
+        assert len(others) == 3
 
 
 @pytest.mark.parametrize("key", [None, "key"])

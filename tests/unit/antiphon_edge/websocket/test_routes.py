@@ -324,10 +324,15 @@ def _held(edge: RunningEdge) -> asyncio.Event:
     return release
 
 
-async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge) -> None:
-    answer = await edge.ask("GET", "/v1/responses")
+@pytest.mark.parametrize("version", [None, "12"])
+async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge, version: str | None) -> None:
+    asked = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": version} if version else {}
+    answer = await edge.ask("GET", "/v1/responses", headers=asked)
     assert (answer.status, answer.error["type"]) == (426, "invalid_request_error")
     assert "POST" in answer.error["message"]
+    assert (answer.headers["upgrade"], answer.headers["connection"]) == ("websocket", "Upgrade")
+    assert answer.headers["sec-websocket-version"] == "13"
+    assert (await edge.ask("GET", "/v1/models")).status == 200  # the connection is good for more
 
 
 @pytest.mark.parametrize(("origin", "is_let_in"), [("http://evil.example", False), (None, True), ("own", True)])
