@@ -321,6 +321,7 @@ async def test_a_page_that_cannot_be(edges: Edges, query: str, code: str, param:
         ("stream=true&starting_after=-1", "integer_below_min_value", "starting_after"),
         ("stream=true&starting_after=x", "invalid_type", "starting_after"),
         ("starting_after=1", "invalid_value", "starting_after"),
+        ("stream=true&starting_after=1", "unsupported_parameter", "starting_after"),
     ],
 )
 async def test_a_resumption_that_cannot_be(edges: Edges, query: str, code: str, param: str) -> None:

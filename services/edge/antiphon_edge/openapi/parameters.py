@@ -59,7 +59,7 @@ STREAM = _query("stream", BOOLEAN, "Events instead of one object: those that wer
 STARTING_AFTER = _query(
     "starting_after",
     {"type": "integer", "minimum": 0, "maximum": SEQUENCE_MAX},
-    "With `stream`: only events with a higher number.",
+    "With `stream`: only events with a higher number. 400 where the events that were sent are not kept.",
 )
 ITEM_LIMIT = _limit(limits.PAGE_ITEMS_DEFAULT, limits.PAGE_ITEMS_MAX)
 NODE_LIMIT = _limit(limits.LIST_ITEMS_DEFAULT, limits.LIST_ITEMS_MAX)

@@ -156,6 +156,27 @@ async def test_streaming_a_stored_response_tells_it_again(edge: RunningEdge) -> 
     assert (answer.status, answer.events[-1]["response"]) == (200, created)
 
 
+async def test_a_stream_that_was_not_kept_is_not_resumed_under_other_numbers(edge: RunningEdge) -> None:
+    created = (await edge.create(stream=True)).events[-1]["response"]
+    path = f"/v1/responses/{created['id']}?stream=true"
+    for after in (0, 5, 99):
+        answer = await edge.ask("GET", f"{path}&starting_after={after}")
+        assert (answer.status, answer.error["param"]) == (400, "starting_after")
+        assert answer.error["code"] == "unsupported_parameter"
+    whole = (await edge.ask("GET", path)).events
+    assert fold(whole) == created
+
+
+async def test_a_stream_under_a_key_is_kept_and_resumed_from_any_place(edge: RunningEdge) -> None:
+    body, key = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
+    told = (await edge.ask("POST", "/v1/responses", body, headers=key)).body
+    frames = [frame + b"\n\n" for frame in told.split(b"\n\n")[:-1]]
+    path = f"/v1/responses/{events.decode(told)[0]['response']['id']}?stream=true"
+    assert (await edge.ask("GET", path)).body == told
+    for after in range(len(frames) - 1):
+        assert (await edge.ask("GET", f"{path}&starting_after={after}")).body == b"".join(frames[after + 1 :])
+
+
 async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
     given: list[Object] = [
         {"role": "assistant", "content": "Looking.", "phase": "commentary"},
