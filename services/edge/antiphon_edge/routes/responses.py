@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from antiphon_core import response
+from antiphon_core import events, response
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id, is_session_id
 from antiphon_core.jsons import dumps, loads
@@ -98,12 +98,12 @@ class ResponseRoutes:
     async def _send(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
         async with aclosing(stream) as batches:
             first = await anext(batches, None)  # what is wrong with the request is raised here, before the 200
-            async with EventStream(request, keep_alive_s=self._keep_alive_s) as events:
+            async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
                 if first is not None:
-                    await events.write(first.frames)
+                    await _tell(answer, first)
                 async for batch in batches:
-                    await events.write(batch.frames)
-        return events.response
+                    await _tell(answer, batch)
+        return answer.response
 
     async def _send_followed(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
         """The same for what runs elsewhere, and may wait for long: the answer begins without an event then."""
@@ -113,15 +113,20 @@ class ResponseRoutes:
                 await asyncio.wait([first], timeout=ANSWER_S)
                 if first.done():
                     first.result()
-                async with EventStream(request, keep_alive_s=self._keep_alive_s) as events:
+                async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
                     batch = await first
                     while batch is not None:
-                        await events.write(batch.frames)
+                        await _tell(answer, batch)
                         batch = await anext(batches, None)
             finally:
                 first.cancel()
                 await asyncio.wait([first])
-        return events.response
+        return answer.response
+
+
+async def _tell(stream: EventStream, batch: Batch) -> None:
+    if frames := events.for_clients(batch.frames):
+        await stream.write(frames)
 
 
 def _as_json(record: Record) -> bytes:

@@ -201,10 +201,24 @@ async def test_a_background_response_is_queued_followed_and_cancelled(edge: Runn
     await asyncio.sleep(0.05)
     cancelled = (await edge.ask("POST", path + "/cancel")).json
     told = await following
-    assert [event["type"] for event in told.events] == [events.QUEUED, events.CANCELLED]
-    assert told.events[-1]["response"] == cancelled == (await edge.ask("GET", path)).json
+    assert [event["type"] for event in told.events] == [events.QUEUED]
     assert told.body.endswith(b"data: [DONE]\n\n")
+    assert (await edge.ask("GET", path)).json == cancelled
+    assert (cancelled["status"], cancelled["completed_at"], cancelled["usage"]) == ("cancelled", None, None)
     assert (await edge.ask("POST", path + "/cancel")).json == cancelled
+
+
+async def test_no_stream_says_that_a_response_was_cancelled(edge: RunningEdge) -> None:
+    created = (await edge.create(background=True)).json
+    path = f"/v1/responses/{created['id']}"
+    await edge.ask("POST", path + "/cancel")
+    whole = await edge.ask("GET", f"{path}?stream=true")
+    assert [event["type"] for event in whole.events] == [events.CREATED, events.QUEUED]
+    assert (await edge.ask("GET", f"{path}?stream=true&starting_after=1")).body == b"data: [DONE]\n\n"
+    edge.backend._logs.clear()
+    again = await edge.ask("GET", f"{path}?stream=true")
+    assert [event["type"] for event in again.events] == [events.CREATED, events.IN_PROGRESS]
+    assert again.body.endswith(b"data: [DONE]\n\n")
 
 
 async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
