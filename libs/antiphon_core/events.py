@@ -6,6 +6,7 @@ Frames are made once, by whoever makes the event, and travel as bytes from there
 
 from __future__ import annotations
 
+from antiphon_core.errors import AntiphonError, row_of
 from antiphon_core.jsons import Object, dumps, loads
 
 CREATED = "response.created"
@@ -65,11 +66,13 @@ def for_clients(frames: bytes) -> bytes:
     return frames.partition(_CANCELLED_LINE)[0]
 
 
-def error_event(sequence_number: int, *, code: str, message: str, param: str | None = None) -> Object:
+def error_event(
+    sequence_number: int, *, code: str, message: str, param: str | None = None, kind: str = "server_error"
+) -> Object:
     """The `error` event in both shapes at once: flat as OpenAI's schema has it, nested as Open Responses has it.
 
     Every client that was measured reads its message from one of the two; Codex reads neither, which is why
-    `response.failed` always follows.
+    `response.failed` always follows. `kind` is the type of the error.
     """
     return {
         "type": ERROR,
@@ -77,5 +80,11 @@ def error_event(sequence_number: int, *, code: str, message: str, param: str | N
         "code": code,
         "message": message,
         "param": param,
-        "error": {"type": "server_error", "code": code, "message": message, "param": param},
+        "error": {"type": kind, "code": code, "message": message, "param": param},
     }
+
+
+def fault_event(sequence_number: int, error: AntiphonError) -> Object:
+    """The `error` event of a fault, with the names that it has in an HTTP answer."""
+    kind = row_of(error).openai_type
+    return error_event(sequence_number, code=error.code or kind, message=error.message, param=error.field, kind=kind)

@@ -35,7 +35,9 @@ def _events(response: Object) -> Iterator[Object]:
     for index, item in enumerate(response["output"]):
         yield from _item(item, index)
     if response["status"] == "failed":
-        yield events.error_event(0, code=response["error"]["code"], message=response["error"]["message"])
+        code, message = response["error"]["code"], response["error"]["message"]
+        kind = "server_error" if code == "server_error" else "invalid_request_error"
+        yield events.error_event(0, code=code, message=message, kind=kind)
     yield {"type": f"response.{response['status']}", "response": response}
 
 

@@ -17,6 +17,7 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
+from tests.support.scripted_system import scripted_system
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import TOKENIZER
 from tests.support.thinking_edges import Edges, thinking_edges
@@ -347,6 +348,15 @@ async def test_a_fault_of_the_engine(edges: Edges, fault: Exception, status: int
     assert log[-2]["error"]["message"] == log[-2]["message"] == str(fault)
     assert log[-1]["response"]["error"] == {"code": "server_error", "message": str(fault)}
     assert log[-1]["response"]["output"][0]["status"] == "incomplete"
+
+
+async def test_a_background_response_that_is_too_long_fails_in_those_words() -> None:
+    async with scripted_system() as system:
+        told = (await system.http.create(**asked(input=TOO_LONG, background=True, stream=True))).events
+        stored = (await system.http.get(f"/v1/responses/{told[0]['response']['id']}")).json
+    assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
+    assert told[-2]["code"] == told[-1]["response"]["error"]["code"] == "context_length_exceeded"
+    assert stored == told[-1]["response"]
 
 
 async def test_a_bug_of_ours_tells_nothing(edges: Edges) -> None:

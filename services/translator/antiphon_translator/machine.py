@@ -31,6 +31,7 @@ from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
 from antiphon_core import events, response
+from antiphon_core.errors import AntiphonError, code_in_response
 from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.jsons import Object
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
@@ -100,12 +101,10 @@ class Incomplete:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """Something broke. `code` is sent in the `error` event, `reason` names the failure for callers of the port."""
+    """Something broke."""
 
     usage: Usage
-    code: str
-    message: str
-    reason: str
+    error: AntiphonError
 
 
 Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete | Fail
@@ -201,11 +200,11 @@ class ResponseMachine:
         self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}})
 
     def _fail(self, given: Fail) -> None:
-        self._emit(events.error_event(self._next_sequence, code=given.code, message=given.message))
-        # The code inside a response is a closed list of OpenAI's, in which every fault of a server is server_error.
-        self._response = response.failed(self.snapshot(), code="server_error", message=given.message)
+        error = given.error
+        self._emit(events.fault_event(self._next_sequence, error))
+        self._response = response.failed(self.snapshot(), code=code_in_response(error), message=error.message)
         self._item = None
-        self._end(Status.FAILED, given.usage, {}, error_reason=given.reason)
+        self._end(Status.FAILED, given.usage, {}, error_reason=error.reason)
 
     def _in_item(self) -> OpenItem:
         if self._item is None:

@@ -189,8 +189,7 @@ class TurnPipeline:
     def fail(self, error: AntiphonError) -> list[Batch]:
         """The last events when the turn was broken off: what came so far is kept, and marked incomplete."""
         self._assembly.take(self._output.end(cut_off=True))
-        code = error.code or "server_error"
-        self._machine.send(Fail(self._output.usage(), code=code, message=error.message, reason=error.reason))
+        self._machine.send(Fail(self._output.usage(), error))
         return self._machine.take()
 
 

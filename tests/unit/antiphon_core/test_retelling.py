@@ -75,13 +75,17 @@ ITEM: Object = {
 }
 
 
+@pytest.mark.parametrize(
+    ("code", "kind"), [("server_error", "server_error"), ("context_length_exceeded", "invalid_request_error")]
+)
 @pytest.mark.parametrize("output", [[], [ITEM]])
-def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object]) -> None:
+def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object], code: str, kind: str) -> None:
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1) | {"output": output}
-    ended = response.failed(born, code="server_error", message="broken")
+    ended = response.failed(born, code=code, message="broken")
     told = retold(ended)
     assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
     assert (told[-2]["sequence_number"], told[-2]["message"]) == (len(told) - 2, "broken")
+    assert (told[-2]["code"], told[-2]["error"]["type"]) == (code, kind)
     assert fold(told) == ended
 
 

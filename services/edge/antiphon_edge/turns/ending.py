@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from antiphon_core import events, response
-from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable, code_in_response
 from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import LogEnd, ResponseStore, Status, TurnCommit
@@ -77,11 +77,10 @@ class Endings:
 
 def failure(fold: Fold, error: AntiphonError) -> Batch:
     """The end of a stream that broke: the `error` event, then response.failed with everything there was."""
-    code, message = "server_error", error.message
-    ended = response.failed(fold.response(), code=code, message=message)
+    ended = response.failed(fold.response(), code=code_in_response(error), message=error.message)
     first = fold.next_sequence
     failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
-    frames = events.encode(events.error_event(first, code=code, message=message)) + events.encode(failed)
+    frames = events.encode(events.fault_event(first, error)) + events.encode(failed)
     return Batch(first, 2, frames, _final(Status.FAILED, ended, error.reason))
 
 
