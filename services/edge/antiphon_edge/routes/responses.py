@@ -19,7 +19,7 @@ from antiphon_core.request import CreateRequest
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.queueing import UNFINISHED
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, queries
+from antiphon_edge.routes import answers, idempotency_keys, queries
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.turns.turn import Turns
@@ -154,3 +154,14 @@ def session_id_of(request: web.Request) -> str | None:
             code="invalid_value",
         )
     return given
+
+
+def refuse_memory(request: web.Request, what: str) -> None:
+    """For paths that keep nothing of `what` they make. InvalidRequest: a header asks for what has to be remembered."""
+    for header in (idempotency_keys.HEADER, SESSION_HEADER):
+        if header in request.headers:
+            raise InvalidRequest(
+                f"'{header}' is not supported here: {what} are not kept. /v1/responses takes it.",
+                field=header,
+                code="unsupported_parameter",
+            )
