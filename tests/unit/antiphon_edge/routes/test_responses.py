@@ -14,6 +14,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.routes import responses as routes_responses
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.http import Answer
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -175,6 +176,29 @@ async def test_a_stream_under_a_key_is_kept_and_resumed_from_any_place(edge: Run
     assert (await edge.ask("GET", path)).body == told
     for after in range(len(frames) - 1):
         assert (await edge.ask("GET", f"{path}&starting_after={after}")).body == b"".join(frames[after + 1 :])
+
+
+@pytest.mark.parametrize("members", [{}, {"stream": True}, {"background": True}])
+async def test_what_was_deleted_is_made_anew_under_its_key(edge: RunningEdge, members: Object) -> None:
+    async def post(text: str) -> Answer:
+        body = {"model": "m", "input": text} | members
+        return await edge.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"})
+
+    async def ask() -> str:
+        answer = await post("hi")
+        assert answer.status == 200
+        made = answer.events[0]["response"] if answer.events else answer.json
+        return str(made["id"])
+
+    first = await ask()
+    assert await ask() == first
+    assert (await edge.ask("DELETE", f"/v1/responses/{first}")).status == 200
+    second = await ask()
+    assert second != first
+    assert await ask() == second
+    assert (await edge.ask("GET", f"/v1/responses/{first}")).status == 404
+    other = await post("something else")
+    assert (other.status, other.error["code"]) == (409, "idempotency_key_reused")
 
 
 async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
