@@ -9,7 +9,8 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Order
 from antiphon_edge.openapi.forms import BOOLEAN, STRING, array, one_of
 from antiphon_edge.routes import idempotency_keys, queries
-from antiphon_edge.routes.responses import SEQUENCE_MAX, SESSION_HEADER
+from antiphon_edge.routes.responses import SEQUENCE_MAX
+from antiphon_edge.routes.sessions import SESSION_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,6 @@ SESSION = Parameter(
     SESSION_HEADER,
     "header",
     STRING | {"pattern": "^[A-Za-z0-9_-]{1,128}$"},
-    "The session that this turn continues, or begins.",
+    "The session that this turn continues, or begins; or the conversation that it continues.",
 )
 PAGE = (ITEM_LIMIT, ORDER, AFTER)

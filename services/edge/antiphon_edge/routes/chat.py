@@ -13,7 +13,7 @@ from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers
-from antiphon_edge.routes.responses import refuse_memory
+from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.turns.turn import Turns
 

@@ -14,7 +14,7 @@ from antiphon_core.request import CreateRequest
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers
-from antiphon_edge.routes.responses import refuse_memory
+from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.running import OnGenerated

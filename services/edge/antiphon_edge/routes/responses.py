@@ -10,7 +10,7 @@ from aiohttp import web
 
 from antiphon_core import events, response
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
-from antiphon_core.ids import is_response_id, is_session_id
+from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
@@ -19,14 +19,13 @@ from antiphon_core.request import CreateRequest
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.queueing import UNFINISHED
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, idempotency_keys, queries
+from antiphon_edge.routes import answers, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.turns.turn import Turns
 
 ANSWER_S = 1.0
 """How long a stream of a response that runs elsewhere waits for its first event before it begins."""
-SESSION_HEADER = "x-antiphon-session"
 SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 
 
@@ -51,7 +50,8 @@ class ResponseRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         asked = CreateRequest.parse(await request.read())
-        tenant, session_id, key = tenant_of(request), session_id_of(request), key_of(request)
+        asked, session_id = sessions.placed(asked, sessions.session_id_of(request))
+        tenant, key = tenant_of(request), key_of(request)
         if asked.background:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
@@ -142,26 +142,3 @@ def _id(request: web.Request) -> str:
     if not is_response_id(response_id):
         raise ResponseNotFound.of(response_id)
     return response_id
-
-
-def session_id_of(request: web.Request) -> str | None:
-    """The session that a request names besides its body. InvalidRequest: it cannot be one."""
-    given = request.headers.get(SESSION_HEADER)
-    if given is not None and not is_session_id(given):
-        raise InvalidRequest(
-            f"'{SESSION_HEADER}' must be 1 to 128 letters, digits, underscores and hyphens.",
-            field=SESSION_HEADER,
-            code="invalid_value",
-        )
-    return given
-
-
-def refuse_memory(request: web.Request, what: str) -> None:
-    """For paths that keep nothing of `what` they make. InvalidRequest: a header asks for what has to be remembered."""
-    for header in (idempotency_keys.HEADER, SESSION_HEADER):
-        if header in request.headers:
-            raise InvalidRequest(
-                f"'{header}' is not supported here: {what} are not kept. /v1/responses takes it.",
-                field=header,
-                code="unsupported_parameter",
-            )
