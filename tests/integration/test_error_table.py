@@ -308,6 +308,7 @@ async def test_a_wrong_method(edges: Edges, method: str, path: str) -> None:
         ("limit=x", "invalid_type", "limit"),
         ("order=up", "invalid_value", "order"),
         ("after=msg_nobody", "invalid_value", "after"),
+        ("include=everything", "invalid_value", "include"),
     ],
 )
 async def test_a_page_that_cannot_be(edges: Edges, query: str, code: str, param: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
@@ -55,6 +55,9 @@ AFTER = _query("after", STRING, "The id of an item: the page begins behind it.")
 CURSOR = _query("cursor", STRING, "`next_cursor` of the page before.")
 ORDER = _query("order", one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value}, "Which first.")
 INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "What to tell besides; checked, and adds nothing.")
+INCLUDE_SEALED = replace(
+    INCLUDE, description="What to tell besides: `reasoning.encrypted_content`. The rest is told as it is stored."
+)
 FROM_ROOT = _query("from_root", BOOLEAN, "The whole tree, and not only what is below this response.")
 STREAM = _query("stream", BOOLEAN, "Events instead of one object: those that were sent, then those that come.")
 STARTING_AFTER = _query(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from aiohttp import web
 
@@ -22,6 +23,7 @@ from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
+from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unchanged
 from antiphon_edge.turns.turn import Turns
 
 ANSWER_S = 1.0
@@ -69,13 +71,14 @@ class ResponseRoutes:
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
         after = queries.number(request, "starting_after", least=0, most=SEQUENCE_MAX)
+        sealer = self._sealer_for(request)
         record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
             stream = self._background.stream(tenant_of(request), record, after=after)
-            return await self._send_followed(request, stream)
+            return await self._send_followed(request, stream, sealer or unchanged)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
-        return answers.json(_as_json(record))
+        return answers.json(_as_json(replace(record, output_items=_sealed(record.output_items, sealer))))
 
     async def delete(self, request: web.Request) -> web.Response:
         response_id = _id(request)
@@ -86,6 +89,7 @@ class ResponseRoutes:
         return answers.json(_as_json(await self._background.cancel(tenant_of(request), _id(request))))
 
     async def input_items(self, request: web.Request) -> web.Response:
+        sealer = self._sealer_for(request)
         page = await self._store.list_items(
             tenant_of(request),
             _id(request),
@@ -93,7 +97,14 @@ class ResponseRoutes:
             limit=queries.limit(request),
             order=queries.order(request),
         )
-        return answers.item_page(page)
+        return answers.item_page(replace(page, items=_sealed(page.items, sealer)))
+
+    def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
+        """What seals stored reasoning, for who wishes for it. All else that can be included is told as it is stored.
+        InvalidRequest: something else is wished for."""
+        if INCLUDE not in queries.include(request):
+            return None
+        return ReasoningSealer(self._turns.beginnings.sealer, tenant_of(request))
 
     async def _send(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
         async with aclosing(stream) as batches:
@@ -105,7 +116,9 @@ class ResponseRoutes:
                     await _tell(answer, batch)
         return answer.response
 
-    async def _send_followed(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
+    async def _send_followed(
+        self, request: web.Request, stream: AsyncGenerator[Batch, None], change: Change = unchanged
+    ) -> web.StreamResponse:
         """The same for what runs elsewhere, and may wait for long: the answer begins without an event then."""
         async with aclosing(stream) as batches:
             first = asyncio.ensure_future(anext(batches, None))
@@ -116,7 +129,7 @@ class ResponseRoutes:
                 async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
                     batch = await first
                     while batch is not None:
-                        await _tell(answer, batch)
+                        await _tell(answer, change(batch))
                         batch = await anext(batches, None)
             finally:
                 first.cancel()
@@ -127,6 +140,13 @@ class ResponseRoutes:
 async def _tell(stream: EventStream, batch: Batch) -> None:
     if frames := events.for_clients(batch.frames):
         await stream.write(frames)
+
+
+def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:
+    """Stored items; for a sealer those of them that are thoughts with a sealed copy."""
+    if sealer is None:
+        return items
+    return dumps([sealer.item(item) if item.get("content") else item for item in loads(items)])
 
 
 def _as_json(record: Record) -> bytes:

@@ -13,8 +13,10 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.routes import responses as routes_responses
+from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
+from tests.support.thinking_edges import thinking_edges
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -271,3 +273,73 @@ async def test_what_cannot_be_asked_of_a_response(
     answer = await edge.ask(method, f"/v1/responses/{created['id']}{suffix}")
     assert (answer.status, answer.error["param"]) == (status, param)
     assert answer.error["type"] == "invalid_request_error"
+
+
+# ---- What is told besides ----
+
+SEALED = "reasoning.encrypted_content"
+THOUGHTFUL = ("<think>", "Hm.", "</think>", "Ja.")
+
+
+@pytest.mark.parametrize("name", ["include", "include[]"])
+async def test_stored_reasoning_is_sealed_for_who_asks_later(name: str) -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        created = await edges.create()
+        path = f"/v1/responses/{created['id']}"
+        assert (await edges.http.get(path)).json == created
+        read = (await edges.http.get(f"{path}?{name}={SEALED}&{name}=message.output_text.logprobs")).json
+        require("Response", read)
+        thought, message = read["output"]
+        assert {key: value for key, value in thought.items() if key != "encrypted_content"} == created["output"][0]
+        assert (message, read | {"output": created["output"]}) == (created["output"][1], created)
+        bare = {"type": "reasoning", "summary": [], "encrypted_content": thought["encrypted_content"]}
+        await edges.create(input=[bare, message, {"role": "user", "content": "And?"}], store=False)
+        opened = loads(edges.translator.turns[-1].input)[0]
+        assert opened["content"] == [{"type": "reasoning_text", "text": "Hm."}]
+
+
+async def test_a_seal_that_is_stored_is_told_as_it_is() -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        created = await edges.create(include=[SEALED])
+        assert "encrypted_content" in created["output"][0]
+        path = f"/v1/responses/{created['id']}"
+        for query in ("", f"?include={SEALED}"):
+            assert (await edges.http.get(path + query)).json == created
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_streams_of_stored_reasoning_tell_one_seal(key: str | None) -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        body = {"model": "m", "input": "hi"}
+        created = (await edges.http.ask("POST", "/v1/responses", body, headers=headers)).json
+        path = f"/v1/responses/{created['id']}?stream=true"
+        log = (await edges.http.get(f"{path}&include={SEALED}")).events
+        ended = log[-1]["response"]
+        assert "encrypted_content" in ended["output"][0]
+        assert fold(log) == ended
+        assert ended["output"][0] in [event.get("item") for event in log]
+        assert b"encrypted_content" not in (await edges.http.get(path)).body
+
+
+async def test_input_items_are_sealed_too() -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        first = await edges.create()
+        given = [*first["output"], {"type": "reasoning", "summary": []}, {"role": "user", "content": "And?"}]
+        second = await edges.create(input=given, store=True)
+        path = f"/v1/responses/{second['id']}/input_items?order=asc"
+        plain = (await edges.http.get(path)).json["data"]
+        sealed = (await edges.http.get(f"{path}&include[]={SEALED}")).json["data"]
+        assert ["encrypted_content" in item for item in sealed] == [True, False, False, False]
+        assert [sealed[0] | {"encrypted_content": None}, *sealed[1:]] == [
+            plain[0] | {"encrypted_content": None},
+            *plain[1:],
+        ]
+
+
+@pytest.mark.parametrize("suffix", ["?", "?stream=true&", "/input_items?"])
+@pytest.mark.parametrize("name", ["include", "include[]"])
+async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str, name: str) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask("GET", f"/v1/responses/{created['id']}{suffix}{name}=everything")
+    assert (answer.status, answer.error["param"], answer.error["code"]) == (400, "include", "invalid_value")
