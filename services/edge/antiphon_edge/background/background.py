@@ -112,7 +112,7 @@ class Background:
         InvalidRequest: it is not a background response. ResponseNotFound."""
         record = await self.current(tenant, response_id)
         if not _is_background(record):
-            raise InvalidRequest("Cannot cancel a synchronous response.")
+            raise synchronous()
         until = self._clock.monotonic() + CANCEL_PATIENCE_S
         is_asked = False
         while record.status in queueing.UNFINISHED and self._clock.monotonic() < until:
@@ -273,6 +273,11 @@ def _require_from_the_start(after: int | None) -> None:
             field="starting_after",
             code="unsupported_parameter",
         )
+
+
+def synchronous() -> InvalidRequest:
+    """What is told to who cancels a response that has its caller: hanging up is what stops that."""
+    return InvalidRequest("Cannot cancel a synchronous response.")
 
 
 def _is_running(record: Record) -> bool:

@@ -17,7 +17,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
-from antiphon_edge.background.background import Background
+from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.background.queueing import UNFINISHED
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, queries, sessions
@@ -86,7 +86,13 @@ class ResponseRoutes:
         return answers.json({"id": response_id, "object": "response", "deleted": True})
 
     async def cancel(self, request: web.Request) -> web.Response:
-        return answers.json(_as_json(await self._background.cancel(tenant_of(request), _id(request))))
+        tenant, response_id = tenant_of(request), _id(request)
+        try:
+            return answers.json(_as_json(await self._background.cancel(tenant, response_id)))
+        except ResponseNotFound:
+            if await self._turns.is_running(tenant, response_id):
+                raise synchronous() from None
+            raise
 
     async def input_items(self, request: web.Request) -> web.Response:
         sealer = self._sealer_for(request)

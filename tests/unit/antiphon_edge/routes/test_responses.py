@@ -12,6 +12,7 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.door.authentication import TENANT_HEADER
 from antiphon_edge.routes import responses as routes_responses
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
@@ -255,6 +256,42 @@ async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monke
         async with asyncio.timeout(5), edge.http.session.get(url) as answer:
             assert answer.status == 200
             assert await answer.content.readline() == b": keep-alive\n"
+
+
+@pytest.mark.parametrize(("store", "status"), [(True, 400), (False, 404)])
+async def test_a_response_whose_caller_waits_cannot_be_cancelled(store: bool, status: int) -> None:
+    async with running_edge(tenants=True) as edge:
+        edge.translator.hang = True
+        mine, other = {TENANT_HEADER: "mine"}, {TENANT_HEADER: "other"}
+        url, body = f"{edge.http.url}/v1/responses", {"model": "m", "input": "hi", "stream": True, "store": store}
+        async with edge.http.session.post(url, json=body, headers=mine) as stream:
+            await stream.content.readline()
+            path = f"/v1/responses/{edge.translator.turns[0].response_id}/cancel"
+            refused = await edge.ask("POST", path, headers=mine)
+            assert refused.status == status
+            assert ("synchronous" in refused.error["message"]) is store
+            assert (await edge.ask("POST", path, headers=other)).status == 404
+            assert not edge.translator.closed.is_set()
+            stream.close()
+        await edge.translator.closed.wait()
+
+
+async def test_a_response_under_a_key_cannot_be_cancelled_on_any_edge() -> None:
+    async with thinking_edges("Hello there.", count=2) as edges:
+        edges.sayer.pause_at = 3
+        body = {"model": "m", "input": "hi"}
+        asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
+        while not edges.sayer.requests:
+            await asyncio.sleep(0.01)
+        path = f"/v1/responses/{edges.translator.turns[0].response_id}"
+        for http in edges.https:
+            refused = await http.post(f"{path}/cancel", b"")
+            assert (refused.status, refused.error["message"]) == (400, "Cannot cancel a synchronous response.")
+        edges.sayer.go.set()
+        assert (await asking).json["status"] == "completed"
+        assert (await edges.https[1].ask("DELETE", path)).status == 200
+        for http in edges.https:
+            assert (await http.post(f"{path}/cancel", b"")).status == 404
 
 
 @pytest.mark.parametrize(
