@@ -22,7 +22,8 @@
     │   ├── IdempotencyMismatch
     │   ├── PositionMismatch
     │   ├── LogClosed
-    │   └── SessionLocked
+    │   ├── SessionLocked
+    │   └── PreviousResponseNotReady   what is to be continued has not ended
     ├── LimitExceeded
     │   ├── ChainTooLong
     │   ├── TooLarge
@@ -210,6 +211,18 @@ class SessionLocked(Conflict):
         )
 
 
+class PreviousResponseNotReady(Conflict):
+    @classmethod
+    def of(cls, response_id: str, *, status: str, field: str = "previous_response_id") -> Self:
+        return cls(
+            f"Response with id '{response_id}' is still {status}. Wait until it has ended, or cancel it, and continue "
+            "it then.",
+            field=field,
+            id=response_id,
+            status=status,
+        )
+
+
 class LimitExceeded(AntiphonError):
     pass
 
@@ -335,6 +348,14 @@ TABLE: tuple[Row, ...] = (
         "idempotency_key_reused",
     ),
     Row(SessionLocked, "SESSION_LOCKED", _Code.FAILED_PRECONDITION, 400, _REQUEST, "conversation_locked"),
+    Row(
+        PreviousResponseNotReady,
+        "PREVIOUS_RESPONSE_NOT_READY",
+        _Code.FAILED_PRECONDITION,
+        400,
+        _REQUEST,
+        "previous_response_not_ready",
+    ),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from openresponses_types.types import CompactResource
 
 from tests.clients.test_open_responses import said
-from tests.support.scripted_system import MODEL, ScriptedSystem
+from tests.support.http import Http
 
 TALK = [
     said("user", "We agreed to launch on Tuesday and notify support first."),
@@ -13,9 +13,9 @@ TALK = [
 ]
 
 
-async def test_compact_response(scripted: ScriptedSystem) -> None:
-    body = {"model": MODEL, "prompt_cache_key": "openresponses-compact-test", "input": TALK}
-    answer = await scripted.http.post("/v1/responses/compact", body)
+async def test_compact_response(served: Http, model: str) -> None:
+    body = {"model": model, "prompt_cache_key": "openresponses-compact-test", "input": TALK}
+    answer = await served.post("/v1/responses/compact", body)
     assert answer.status == 200, answer.body
     CompactResource.model_validate(answer.json)
     assert answer.json["object"] == "response.compaction"
@@ -23,7 +23,7 @@ async def test_compact_response(scripted: ScriptedSystem) -> None:
     assert {"input_tokens_details", "output_tokens_details"} <= set(answer.json["usage"])
 
 
-async def test_compact_missing_model(scripted: ScriptedSystem) -> None:
-    answer = await scripted.http.post("/v1/responses/compact", {"input": TALK[:1]})
+async def test_compact_missing_model(served: Http) -> None:
+    answer = await served.post("/v1/responses/compact", {"input": TALK[:1]})
     assert answer.status in (400, 422)
     assert (answer.error["code"], answer.error["param"]) == ("missing_required_parameter", "model")

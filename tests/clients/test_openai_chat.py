@@ -10,7 +10,8 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolParam
 from pydantic import BaseModel
 
-from tests.support.scripted_system import LINE, MODEL, scripted_system_in_a_thread
+from tests.support.scripted_answers import LINE
+from tests.support.scripted_system import MODEL, scripted_system_in_a_thread
 
 HI: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Hi"}]
 TOOLS: list[ChatCompletionToolParam] = [

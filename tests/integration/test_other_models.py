@@ -1,4 +1,4 @@
-"""`antiphon up` with a user's own model: any GGUF file, or a Triton that already runs."""
+"""`antiphon up` with a user's own models: any GGUF file, a Triton that already runs, or what profiles describe."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from antiphon.local.server_venv import ensure_server_venv, read_layout
 from antiphon.up import cache_folder
 from antiphon_core import events
+from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.http import Http
+from tests.support.in_a_thread import in_a_thread
 from tests.support.served_models import write_directory
 from tests.support.system import up
 from tests.support.triton import ScriptedModel, triton_server
@@ -78,3 +80,23 @@ async def test_a_triton_that_is_not_there_yet_is_said_and_waited_for(tmp_path: P
             assert (await http.get("/v1/health/ready")).status == 503
             refused = await http.create(model="model", input="hi")
     assert (refused.status, refused.error["code"]) == (503, "engine_unavailable")
+
+
+async def test_profiles_of_your_own_are_served_each_when_it_is_ready(tmp_path: Path) -> None:
+    write_directory(tmp_path / "own/weights")
+    with in_a_thread(fake_chat()) as chat:
+        chat.script = [delta(content="Hello."), *ending()]
+        engines = {"m": f'engine = "openai_chat"\nendpoint = "{chat.endpoint}"', "n": 'endpoint = "127.0.0.1:1"'}
+        for name, engine in engines.items():
+            (tmp_path / f"own/{name}.toml").write_text(f'name = "{name}"\ndirectory = "weights"\n{engine}\n')
+        before = {path: path.stat().st_mtime_ns for path in (tmp_path / "own").rglob("*")}
+        with up(tmp_path / "data", "--profiles", str(tmp_path / "own")) as system:
+            assert system.model == "m"
+            warning = system.commands["up"].wait_for(r"^warning: not ready yet: (.*)")[1]
+            async with aiohttp.ClientSession() as session:
+                answer = await Http(session, system.url).create(model="m", input="Hi")
+    assert warning.startswith("n: ")
+    assert "m: " not in warning
+    assert answer.json["output"][0]["content"][0]["text"] == "Hello."
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "own").rglob("*")} == before
+    assert not [path for path in (tmp_path / "data").iterdir() if path.is_dir()], "a Triton or a profile of our own"

@@ -17,7 +17,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome
-from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background import background, following, job_run, queueing, worker
@@ -39,7 +39,7 @@ from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
 LEASE_MS = 5_000
-ENDS = frozenset(Status) - queueing.UNFINISHED
+ENDS = frozenset(Status) - UNFINISHED
 
 
 class TextTranslator(ScriptedTranslator):

@@ -1,28 +1,23 @@
 """All of Antiphon in one process, without a GPU: edge, worker, store in memory, translator, models that are scripts.
 
-A model reads its prompt as any model would, and answers by simple rules: it calls the first function that it is offered
-unless it was just told a result, counts the images it was shown, thinks when it is asked to, gives up after "Fail.",
-and says its line otherwise. MODEL is spoken to in token ids, SEER in text, as engines that take images are.
-`python -m tests.support.scripted_system` serves both until it is stopped.
+A model reads its prompt as any model would, and answers by the simple rules of scripted_answers.py. MODEL is spoken to
+in token ids, SEER in text, as engines that take images are. `python -m tests.support.scripted_system` serves both until
+it is stopped; scripted_up.py has the same models on a real Triton.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import sys
-import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 
 import aiohttp
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.ids import RandomIds
-from antiphon_core.jsons import dumps
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
@@ -34,8 +29,6 @@ from antiphon_translator.generation import (
     EngineChunk,
     FinishReason,
     GenerationRequest,
-    Guide,
-    GuideKind,
     Level,
     Usage,
 )
@@ -48,32 +41,15 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
+from tests.support.in_a_thread import in_a_thread
+from tests.support.scripted_answers import CONTROL_TOKENS, END, IMAGE, TEMPLATE, answer, gives_up
 from tests.support.served_models import model
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 
 MODEL = "m"
 SEER = "seer"
-LINE = "Hello there, friend."
-THOUGHT = "Let me see."
-PLACE = '{"city":"Rome"}'
-"""What the model says when its answer has to be JSON."""
-
-IMAGE = "<|image|>"
-_TOKENIZER = byte_tokenizer("<|im_start|>", "<|im_end|>", "<think>", "</think>", "<tool_call>", "</tool_call>", IMAGE)
-(_END_ID,) = ids_of(_TOKENIZER, "<|im_end|>")
-_TEMPLATE = """
-{%- for tool in tools or [] %}{{ tool | tojson }}
-{% endfor %}
-{%- for message in messages %}<|im_start|>{{ message.role }}
-{% for call in message.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}
-{%- if message.content is string %}{{ message.content }}
-{%- else %}{% for part in message.content or [] %}
-{%- if part.type == 'image' %}<|image|>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>
-{% endfor %}
-{%- if add_generation_prompt %}<|im_start|>assistant
-{% endif %}"""
-_MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)<\|im_end\|>", re.DOTALL)
-_FUNCTION = re.compile(r'^\{"type": "function".*"name": "([\w-]+)"', re.MULTILINE)
+TOKENIZER = byte_tokenizer(*CONTROL_TOKENS)
+(_END_ID,) = ids_of(TOKENIZER, END)
 
 
 class ScriptedModel:
@@ -91,27 +67,32 @@ class ScriptedModel:
         return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
 
     async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
-        prompt = _TOKENIZER.decode(request.prompt_ids) if self.level is Level.TOKENS else request.prompt_text
+        prompt = TOKENIZER.decode(request.prompt_ids) if self.level is Level.TOKENS else request.prompt_text
         self.requests.append(request)
         self.prompts.append(prompt)
-        said = _answer(prompt, request.guide, images=len(request.images))
-        for chunk in islice(self._chunks(said), request.max_tokens):
+        guide = None if request.guide is None else (request.guide.kind.value, request.guide.text)
+        chunks = self._chunks(answer(prompt, images=len(request.images), guide=guide))
+        for chunk in chunks[: request.max_tokens]:
             if self.pause_s:
                 await asyncio.sleep(self.pause_s)
-            if _END_ID in chunk.token_ids and prompt.endswith("Fail.<|im_end|>\n<|im_start|>assistant\n"):
-                raise EngineFault("The script says to fail.")
             yield [chunk]
-        if self.level is Level.TEXT:
-            length = len("".join(said))
-            finish = FinishReason.STOP if length <= request.max_tokens else FinishReason.LENGTH
-            yield [EngineChunk(finish=finish, usage=Usage(len(prompt), min(length, request.max_tokens)))]
+        if gives_up(prompt):
+            raise EngineFault("The script says to fail.")
+        yield [self._ending(len(prompt), len(chunks), request.max_tokens)]
 
-    def _chunks(self, said: Sequence[str]) -> Iterator[EngineChunk]:
+    def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
         """What is said, cut as small as the level allows."""
         if self.level is Level.TOKENS:
-            yield from (EngineChunk((token_id,)) for token_id in (*ids_of(_TOKENIZER, *said), _END_ID))
-        else:
-            yield from (EngineChunk(text=letter) for letter in "".join(said))
+            return [EngineChunk((token_id,)) for token_id in ids_of(TOKENIZER, *said)]
+        return [EngineChunk(text=letter) for letter in "".join(said)]
+
+    def _ending(self, asked: int, said: int, most: int) -> EngineChunk:
+        """What comes behind it: a token of its own, if there is room, or why it ended."""
+        if self.level is Level.TOKENS:
+            return EngineChunk((_END_ID,) if said < most else ())
+        return EngineChunk(
+            finish=FinishReason.STOP if said <= most else FinishReason.LENGTH, usage=Usage(asked, min(said, most))
+        )
 
     async def ready(self) -> None:
         if self._closed:
@@ -121,32 +102,13 @@ class ScriptedModel:
         self._closed = True
 
 
-def _answer(prompt: str, guide: Guide | None, *, images: int) -> list[str]:
-    """What the model says to a prompt, control tokens on their own."""
-    begun = prompt.rpartition("<|im_start|>assistant\n")[2]
-    if guide is not None:
-        return [PLACE] if guide.kind in (GuideKind.JSON, GuideKind.JSON_SCHEMA) else [guide.text]
-    if begun:
-        return ["{}}", "</tool_call>"]
-    messages = _MESSAGE.findall(prompt)
-    role, text = messages[-1] if messages else ("user", "")
-    thought = ["<think>", THOUGHT, "</think>"] if text.endswith("Think.") else []
-    function = _FUNCTION.search(prompt)
-    if role == "tool":
-        return [*thought, f"I was told: {text}"]
-    if function is not None:
-        call = dumps({"name": function[1], "arguments": {"location": "San Francisco, CA"}}).decode()
-        return [*thought, "<tool_call>", call, "</tool_call>"]
-    return [*thought, f"I see {images} image(s)." if images else LINE]
-
-
 def _model(name: str, sight: Sight) -> ServedModel:
     return model(
         name=name,
-        prompt=PromptEncoder(JinjaTemplate(_TEMPLATE, special_tokens={}, image_token=IMAGE), _TOKENIZER),
-        tokenizer=_TOKENIZER,
+        prompt=PromptEncoder(JinjaTemplate(TEMPLATE, special_tokens={}, image_token=IMAGE), TOKENIZER),
+        tokenizer=TOKENIZER,
         stop_ids=(_END_ID,),
-        syntax=TokenSyntax(families.load("hermes"), _TOKENIZER),
+        syntax=TokenSyntax(families.load("hermes"), TOKENIZER),
         context_length=100_000,
         sight=sight,
     )
@@ -193,24 +155,8 @@ async def scripted_system(*, port: int = 0) -> AsyncIterator[ScriptedSystem]:
 @contextmanager
 def scripted_system_in_a_thread() -> Iterator[str]:
     """The URL of one that runs in a thread of its own, for clients that block."""
-    loop, started, stop = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    urls: list[str] = []
-
-    async def serve() -> None:
-        async with scripted_system() as system:
-            urls.append(system.url)
-            started.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    started.wait(30)
-    try:
-        yield urls[0]
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
-        loop.close()
+    with in_a_thread(scripted_system()) as system:
+        yield system.url
 
 
 async def _serve(port: int) -> None:

@@ -191,6 +191,13 @@ async def _running(repository: Path, data_dir: Path, models: tuple[str, ...]) ->
         await local.stop()
 
 
+def signature_config(signature: str, name: str, *more_inputs: str) -> str:
+    """The configuration of the packaged model with this signature, for a model of another name. No parameters."""
+    packaged = (TEMPLATE_REPOSITORY / signature / CONFIG_FILE).read_text("utf-8")
+    config = packaged.partition("\nparameters ")[0].replace(f'name: "{signature}"', f'name: "{name}"', 1)
+    return config.replace("input [", " ".join(["input [", *(f"{tensor}," for tensor in more_inputs)]), 1)
+
+
 _LORA_INPUT = '{ name: "lora_task_id" data_type: TYPE_UINT64 dims: [ 1 ] optional: true }'
 
 
@@ -199,11 +206,7 @@ def write_scripted_model(repository: Path, model: ScriptedModel) -> None:
     if model.in_ensemble:
         step = triton_ensemble.write(repository, model.name)
         model = replace(model, name=step, signature=MODEL_NAME, in_ensemble=False)
-    packaged = (TEMPLATE_REPOSITORY / model.signature / CONFIG_FILE).read_text("utf-8")
-    signature = packaged.partition("\nparameters ")[0]
-    signature = signature.replace(f'name: "{model.signature}"', f'name: "{model.name}"', 1)
-    if model.takes_lora:
-        signature = signature.replace("input [", f"input [ {_LORA_INPUT},", 1)
+    signature = signature_config(model.signature, model.name, *[_LORA_INPUT] if model.takes_lora else [])
     settings = {
         "behaviour": model.behaviour,
         "delay_ms": model.delay_ms,

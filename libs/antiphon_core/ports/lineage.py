@@ -118,7 +118,8 @@ class LineageStore(Protocol):
         again gives the same answer, also when either session went on meanwhile; without `new_session_id` only a
         repetition inside the client is the same fork.
 
-        ResponseNotFound; NotFound: the source session has nothing to fork; AlreadyExists: the new session is in use;
+        ResponseNotFound; PreviousResponseNotReady: the response has not ended, and cannot be continued; NotFound: the
+        source session has nothing to fork; AlreadyExists: the new session is in use;
         SessionLocked: a turn is running in the new session."""
 
     async def tree(

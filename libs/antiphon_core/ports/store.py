@@ -21,6 +21,10 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
+UNFINISHED = frozenset({Status.QUEUED, Status.IN_PROGRESS})
+"""What such a response will say is not known: it can be read, but not continued."""
+
+
 class Order(StrEnum):
     ASCENDING = "asc"
     DESCENDING = "desc"
@@ -118,7 +122,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
-    """How a turn begins: after a response, in a session, or from nothing.
+    """How a turn begins: after a response that has ended, in a session, or from nothing.
 
     To an `idempotency_key` (up to IDEMPOTENCY_KEY_BYTES_MAX) belong the `fingerprint` of the request (SHA-256) and the
     `response_id` that the turn will commit. IdempotencyMismatch: the key is another request's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Sequence
 
 from antiphon.targets import Process
 from antiphon_core.jsons import dumps
@@ -24,8 +25,8 @@ def addresses(process: Process) -> str:
     return "\n".join(lines)
 
 
-def welcome(process: Process, *, model: str, engine: str) -> str:
-    """The banner of `antiphon up`: addresses, model, and a line to paste."""
+def welcome(process: Process, *, models: Sequence[str], engine: str) -> str:
+    """The banner of `antiphon up`: addresses, models, and a line to paste that asks the first."""
     assert process.edge is not None  # noqa: S101 - `up` runs all targets
     return "\n".join(
         [
@@ -33,12 +34,12 @@ def welcome(process: Process, *, model: str, engine: str) -> str:
             "Antiphon is up.",
             "",
             addresses(process),
-            f"model       {model}",
+            *(f"model       {model}" for model in models),
             f"engine      {engine}",
             "",
             "Try it:",
             "",
-            "  " + curl_line(process.edge.url, model, with_key=process.settings.edge.keys_file is not None),
+            "  " + curl_line(process.edge.url, models[0], with_key=process.settings.edge.keys_file is not None),
             "",
         ]
     )

@@ -49,7 +49,8 @@ def _parser() -> argparse.ArgumentParser:
     run_up.add_argument("--triton", metavar="HOST:PORT", help="use your own Triton (needs --model-dir)")
     run_up.add_argument("--model-dir", type=Path, help="tokenizer and template of the model that your Triton serves")
     run_up.add_argument("--model-name", help="what requests call the model")
-    run_up.add_argument("--triton-model", default="tensorrt_llm", help="the model's name in your Triton")
+    run_up.add_argument("--triton-model", help="the model's name in your Triton (default tensorrt_llm)")
+    run_up.add_argument("--profiles", type=Path, metavar="DIR", help="serve the models of your own model profiles")
     _add_settings(run_up)
     run_up.set_defaults(run=_up)
 
@@ -98,6 +99,8 @@ def _settings_flags(options: argparse.Namespace) -> dict[str, str | None]:
 def _up(options: argparse.Namespace, flags: Flags) -> int:
     if options.port is not None:
         flags.setdefault("--edge-port", options.port)
+    if "--translator-profiles" in flags:
+        raise config.SettingsError("'antiphon up' reads your own model profiles with --profiles DIR.")
     plan = up.Plan(
         data=options.data.absolute(),
         gguf=options.gguf,
@@ -105,6 +108,7 @@ def _up(options: argparse.Namespace, flags: Flags) -> int:
         model_directory=options.model_dir,
         model_name=options.model_name,
         triton_model=options.triton_model,
+        own_profiles=options.profiles,
     )
     flags["--translator-profiles"] = str(plan.profiles)
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config, preset=up.preset(plan))

@@ -1,6 +1,7 @@
 """`antiphon up`: everything on one machine. Prepares a model and a Triton for it, then runs all targets.
 
-What the targets need to know about the model they read from a profile file in the data folder, as in production.
+What the targets need to know about the model they read from a profile file in the data folder, as in production. Where
+the user has profiles, nothing is prepared: the targets read those.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from antiphon import banner
 from antiphon.local.model_directory import CHATML_TEMPLATE, build_model_directory
@@ -25,6 +26,9 @@ from antiphon.targets import Process, build
 from antiphon_core import lifecycle
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
+from antiphon_core.lifecycle import Part
+from antiphon_core.ports.translator import Translator
+from antiphon_translator import profiles
 
 log = logging.getLogger(__name__)
 
@@ -34,29 +38,47 @@ TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what its makers recommend
 CONTEXT_TOKENS_MAX = 4_096
 SLOTS = 4
 READY_POLL_S = 0.05
+OTHERS_TIMEOUT_S = 5.0  # their servers, their time to start: the user is told, and served when they are there
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the command line asked for. Without `gguf` and `triton` the toy model is served."""
+    """What the command line asked for. Without `gguf`, `triton` and `own_profiles` the toy model is served."""
 
     data: Path
     gguf: Path | None = None
     triton: str | None = None
     model_directory: Path | None = None
     model_name: str | None = None
-    triton_model: str = MODEL_NAME
+    triton_model: str | None = None
+    own_profiles: Path | None = None
 
     def check(self) -> None:
         """SettingsError: options that exclude or need each other."""
+        if self.own_profiles:
+            self._check_profiles_alone()
         if self.triton and self.gguf:
             raise SettingsError("--gguf and --triton exclude each other: your own Triton has its own model.")
         if bool(self.triton) != bool(self.model_directory):
             raise SettingsError("--triton HOST:PORT and --model-dir DIR need each other.")
+        if self.triton_model and not self.triton:
+            raise SettingsError("--triton-model needs --triton HOST:PORT: it is the name of a model there.")
+
+    def _check_profiles_alone(self) -> None:
+        others = {
+            "--gguf": self.gguf,
+            "--triton": self.triton,
+            "--model-dir": self.model_directory,
+            "--model-name": self.model_name,
+            "--triton-model": self.triton_model,
+        }
+        for option, value in others.items():
+            if value is not None:
+                raise SettingsError(f"--profiles and {option} exclude each other: profiles say all about their models.")
 
     @property
     def name(self) -> str:
-        """What requests call the model."""
+        """What requests call the model, where there is one that this command describes."""
         if self.model_name:
             return self.model_name
         source = self.gguf.stem if self.gguf else self.model_directory.name if self.model_directory else TOY_MODEL
@@ -64,8 +86,8 @@ class Plan:
 
     @property
     def profiles(self) -> Path:
-        """The folder of the one profile that this command writes. Never a folder of the user's."""
-        return self.data / "profiles"
+        """Where the targets read: the user's folder, or that of the one profile that this command writes."""
+        return self.own_profiles or self.data / "profiles"
 
 
 def default_data_folder() -> Path:
@@ -91,20 +113,60 @@ async def run(plan: Plan, settings: Settings) -> None:
     """Runs until a signal arrives. LocalModelError: this machine cannot run the local model, and what would help."""
     plan.check()
     plan.data.mkdir(parents=True, exist_ok=True)
-    model = _RemoteModel(plan) if plan.triton else await asyncio.to_thread(_local_model, plan)
+    models = await _models(plan)
     process = Process(settings)
-    parts = [model, *build(["all"], process), _Welcome(process, model, plan.name)]
-    await lifecycle.run(parts, on_started=lambda: None)
+    await lifecycle.run([models, *build(["all"], process), _Welcome(process, models)], on_started=lambda: None)
+
+
+class _Models(Part, Protocol):
+    """What is served: the first part to start, for it makes sure that there are profiles to read."""
+
+    ready_timeout_s: float
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What requests call the models."""
+
+    @property
+    def engine(self) -> str:
+        """What runs them, for people."""
+
+
+async def _models(plan: Plan) -> _Models:
+    if plan.own_profiles:
+        return _ProfiledModels(plan.own_profiles)
+    return _RemoteModel(plan) if plan.triton else await asyncio.to_thread(_local_model, plan)
+
+
+class _ProfiledModels:
+    """Models that the user has described. They are only read: what is wrong in a profile is found before the start."""
+
+    name = "models"
+    ready_timeout_s = OTHERS_TIMEOUT_S
+
+    def __init__(self, folder: Path) -> None:
+        """SettingsError: there is no such folder, or no profile in it, or one with a mistake."""
+        self.names = [profile.name for profile in profiles.load_directory(folder)]
+        self.engine = f"as {folder} says"
+        if not self.names:
+            raise SettingsError(f"There is no model profile (*.toml) in {folder}.")
+
+    async def start(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
 
 
 class _RemoteModel:
     """A model that somebody else's Triton serves: a profile is all there is to it."""
 
     name = "model"
-    ready_timeout_s = 5.0  # their server, their time to start: the user is told, and served when it is there
+    ready_timeout_s = OTHERS_TIMEOUT_S
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self.names = [plan.name]
         self.engine = f"Triton at {plan.triton}"
 
     async def start(self) -> None:
@@ -123,6 +185,7 @@ class _LocalModel:
 
     def __init__(self, plan: Plan, triton: LocalTriton, directory: Path, context_length: int) -> None:
         self._plan = plan
+        self.names = [plan.name]
         self._triton = triton
         self._directory = directory
         self._context_length = context_length
@@ -140,18 +203,17 @@ class _LocalModel:
 
 
 class _Welcome:
-    """The last part to start: waits until a question would be answered, then tells the user."""
+    """The last part to start: waits until every model would answer a question, then tells the user."""
 
     name = "welcome"
 
-    def __init__(self, process: Process, model: _LocalModel | _RemoteModel, model_name: str) -> None:
+    def __init__(self, process: Process, models: _Models) -> None:
         self._process = process
-        self._model = model
-        self._model_name = model_name
+        self._models = models
 
     async def start(self) -> None:
         missing = await self._wait_ready()
-        print(banner.welcome(self._process, model=self._model_name, engine=self._model.engine), flush=True)
+        print(banner.welcome(self._process, models=self._models.names, engine=self._models.engine), flush=True)
         if missing:
             print(f"warning: not ready yet: {missing}", flush=True)
 
@@ -159,18 +221,24 @@ class _Welcome:
         pass
 
     async def _wait_ready(self) -> str:
-        """Why no answer can be given yet when the time is up; empty when one can."""
+        """Which models cannot answer when the time is up, and why; empty when all can."""
         translator = self._process.translator_port()
-        deadline = self._process.clock.monotonic() + self._model.ready_timeout_s
-        while True:
-            try:
-                await translator.ready()
-            except Unavailable as error:
-                if self._process.clock.monotonic() > deadline:
-                    return error.message
-                await asyncio.sleep(READY_POLL_S)
-            else:
-                return ""
+        deadline = self._process.clock.monotonic() + self._models.ready_timeout_s
+        while missing := await _missing(translator):
+            if self._process.clock.monotonic() > deadline:
+                break
+            await asyncio.sleep(READY_POLL_S)
+        return missing
+
+
+async def _missing(translator: Translator) -> str:
+    """Which models cannot answer now, and why."""
+    try:
+        await translator.ready()
+        models = await translator.models()
+    except Unavailable as error:
+        return error.message
+    return " ".join(f"{model.id}: {model.reason}" for model in models if not model.ready)
 
 
 def _local_model(plan: Plan) -> _LocalModel:
@@ -205,7 +273,7 @@ def _write_profile(plan: Plan, endpoint: str, directory: Path, *, context_length
         "name": plan.name,
         "directory": str(directory),
         "endpoint": endpoint,
-        "triton_model": plan.triton_model,
+        "triton_model": plan.triton_model or MODEL_NAME,
     }
     if context_length is not None:
         members["context_length"] = context_length

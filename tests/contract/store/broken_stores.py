@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from antiphon_core.errors import PreviousResponseNotReady
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobPulse
@@ -14,6 +15,7 @@ from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
+    History,
     Order,
     Precondition,
     Record,
@@ -26,6 +28,27 @@ from antiphon_store.backends.base import Write
 from antiphon_store.backends.conversations import Addition
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.roles.lineage import Position, Slice
+
+# ---- Turns ----
+
+
+class ContinuesWhatRuns(MemoryBackend):
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        try:
+            return await super().begin_turn(tenant, request)
+        except PreviousResponseNotReady:
+            return TurnStart(History())
+
+
+class ReadsBeforeItLooks(MemoryBackend):
+    """What a turn continues, before it looks whether that has ended."""
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        record = self._nodes[tenant, request.previous_response_id or ""].record
+        await asyncio.sleep(0)
+        start = await super().begin_turn(tenant, request)
+        return replace(start, history=replace(start.history, items=record.input_items))
+
 
 # ---- Lineage ----
 

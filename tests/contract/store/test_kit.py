@@ -108,6 +108,14 @@ NOTICED: list[tuple[type[MemoryBackend], Check]] = [
     (NeverExpires, testing.RetentionSuite().test_a_lifetime_ends_on_time),
     (CutsChains, testing.LineageSuite().test_too_many_responses_are_refused),
     (TakesTheLeaseForNothing, testing.TurnSuite().test_a_history_that_is_too_long_takes_no_lease),
+    (
+        broken_stores.ContinuesWhatRuns,
+        testing.IdempotentTurnSuite().test_a_turn_behind_a_response_that_runs_claims_no_key,
+    ),
+    (
+        broken_stores.ReadsBeforeItLooks,
+        testing.TurnSuite().test_of_a_response_that_ends_all_is_continued_or_nothing,
+    ),
     (MixesTenants, testing.TenancySuite().test_another_tenants_response_does_not_exist),
     (DeletesDescendants, testing.RemovalSuite().test_descendants_of_a_deleted_response_keep_working),
     (ReadsThenWrites, testing.RaceSuite().test_one_of_two_different_writers_makes_the_record),

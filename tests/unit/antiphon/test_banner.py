@@ -27,13 +27,14 @@ async def test_the_banner_names_everything_and_the_line_can_be_pasted(tmp_path: 
     parts = build(["all"], process)
     for part in parts:
         await part.start()
-    text = banner.welcome(process, model="toy's", engine="Triton at 127.0.0.1:1")
+    text = banner.welcome(process, models=["toy's", "other"], engine="Triton at 127.0.0.1:1")
     for part in reversed(parts):
         await part.stop()
     assert process.edge is not None
     assert f"edge        {process.edge.url}/v1 (no authentication)\n" in text
     assert "worker      64 background responses at a time\n" in text
     assert "(gRPC, no authentication)  memory://, durability memory" in text
+    assert "model       toy's\nmodel       other\n" in text
     assert "engine      Triton at 127.0.0.1:1\n" in text
     (line,) = [line for line in text.splitlines() if line.startswith("  curl ")]
     words = shlex.split(line)

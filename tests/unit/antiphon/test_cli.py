@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -42,6 +43,10 @@ def test_config_prints_every_setting_as_it_is_now(
         (["config", "--config=/nonexistent.toml"], "antiphon: Cannot read the settings file"),
         (["up", "--triton", "127.0.0.1:1"], "antiphon: --triton HOST:PORT and --model-dir DIR need each other."),
         (["up", "--triton", "h:1", "--model-dir", "d", "--gguf", "f"], "antiphon: --gguf and --triton exclude"),
+        (["up", "--profiles", "d", "--gguf", "f"], "antiphon: --profiles and --gguf exclude each other"),
+        (["up", "--profiles", "/nonexistent"], "antiphon: The directory of model profiles, /nonexistent, does not"),
+        (["up", "--profiles", str(Path(__file__).parent)], "antiphon: There is no model profile (*.toml) in /"),
+        (["up", "--translator-profiles", "d"], "antiphon: 'antiphon up' reads your own model profiles with --profiles"),
     ],
 )
 def test_mistakes_are_one_line_and_status_2(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,31 @@ def test_options_that_exclude_or_need_each_other() -> None:
     up.Plan(data=Path("d"), triton="h:1", model_directory=Path("m")).check()
     with pytest.raises(SettingsError, match="need each other"):
         up.Plan(data=Path("d"), model_directory=Path("m")).check()
+    with pytest.raises(SettingsError, match="--triton-model needs --triton"):
+        up.Plan(data=Path("d"), triton_model="t").check()
     with pytest.raises(SettingsError, match="exclude each other"):
         up.Plan(data=Path("d"), triton="h:1", gguf=Path("f"), model_directory=Path("m")).check()
+
+
+@pytest.mark.parametrize(
+    ("option", "member"),
+    [
+        ("--gguf", {"gguf": Path("f")}),
+        ("--triton", {"triton": "h:1"}),
+        ("--model-dir", {"model_directory": Path("m")}),
+        ("--model-name", {"model_name": "n"}),
+        ("--triton-model", {"triton_model": "t"}),
+    ],
+)
+def test_profiles_exclude_all_that_says_something_of_a_model(option: str, member: dict[str, Any]) -> None:
+    up.Plan(data=Path("d"), own_profiles=Path("p")).check()
+    with pytest.raises(SettingsError, match=f"--profiles and {option} exclude each other"):
+        up.Plan(data=Path("d"), own_profiles=Path("p"), **member).check()
+
+
+def test_the_targets_read_the_users_profiles_where_there_are_some() -> None:
+    assert up.Plan(data=Path("d")).profiles == Path("d/profiles")
+    assert up.Plan(data=Path("d"), own_profiles=Path("mine")).profiles == Path("mine")
 
 
 async def test_the_profile_replaces_that_of_an_earlier_model(tmp_path: Path) -> None:

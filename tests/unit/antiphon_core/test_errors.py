@@ -61,6 +61,10 @@ def test_the_envelope_has_all_four_keys() -> None:
     ("error", "message"),
     [
         (errors.PreviousResponseNotFound.of("r"), "Previous response with id 'r' not found."),
+        (
+            errors.PreviousResponseNotReady.of("r", status="queued"),
+            "Response with id 'r' is still queued. Wait until it has ended, or cancel it, and continue it then.",
+        ),
         (errors.ModelNotFound.of("m"), "The model 'm' does not exist or is not served here."),
         (errors.VersionMismatch.of("r", expected=1, actual=2), "'r' is at version 2, not 1."),
         (errors.PermissionDenied.of("n", tenant="t"), "The credential 'n' may not speak for the tenant 't'."),

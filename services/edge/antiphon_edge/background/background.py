@@ -28,7 +28,7 @@ from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobState
-from antiphon_core.ports.store import LogEnd, Precondition, Record, Status, TurnCommit
+from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background import queueing
@@ -90,7 +90,7 @@ class Background:
         """The events of a stored response with a number higher than `after`, to its end: as they were sent, or all of
         it told again when they are not kept (any more). InvalidRequest: they are not kept, and `after` is one of them.
         """
-        patience_s = FIRST_EVENT_S if record.status in queueing.UNFINISHED else 0
+        patience_s = FIRST_EVENT_S if record.status in UNFINISHED else 0
         following = self._followings.stream(tenant, record.id, after=after, patience_s=patience_s)
         told = False
         try:
@@ -100,7 +100,7 @@ class Background:
                     yield batch
         except LogNotFound:
             record = await self._store.get(tenant, record.id)
-            if told or record.status in queueing.UNFINISHED:
+            if told or record.status in UNFINISHED:
                 raise
             _require_from_the_start(after)
             async for batch in self._followings.told_again(record):
@@ -115,10 +115,10 @@ class Background:
             raise synchronous()
         until = self._clock.monotonic() + CANCEL_PATIENCE_S
         is_asked = False
-        while record.status in queueing.UNFINISHED and self._clock.monotonic() < until:
+        while record.status in UNFINISHED and self._clock.monotonic() < until:
             is_asked = is_asked or await self._ask_for_the_end(tenant, response_id)
             record = await self.current(tenant, response_id)
-            if record.status in queueing.UNFINISHED:
+            if record.status in UNFINISHED:
                 await asyncio.sleep(LOOK_AGAIN_S)
         return record
 
@@ -216,7 +216,7 @@ class Background:
         ended = replace(record, status=final.status, body=final.body, output_items=final.output_items)
         commit = TurnCommit(
             ended,
-            precondition=Precondition(version=record.version, statuses=queueing.UNFINISHED),
+            precondition=Precondition(version=record.version, statuses=UNFINISHED),
             log_end=LogEnd(batch.first_sequence, batch.frames) if is_logged else None,
         )
         with suppress(Conflict):  # somebody else was faster
@@ -282,7 +282,7 @@ def synchronous() -> InvalidRequest:
 
 def _is_running(record: Record) -> bool:
     """Whether a worker has it, or should have."""
-    return record.status in queueing.UNFINISHED and _is_background(record)
+    return record.status in UNFINISHED and _is_background(record)
 
 
 def _is_background(record: Record) -> bool:

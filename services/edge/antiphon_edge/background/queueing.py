@@ -12,7 +12,7 @@ from antiphon_core.jsons import Object, dumps, loads, with_member
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobDraft, Jobs
-from antiphon_core.ports.store import Fence, Lease, Precondition, Status
+from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.turns.begun import Begun
 
@@ -22,7 +22,6 @@ JOB_ATTEMPTS = 5  # a worker that is stopped in mid-run uses one up, like one th
 TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
 WAITING_LEASE_MS = 600_000
 """How long a response that waits for a worker keeps its conversation to itself."""
-UNFINISHED = frozenset({Status.QUEUED, Status.IN_PROGRESS})
 OPENING_EVENTS = 2
 _RAW = ("request", "history", "input")
 

@@ -14,11 +14,10 @@ from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import Record
+from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background.background import Background, synchronous
-from antiphon_edge.background.queueing import UNFINISHED
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of

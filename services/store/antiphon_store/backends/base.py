@@ -130,9 +130,10 @@ class Backend(Protocol):
 
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         """The lease of the session (when one is named) and the history, in one step: a refused history takes no
-        lease. `max_bytes` bounds the length of its items. Waiting is not done here.
+        lease. `max_bytes` bounds the length of its items. Waiting is not done here. A previous response must have
+        ended (`status.require_ended`); the head of a session is what the last commit made it.
 
-        PreviousResponseNotFound, SessionLocked, ChainTooLong."""
+        PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong."""
 
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
         """`put` and, under the fence of a session: that its lease lives, the session's head, the end of the lease. All

@@ -26,6 +26,7 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store.backends import admission, conversations, job_states, leases
+from antiphon_store.backends import status as statuses
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.bounds import ChainBounds, require_room
 from antiphon_store.backends.conversations import StoredConversation
@@ -221,6 +222,7 @@ class MemoryBackend(
         node = self._readable(tenant, request.previous_response_id, now_ms)
         if node is None:
             raise PreviousResponseNotFound.of(request.previous_response_id)
+        statuses.require_ended(node.record.id, node.record.status)
         return node
 
     def _put(

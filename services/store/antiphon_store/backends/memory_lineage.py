@@ -146,7 +146,7 @@ def _source_head(memory: _Memory, tenant: str, source: ForkSource, now_ms: int) 
     return forking.head_of(
         source,
         session_head_id=head.record.id if head else None,
-        is_readable=made is not None,
+        status=made.record.status if made else None,
         made_in=made.record.session_id if made else None,
     )
 

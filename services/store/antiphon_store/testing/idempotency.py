@@ -18,6 +18,7 @@ from antiphon_core.errors import (
     IdempotencyMismatch,
     InvalidRequest,
     PreviousResponseNotFound,
+    PreviousResponseNotReady,
     SessionLocked,
     StaleFence,
     StatusMismatch,
@@ -115,6 +116,18 @@ class IdempotentTurnSuite:
         assert (await begin(subject, keyed(draft()))).replay is not None
         with pytest.raises(IdempotencyMismatch):
             await begin(subject, keyed(draft(), fingerprint=OTHER))
+
+    async def test_a_turn_behind_a_response_that_runs_claims_no_key(self, subject: Subject) -> None:
+        running = draft(status=Status.IN_PROGRESS)
+        await subject.put(running)
+        first, second = draft(running), draft(running)
+        with pytest.raises(PreviousResponseNotReady) as caught:
+            await begin(subject, keyed(first, previous_response_id=running.id))
+        assert caught.value.facts == {"id": running.id, "status": "in_progress"}
+        assert runs(await begin(subject, keyed(second, fingerprint=OTHER)))
+        await subject.put(replace(running, status=Status.CANCELLED), precondition=Precondition(version=1))
+        start = await begin(subject, keyed(first, key="another", previous_response_id=running.id))
+        assert (runs(start), start.history.head_id) == (True, running.id)
 
     async def test_an_abort_frees_the_key_of_its_own_response(self, subject: Subject) -> None:
         first, second = draft(), draft()

@@ -8,10 +8,17 @@ from dataclasses import replace
 
 import pytest
 
-from antiphon_core.errors import AlreadyExists, InvalidRequest, NotFound, ResponseNotFound, SessionLocked
+from antiphon_core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    PreviousResponseNotReady,
+    ResponseNotFound,
+    SessionLocked,
+)
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
-from antiphon_core.ports.store import Record, TurnCommit
+from antiphon_core.ports.store import Precondition, Record, Status, TurnCommit
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, draft, new_session_id, untagged_session_id
@@ -140,6 +147,21 @@ class LineageForkSuite:
         assert (await fork(subject, session_id=source)).head_id == line[-1].id
         with pytest.raises(ResponseNotFound):
             await fork(subject, up_to_response_id=line[-1].id)
+
+    async def test_a_response_that_runs_is_not_forked(self, subject: Subject) -> None:
+        source = new_session_id()
+        target = new_session_id(source)
+        (head,) = await put_turns(subject, source, 1)
+        running = draft(head, session_id=source, status=Status.QUEUED)
+        await subject.put(running)
+        for named in ({"up_to_response_id": running.id}, {"up_to_response_id": running.id, "session_id": source}):
+            with pytest.raises(PreviousResponseNotReady) as caught:
+                await fork(subject, target, **named)
+            assert caught.value.field == "up_to_response_id"
+            assert caught.value.facts == {"id": running.id, "status": "queued"}
+        assert (await fork(subject, session_id=source)).head_id == head.id
+        await subject.put(replace(running, status=Status.FAILED), precondition=Precondition(version=1))
+        assert (await fork(subject, target, up_to_response_id=running.id)).head_id == running.id
 
     async def test_what_has_nothing_to_fork_is_not_found(self, subject: Subject) -> None:
         with pytest.raises(NotFound) as caught:

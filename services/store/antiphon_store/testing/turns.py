@@ -13,15 +13,26 @@ from antiphon_core.errors import (
     AlreadyExists,
     ChainTooLong,
     InvalidRequest,
+    PreviousResponseNotReady,
     ResponseNotFound,
     SessionLocked,
     StaleFence,
 )
-from antiphon_core.ports.store import History, Record, TurnCommit, TurnRequest, TurnStart
+from antiphon_core.ports.store import (
+    UNFINISHED,
+    History,
+    Precondition,
+    Record,
+    Status,
+    TurnCommit,
+    TurnRequest,
+    TurnStart,
+)
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id, turn_in
 
 TTL_MS = 500
+ROUNDS = 20
 
 
 class TurnSuite:
@@ -36,6 +47,44 @@ class TurnSuite:
         for _ in range(2):
             start = await self.begin(subject, TurnRequest(previous_response_id=line[2].id))
             assert start == TurnStart(History(joined(line), 3, line[2].id), None)
+
+    @pytest.mark.parametrize("status", sorted(UNFINISHED))
+    async def test_a_response_is_not_continued_before_it_has_ended(self, subject: Subject, status: Status) -> None:
+        (root,) = await subject.put_line(1)
+        running = draft(root, status=status, output_items=b"[]")
+        await subject.put(running)
+        for request in (TurnRequest(previous_response_id=running.id), TurnRequest(running.id, max_depth=1)):
+            with pytest.raises(PreviousResponseNotReady) as caught:
+                await self.begin(subject, request)
+            assert (caught.value.field, caught.value.code) == ("previous_response_id", "previous_response_not_ready")
+            assert caught.value.facts == {"id": running.id, "status": status}
+        assert [each.id for each in await subject.store.chain(subject.tenant, running.id)] == [root.id, running.id]
+        ended = replace(running, status=Status.COMPLETED, output_items=draft().output_items)
+        await subject.put(ended, precondition=Precondition(version=1))
+        assert await subject.begin_after(ended) == joined([root, ended])
+
+    @pytest.mark.parametrize("status", sorted(set(Status) - UNFINISHED))
+    async def test_whatever_has_ended_is_continued(self, subject: Subject, status: Status) -> None:
+        ended = draft(status=status)
+        await subject.put(ended)
+        assert await subject.begin_after(ended) == joined([ended])
+
+    async def test_of_a_response_that_ends_all_is_continued_or_nothing(self, subject: Subject) -> None:
+        async def attempt(running: Record) -> bytes | None:
+            try:
+                return await subject.begin_after(running)
+            except PreviousResponseNotReady:
+                return None
+
+        for _ in range(ROUNDS):
+            running = draft(status=Status.IN_PROGRESS, output_items=b"[]")
+            await subject.put(running)
+            ended = replace(running, status=Status.COMPLETED, output_items=draft().output_items)
+            attempts = [attempt(running) for _ in range(4)]
+            *histories, _stamp = await asyncio.gather(
+                *attempts, subject.peer.put(subject.tenant, ended, precondition=Precondition(version=1))
+            )
+            assert set(histories) <= {None, joined([ended])}
 
     async def test_a_commit_without_a_session_is_a_put(self, subject: Subject) -> None:
         (root,) = await subject.put_line(1)

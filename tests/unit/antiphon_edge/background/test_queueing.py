@@ -7,7 +7,7 @@ import pytest
 from antiphon_core import events
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.jobs import Job
-from antiphon_core.ports.store import Fence, Lease, TurnRequest
+from antiphon_core.ports.store import UNFINISHED, Fence, Lease, TurnRequest
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.begun import Begun
@@ -45,7 +45,7 @@ async def test_a_job_holds_the_whole_turn(store: StoreService, session_id: str |
     assert (again.lease is None) == (session_id is None)
     assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
     assert again.precondition.fence == job.fence == Fence(RESPONSE_ID, 1)
-    assert again.precondition.statuses == queueing.UNFINISHED
+    assert again.precondition.statuses == UNFINISHED
 
 
 async def test_the_ticket_names_the_job_and_comes_once(store: StoreService) -> None:

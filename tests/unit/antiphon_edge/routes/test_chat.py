@@ -13,7 +13,8 @@ from tests.support.document import require
 from tests.support.edge import running_edge
 from tests.support.http import Answer
 from tests.support.images import data_url, png
-from tests.support.scripted_system import LINE, MODEL, PLACE, SEER, THOUGHT, ScriptedSystem, scripted_system
+from tests.support.scripted_answers import LINE, PLACE, THOUGHT
+from tests.support.scripted_system import MODEL, SEER, ScriptedSystem, scripted_system
 
 PATH = "/v1/chat/completions"
 FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.errors import AlreadyExists, InvalidRequest, NotFound, ResponseNotFound, SessionLocked
+from antiphon_core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    PreviousResponseNotReady,
+    ResponseNotFound,
+    SessionLocked,
+)
 from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.store import Status
 from antiphon_store.backends import forking
 from antiphon_store.backends.leases import SessionState
 from antiphon_store.testing.subject import draft
@@ -14,21 +22,28 @@ RESPONSE, HEAD = draft().id, draft().id
 
 
 def head_of(
-    source: ForkSource, *, session_head_id: str | None = HEAD, is_readable: bool = True, made_in: str | None = "s"
+    source: ForkSource,
+    *,
+    session_head_id: str | None = HEAD,
+    status: Status | None = Status.COMPLETED,
+    made_in: str | None = "s",
 ) -> str:
-    return forking.head_of(source, session_head_id=session_head_id, is_readable=is_readable, made_in=made_in)
+    return forking.head_of(source, session_head_id=session_head_id, status=status, made_in=made_in)
 
 
 def test_a_session_is_forked_at_its_head() -> None:
-    assert head_of(ForkSource("s"), is_readable=False) == HEAD
+    assert head_of(ForkSource("s"), status=None) == HEAD
     with pytest.raises(NotFound):
         head_of(ForkSource("s"), session_head_id=None)
 
 
-def test_a_response_is_forked_when_it_is_readable() -> None:
+def test_a_response_is_forked_when_it_is_readable_and_has_ended() -> None:
     assert head_of(ForkSource(None, RESPONSE), made_in=None) == RESPONSE
     with pytest.raises(ResponseNotFound):
-        head_of(ForkSource(None, RESPONSE), is_readable=False)
+        head_of(ForkSource(None, RESPONSE), status=None)
+    with pytest.raises(PreviousResponseNotReady) as caught:
+        head_of(ForkSource(None, RESPONSE), status=Status.IN_PROGRESS)
+    assert caught.value.field == "up_to_response_id"
 
 
 def test_a_response_belongs_to_the_session_that_is_named() -> None:

@@ -131,11 +131,13 @@ def _refusal(outcome: str, head_id: str | None, source: ForkSource, new_session_
     try:
         match outcome:
             case "nothing":
-                forking.head_of(source, session_head_id=None, is_readable=False, made_in=None)
+                forking.head_of(source, session_head_id=None, status=None, made_in=None)
             case "missing":
-                forking.head_of(source, session_head_id=None, is_readable=False, made_in=None)
+                forking.head_of(source, session_head_id=None, status=None, made_in=None)
+            case "queued" | "in_progress":
+                forking.head_of(source, session_head_id=None, status=Status(outcome), made_in=None)
             case "elsewhere":
-                forking.head_of(source, session_head_id=None, is_readable=True, made_in=None)
+                forking.head_of(source, session_head_id=None, status=Status.COMPLETED, made_in=None)
             case "other_tree":
                 forking.require_kinship(new_session_id, head_id or "")
             case "exists":

@@ -145,4 +145,4 @@ FROM change_status_v2(
 
 -- name: fork
 SELECT outcome, head_id
-FROM fork_v2(%(now_ms)s, %(tenant)s, %(source_session)s, %(source_response)s, %(new_session)s, %(new_tag)s);
+FROM fork_v3(%(now_ms)s, %(tenant)s, %(source_session)s, %(source_response)s, %(new_session)s, %(new_tag)s);

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_core import limits
-from antiphon_core.errors import IdempotencyMismatch, InternalError, PreviousResponseNotFound, SessionLocked
+from antiphon_core.errors import (
+    IdempotencyMismatch,
+    InternalError,
+    PreviousResponseNotFound,
+    PreviousResponseNotReady,
+    SessionLocked,
+)
 from antiphon_core.ports.store import Fence, History, Lease, TurnRequest, TurnStart
 from antiphon_store.backends import node_rows
 from antiphon_store.backends.bounds import ChainBounds
@@ -60,7 +66,11 @@ class PostgresTurns(Asking):
             self._connections.require_open()
             return TurnStart(History())
         bounds = _bounds(request)
-        history = rows.history_of(await self._run("history", rows.walk_parameters(tenant, bounds)), bounds)
+        found = await self._run("history", rows.walk_parameters(tenant, bounds))
+        unfinished = found[0][0] if found else None
+        if unfinished is not None:
+            raise PreviousResponseNotReady.of(request.previous_response_id, status=unfinished)
+        history = rows.history_of([row[1:] for row in found], bounds)
         if history is None:
             raise PreviousResponseNotFound.of(request.previous_response_id)
         return TurnStart(history)
@@ -102,6 +112,8 @@ def _elsewhere(answer: Beginning, request: TurnRequest) -> TurnStart:
             raise SessionLocked.of(request.session_id or "")
         case "missing":
             raise PreviousResponseNotFound.of(request.previous_response_id or "")
+        case "queued" | "in_progress":
+            raise PreviousResponseNotReady.of(request.previous_response_id or "", status=answer.outcome)
         case "other_key":
             raise IdempotencyMismatch.of(request.idempotency_key or "")
     raise InternalError(f"The database gave an outcome that is none: {answer.outcome}.")

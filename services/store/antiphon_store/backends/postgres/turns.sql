@@ -24,7 +24,7 @@ RETURNING response_id;
 -- name: history
 SELECT history.*
 FROM now_ms_v1(%(now_ms)s) AS now_ms,
-    history_v1(%(tenant)s, %(id)s, false, now_ms, %(max_depth)s, %(max_bytes)s) AS history;
+    continued_v1(%(tenant)s, %(id)s, now_ms, %(max_depth)s, %(max_bytes)s) AS history;
 
 -- name: begin_turn
 SELECT outcome, head_id, token, expires_at_ms, removed, depth, history_bytes, place, id, items_crc, input_bytes, items
@@ -38,7 +38,7 @@ SELECT outcome, head_id, token, expires_at_ms, removed, depth, history_bytes, pl
     (bound).id, (bound).parent_id, (bound).session_id, (bound).status, (bound).version, (bound).place,
     (bound).created_at_ms, (bound).updated_at_ms, (bound).expires_at_ms, (bound).items_crc, (bound).body_crc,
     (bound).input_bytes, (bound).items, (bound).body
-FROM begin_turn_once_v1(
+FROM begin_turn_once_v2(
     %(now_ms)s, %(tenant)s, %(key)s, %(fingerprint)s, %(response_id)s, %(claim_ttl_ms)s, %(memory_ms)s,
     %(previous_id)s, %(session_id)s, %(holder)s, %(ttl_ms)s, %(max_depth)s, %(max_bytes)s, %(whole_bytes)s,
     %(seen_head)s, %(seen_removed)s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon_core.errors import InternalError
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
+from antiphon_core.ports.store import Status
 from antiphon_store.backends import forking
 from antiphon_store.backends.leases import SessionState
 from antiphon_store.backends.redis import scripts
@@ -41,11 +42,11 @@ def _require_together(keys: Keyspace, source: ForkSource, new_session_id: str) -
 
 def _explain(source: ForkSource, new_session_id: str, facts: Answer) -> None:
     """Raises what the rules say of the facts by which the script refused."""
-    source_head, is_readable, made_in, target_head, is_held = facts
+    source_head, status, made_in, target_head, is_held = facts
     head_id = forking.head_of(
         source,
         session_head_id=source_head.decode() or None,
-        is_readable=bool(is_readable),
+        status=Status(status.decode()) if status else None,
         made_in=made_in.decode() or None,
     )
     forking.require_kinship(new_session_id, head_id)

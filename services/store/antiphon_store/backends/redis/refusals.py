@@ -22,6 +22,7 @@ from antiphon_core.errors import (
     LogNotFound,
     PositionMismatch,
     PreviousResponseNotFound,
+    PreviousResponseNotReady,
     ResponseNotFound,
     SessionLocked,
     StaleFence,
@@ -70,6 +71,7 @@ def _session_is_full(_session: str, session_id: str, responses: str, most: str) 
 REFUSALS: dict[str, _Build] = {
     "response_not_found": lambda _session, id_: ResponseNotFound.of(id_),
     "previous_response_not_found": lambda _session, id_: PreviousResponseNotFound.of(id_),
+    "previous_response_not_ready": lambda _session, id_, status: PreviousResponseNotReady.of(id_, status=status),
     "already_exists": lambda _session, id_: AlreadyExists.of(id_),
     "version_mismatch": lambda _session, id_, expected, actual: VersionMismatch.of(
         id_, expected=int(expected), actual=int(actual)

@@ -71,7 +71,7 @@ class LineageAtoms(Protocol):
         (`forking.require_free`), its head, and the memory of this fork: the same one again is answered by that alone.
         The cost does not depend on the length of the chain.
 
-        ResponseNotFound, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""
+        ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""
 
     async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
         """A readable response and everything stored below it (below its root with `from_root`), in no order, readable

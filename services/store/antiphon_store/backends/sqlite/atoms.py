@@ -131,7 +131,7 @@ def describe_session(connection: _Connection, tenant: str, session_id: str, now_
 
 
 def begin_after(connection: _Connection, tenant: str, request: TurnRequest, now_ms: int) -> TurnStart:
-    """A turn that continues a response, or nothing. Reads only."""
+    """A turn that continues a response that has ended, or nothing. Reads only."""
     if request.previous_response_id is None:
         return TurnStart(History())
     bounds = ChainBounds(request.previous_response_id, request.max_depth, request.max_bytes)
@@ -160,7 +160,7 @@ def context(connection: _Connection, tenant: str, session_id: str, bounds: Chain
 
     def read(wide: ChainBounds) -> History:
         of_head = replace(wide, response_id=head_id)
-        return lineage.read_history(connection, tenant, of_head, now_ms, deleted_too=True) or History()
+        return lineage.read_history(connection, tenant, of_head, now_ms, of_head=True) or History()
 
     removed = conversation_rows.removed_items(connection, tenant, session_id)
     return conversations.read_context(removed, bounds, read)

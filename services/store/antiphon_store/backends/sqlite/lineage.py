@@ -13,11 +13,12 @@ from itertools import chain
 from typing import Any
 
 from antiphon_core.errors import LimitExceeded
-from antiphon_core.ports.store import History, Record
+from antiphon_core.ports.store import History, Record, Status
 from antiphon_store.backends import node_rows, packing
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
 from antiphon_store.backends.sqlite.queries import QUERIES
+from antiphon_store.backends.status import require_ended
 
 _CHAIN = QUERIES["chain"]
 _HISTORY = QUERIES["history"]
@@ -28,6 +29,8 @@ _DROP_BRANCHES = QUERIES["drop_branches"]
 _DROP_BRANCH = QUERIES["drop_branch"]
 _NEW_BRANCH = QUERIES["new_branch"]
 _FORK_OF_BRANCH = QUERIES["fork_of_branch"]
+
+_Row = tuple[Any, ...]
 
 
 def new_place(connection: sqlite3.Connection, parent: int | None) -> int:
@@ -45,7 +48,9 @@ def new_place(connection: sqlite3.Connection, parent: int | None) -> int:
 def read_chain(connection: sqlite3.Connection, tenant: str, bounds: ChainBounds, now_ms: int) -> list[Record]:
     """A readable response and its ancestors, root first; empty when it cannot be read. ChainTooLong."""
     records, size_bytes = [], 0
-    with _walk(connection, _CHAIN, tenant, bounds, now_ms) as rows:
+    with _walk(connection, _CHAIN, tenant, bounds, now_ms) as (first, rows):
+        if first is not None:
+            bounds.require_depth(depth_of(first[-1]) + 1)
         for row in rows:
             record = node_rows.to_record(row)
             size_bytes += len(record.body) + len(record.input_items) + len(record.output_items)
@@ -56,19 +61,22 @@ def read_chain(connection: sqlite3.Connection, tenant: str, bounds: ChainBounds,
 
 
 def read_history(
-    connection: sqlite3.Connection, tenant: str, bounds: ChainBounds, now_ms: int, *, deleted_too: bool = False
+    connection: sqlite3.Connection, tenant: str, bounds: ChainBounds, now_ms: int, *, of_head: bool = False
 ) -> History | None:
-    """The items of a response and its ancestors; None when it cannot be read. With `deleted_too` it may have been
-    deleted, but not be expired. ChainTooLong."""
+    """The items of a response and its ancestors; None when it cannot be read. The head of a session may have been
+    deleted, but not be expired; any other response must have ended. PreviousResponseNotReady, ChainTooLong."""
     turns, size_bytes = [], 0
-    with _walk(connection, _HISTORY, tenant, bounds, now_ms, deleted_too=deleted_too) as rows:
-        for place, response_id, items_crc, input_bytes, items, _tip in rows:
+    with _walk(connection, _HISTORY, tenant, bounds, now_ms, deleted_too=of_head) as (first, rows):
+        if first is None:
+            return None
+        if not of_head:
+            require_ended(bounds.response_id, Status(first[-2]))
+        bounds.require_depth(depth_of(first[-1]) + 1)
+        for place, response_id, items_crc, input_bytes, items, _tip_status, _tip in rows:
             node_rows.require_intact(response_id, items_crc, packing.checksum(response_id, input_bytes, items))
             size_bytes += len(items)
             bounds.require_bytes(size_bytes)  # stops early; what counts is the length of the whole, below
             turns.append((place, items))
-    if not turns:
-        return None
     turns.sort()  # by place, which puts the root first
     joined = packing.join([items for _place, items in turns])
     bounds.require_bytes(len(joined))
@@ -99,18 +107,16 @@ def _walk(
     now_ms: int,
     *,
     deleted_too: bool = False,
-) -> Iterator[Iterator[tuple[Any, ...]]]:
-    """The rows of a chain, in no order. Each ends with the place of the chain's tip, so the first tells the depth.
+) -> Iterator[tuple[_Row | None, Iterator[_Row]]]:
+    """The rows of a chain, in no order, and the first of them: each ends with the place of the chain's tip, which tells
+    the depth.
 
     A statement that a refusal left half read would hold its connection to that moment: later reads would miss what was
     written since. So it is closed at the end."""
     parameters = {"tenant": tenant, "id": bounds.response_id, "deleted_too": int(deleted_too), "now_ms": now_ms}
     with closing(connection.execute(statement, parameters)) as rows:
-        for first in rows:
-            bounds.require_depth(depth_of(first[-1]) + 1)
-            yield chain([first], rows)
-            return
-        yield rows
+        first: _Row | None = next(rows, None)
+        yield first, rows if first is None else chain([first], rows)
 
 
 def _new_branch(connection: sqlite3.Connection, forked_at: int | None) -> int:

@@ -1,8 +1,8 @@
 -- The statements of lineage (forks, trees, lists, items), by name. Places: places.py.
 
--- name: read_session_record
--- The session that a readable response was made in.
-SELECT session_id FROM node
+-- name: read_origin
+-- What a readable response is as the source of a fork: whether it has ended, and the session that it was made in.
+SELECT status, session_id FROM node
 WHERE tenant = :tenant AND id = :id AND deleted = 0 AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms);
 
 -- name: read_header

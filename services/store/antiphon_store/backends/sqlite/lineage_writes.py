@@ -15,7 +15,7 @@ from antiphon_store.backends.sqlite.lineage_queries import QUERIES
 
 _READ_HEADER = QUERIES["read_header"]
 _WRITE_STATUS = QUERIES["write_status"]
-_READ_SESSION = QUERIES["read_session_record"]
+_READ_ORIGIN = QUERIES["read_origin"]
 _READ_FORK = QUERIES["read_fork"]
 _WRITE_FORK = QUERIES["write_fork"]
 
@@ -78,15 +78,13 @@ def _made_before(connection: sqlite3.Connection, tenant: str, source: ForkSource
 
 
 def _source_head(connection: sqlite3.Connection, tenant: str, source: ForkSource, now_ms: int) -> str:
-    head_id = made = None
+    head_id = status = made_in = None
     if source.session_id is not None:
         head_id = sessions.read_current(connection, tenant, source.session_id, now_ms).head_id
     if source.up_to_response_id is not None:
         arguments = {"tenant": tenant, "id": source.up_to_response_id, "now_ms": now_ms}
-        made = connection.execute(_READ_SESSION, arguments).fetchone()
-    return forking.head_of(
-        source, session_head_id=head_id, is_readable=made is not None, made_in=made[0] if made else None
-    )
+        status, made_in = connection.execute(_READ_ORIGIN, arguments).fetchone() or (None, None)
+    return forking.head_of(source, session_head_id=head_id, status=Status(status) if status else None, made_in=made_in)
 
 
 def _fork_columns(tenant: str, source: ForkSource, new_session_id: str) -> dict[str, str]:

@@ -65,18 +65,19 @@ SELECT id, parent_id, session_id, status, version, place, created_at_ms, updated
 FROM segment CROSS JOIN node ON place BETWEEN first AND last;
 
 -- name: history
--- As `chain`, without what a turn does not need. With :deleted_too = 1 the response may have been deleted.
-WITH RECURSIVE segment (first, last, tip) AS (
-    SELECT place & ~16777215, place, place
+-- As `chain`, without what a turn does not need, but with the status of the response itself. With :deleted_too = 1 that
+-- may have been deleted.
+WITH RECURSIVE segment (first, last, tip_status, tip) AS (
+    SELECT place & ~16777215, place, status, place
     FROM node
     WHERE tenant = :tenant AND id = :id AND deleted <= :deleted_too
         AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms)
     UNION ALL
-    SELECT forked_at & ~16777215, forked_at, tip
+    SELECT forked_at & ~16777215, forked_at, tip_status, tip
     FROM segment CROSS JOIN branch ON branch.id = first >> 24
     WHERE forked_at IS NOT NULL
 )
-SELECT place, id, items_crc, input_bytes, items, tip
+SELECT place, id, items_crc, input_bytes, items, tip_status, tip
 FROM segment CROSS JOIN node ON place BETWEEN first AND last;
 
 -- name: is_anything_kept

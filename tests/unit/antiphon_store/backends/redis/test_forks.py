@@ -6,7 +6,15 @@ import pytest
 import redis
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AlreadyExists, InternalError, InvalidRequest, NotFound, ResponseNotFound, SessionLocked
+from antiphon_core.errors import (
+    AlreadyExists,
+    InternalError,
+    InvalidRequest,
+    NotFound,
+    PreviousResponseNotReady,
+    ResponseNotFound,
+    SessionLocked,
+)
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import NO_PRECONDITION
 from antiphon_store.backends.base import Write
@@ -43,9 +51,9 @@ async def test_a_fork_keeps_a_deleted_response_and_its_end_lets_go(
 
 
 FACTS: dict[type[Exception], list[object]] = {
-    NotFound: [b"", 0, b"", b"", 0],
-    AlreadyExists: [b"resp_head", 0, b"", b"resp_other", 0],
-    SessionLocked: [b"resp_head", 0, b"", b"", 1],
+    NotFound: [b"", b"", b"", b"", 0],
+    AlreadyExists: [b"resp_head", b"", b"", b"resp_other", 0],
+    SessionLocked: [b"resp_head", b"", b"", b"", 1],
 }
 
 
@@ -58,15 +66,21 @@ def test_the_rules_say_why(error: type[Exception]) -> None:
 def test_a_response_of_another_session_is_named() -> None:
     source = ForkSource("source", "resp_1")
     with pytest.raises(ResponseNotFound):
-        forks._explain(source, "new", [b"", 0, b"", b"", 0])
+        forks._explain(source, "new", [b"", b"", b"", b"", 0])
     with pytest.raises(InvalidRequest) as caught:
-        forks._explain(source, "new", [b"resp_2", 1, b"other", b"", 0])
+        forks._explain(source, "new", [b"resp_2", b"completed", b"other", b"", 0])
     assert caught.value.field == "up_to_response_id"
+
+
+def test_a_response_that_runs_is_named_with_its_status() -> None:
+    with pytest.raises(PreviousResponseNotReady) as caught:
+        forks._explain(ForkSource(None, "resp_1"), "new", [b"", b"queued", b"", b"", 0])
+    assert caught.value.facts == {"id": "resp_1", "status": "queued"}
 
 
 def test_a_refusal_without_a_reason_is_our_bug() -> None:
     with pytest.raises(InternalError):
-        forks._explain(ForkSource("source", None), "new", [b"resp_head", 0, b"", b"", 0])
+        forks._explain(ForkSource("source", None), "new", [b"resp_head", b"", b"", b"", 0])
 
 
 async def test_on_a_spread_cluster_a_fork_stays_in_its_tree(tenant: str) -> None:

@@ -483,7 +483,8 @@ class BeginTurnRequest(betterproto2.Message):
 
     previous_response_id: "str" = betterproto2.field(1, betterproto2.TYPE_STRING)
     """
-    Continue this response. Excludes session_id.
+    Continue this response. Excludes session_id. As long as it is queued or in progress, its answer is not known: then
+    the turn is refused (PREVIOUS_RESPONSE_NOT_READY). However it ended, it can be continued.
     """
 
     session_id: "str" = betterproto2.field(2, betterproto2.TYPE_STRING)

@@ -18,6 +18,8 @@ local function begin_after(id, turn)
   local node = find(tree, id)
   if not node or not is_readable(node) then
     return {'previous_response_not_found', id}
+  elseif is_unfinished(node) then
+    return {'previous_response_not_ready', id, node.status}
   end
   local metas, items, refusal = read_history(tree, node, turn.max_depth, turn.max_bytes)
   return refusal or {'ok', 'begun', {}, id, metas, items}

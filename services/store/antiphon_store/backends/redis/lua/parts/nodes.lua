@@ -53,6 +53,11 @@ local function is_readable(node)
   return node.deleted == '0' and not is_expired(node)
 end
 
+-- Whether it may still say something: it can be read, but not be continued.
+local function is_unfinished(node)
+  return node.status == 'queued' or node.status == 'in_progress'
+end
+
 -- Whether the node's place in the tree stays for its own sake (base.py).
 local function is_kept(tree, node)
   if is_expired(node) then

@@ -1,0 +1,59 @@
+"""What the scripted models say to a prompt, and the template that such prompts are written with.
+
+A scripted model calls the first function that it is offered unless it was just told a result, counts the images it was
+shown, thinks when it is asked to, gives up after "Fail.", and says its line otherwise. Only the standard library is
+used here: a real Triton's Python interpreter loads this file, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+LINE = "Hello there, friend."
+THOUGHT = "Let me see."
+PLACE = '{"city":"Rome"}'
+"""What the model says when its answer has to be JSON."""
+
+END = "<|im_end|>"
+IMAGE = "<|image|>"
+CONTROL_TOKENS = ("<|im_start|>", END, "<think>", "</think>", "<tool_call>", "</tool_call>", IMAGE)
+TEMPLATE = """
+{%- for tool in tools or [] %}{{ tool | tojson }}
+{% endfor %}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{% for call in message.tool_calls or [] %}<tool_call>{{ call.function | tojson }}</tool_call>{% endfor %}
+{%- if message.content is string %}{{ message.content }}
+{%- else %}{% for part in message.content or [] %}
+{%- if part.type == 'image' %}<|image|>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>
+{% endfor %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+_TURN = "<|im_start|>assistant\n"
+_MESSAGE = re.compile(r"<\|im_start\|>(\w+)\n(.*?)<\|im_end\|>", re.DOTALL)
+_FUNCTION = re.compile(r'^\{"type": "function".*"name": "([\w-]+)"', re.MULTILINE)
+
+
+def answer(prompt: str, *, images: int = 0, guide: tuple[str, str] | None = None) -> list[str]:
+    """What the model says, control tokens on their own. A guide is its kind, by an engine's name for it, and its text:
+    one for JSON begins with that word, and any other allows nothing but its text."""
+    if guide is not None:
+        kind, allowed = guide
+        return [PLACE if kind.startswith("json") else allowed]
+    if prompt.rpartition(_TURN)[2]:
+        return ["{}}", "</tool_call>"]
+    messages = _MESSAGE.findall(prompt)
+    role, text = messages[-1] if messages else ("user", "")
+    thought = ["<think>", THOUGHT, "</think>"] if text.endswith("Think.") else []
+    function = _FUNCTION.search(prompt)
+    if role == "tool":
+        return [*thought, f"I was told: {text}"]
+    if function is not None:
+        call = {"name": function[1], "arguments": {"location": "San Francisco, CA"}}
+        return [*thought, "<tool_call>", json.dumps(call, separators=(",", ":")), "</tool_call>"]
+    return [*thought, f"I see {images} image(s)." if images else LINE]
+
+
+def gives_up(prompt: str) -> bool:
+    """Whether it fails when it has said everything."""
+    return prompt.endswith(f"Fail.{END}\n{_TURN}")
