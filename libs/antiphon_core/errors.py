@@ -411,6 +411,37 @@ def cause_of(error: AntiphonError) -> dict[str, str]:
     return {"reason": error.reason} | {name: value for name, value in facts.items() if value is not None}
 
 
+CODES_IN_RESPONSES = frozenset(
+    {
+        "server_error",
+        "rate_limit_exceeded",
+        "invalid_prompt",
+        "invalid_image",
+        "invalid_image_format",
+        "invalid_base64_image",
+        "invalid_image_url",
+        "image_too_large",
+        "image_too_small",
+        "image_parse_error",
+        "image_file_too_large",
+        "unsupported_image_media_type",
+        "empty_image_file",
+        "failed_to_download_image",
+        "image_file_not_found",
+        "context_length_exceeded",
+    }
+)
+"""What `error.code` of a response may be: OpenAI's closed list as far as it can happen here, and the last, which is not
+on it, but which OpenAI sends and Codex acts on."""
+
+
+def code_in_response(error: AntiphonError) -> str:
+    """What an error is called within a failed response: `code` where the list has it."""
+    if error.code in CODES_IN_RESPONSES:
+        return str(error.code)
+    return "invalid_prompt" if isinstance(error, InvalidRequest) else "server_error"
+
+
 def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
     """The error that `reason`, `message` and `facts` describe, as the other end of a wire raised it."""
     row = _ROW_BY_REASON.get(reason)

@@ -27,7 +27,7 @@ COMPACTING = "response.compaction.compacting"
 COMPLETED = "response.completed"
 INCOMPLETE = "response.incomplete"
 FAILED = "response.failed"
-CANCELLED = "response.cancelled"  # ours: OpenAI has no event for it, and the reader of a log has to be told
+CANCELLED = "response.cancelled"  # ours: no API has an event for it, and the reader of a log has to be told
 QUEUED = "response.queued"
 ERROR = "error"
 
@@ -36,6 +36,7 @@ TERMINAL = frozenset({COMPLETED, INCOMPLETE, FAILED, CANCELLED})
 # Open Responses wants it after the terminal event, OpenAI does not send it, every measured client accepts it.
 DONE_FRAME = b"data: [DONE]\n\n"
 KEEP_ALIVE_FRAME = b": keep-alive\n\n"
+_CANCELLED_LINE = f"event: {CANCELLED}\n".encode()
 
 
 def frame(event_type: str, data: bytes) -> bytes:
@@ -57,6 +58,12 @@ def bare(frames: bytes) -> list[bytes]:
     """The events in a run of frames as JSON, without their frames: a message each, where messages have their own."""
     marker = b"data: {"
     return [line[len(marker) - 1 :] for line in frames.split(b"\n") if line.startswith(marker)]
+
+
+def for_clients(frames: bytes) -> bytes:
+    """A run of frames without CANCELLED, which is always the last event of a log: to clients a stream that was
+    cancelled just ends. Frames hold no line feeds but their own, so that no text can look like it."""
+    return frames.partition(_CANCELLED_LINE)[0]
 
 
 def error_event(sequence_number: int, error: AntiphonError) -> Object:

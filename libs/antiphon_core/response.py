@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon_core.errors import AntiphonError, InternalError, cause_of, revive
+from antiphon_core.errors import AntiphonError, InternalError, cause_of, code_in_response, revive
 from antiphon_core.jsons import Object, dumps, with_member
 from antiphon_core.ports.store import Status
 
@@ -87,7 +87,7 @@ def failed(response: Object, error: AntiphonError) -> Object:
 
     `code` is one of a closed list of OpenAI's, in which every fault of a server is server_error. `cause` is ours:
     whoever asks for the response again is told what its first caller was told."""
-    told = {"code": "server_error", "message": error.message, "cause": cause_of(error)}
+    told = {"code": code_in_response(error), "message": error.message, "cause": cause_of(error)}
     return _ended(response, Status.FAILED) | {"error": told}
 
 

@@ -14,7 +14,7 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.routes.responses import SESSION_HEADER
+from antiphon_edge.routes.sessions import SESSION_HEADER
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
 from tests.support.http import Answer, Http

@@ -25,6 +25,7 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
+from tests.support.scripted_system import scripted_system
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import TOKENIZER
 from tests.support.thinking_edges import Edges, thinking_edges
@@ -315,6 +316,7 @@ async def test_a_wrong_method(edges: Edges, method: str, path: str) -> None:
         ("limit=x", "invalid_type", "limit"),
         ("order=up", "invalid_value", "order"),
         ("after=msg_nobody", "invalid_value", "after"),
+        ("include=everything", "invalid_value", "include"),
     ],
 )
 async def test_a_page_that_cannot_be(edges: Edges, query: str, code: str, param: str) -> None:
@@ -329,6 +331,7 @@ async def test_a_page_that_cannot_be(edges: Edges, query: str, code: str, param:
         ("stream=true&starting_after=-1", "integer_below_min_value", "starting_after"),
         ("stream=true&starting_after=x", "invalid_type", "starting_after"),
         ("starting_after=1", "invalid_value", "starting_after"),
+        ("stream=true&starting_after=1", "unsupported_parameter", "starting_after"),
     ],
 )
 async def test_a_resumption_that_cannot_be(edges: Edges, query: str, code: str, param: str) -> None:
@@ -385,6 +388,15 @@ async def test_under_a_key_what_came_to_nothing_is_asked_for_again(edges: Edges)
     edges.sayer.pause_at = None
     first, second = [await edges.http.ask("POST", "/v1/responses", asked(), headers=headers) for _ in range(2)]
     assert (first.status, first.json) == (200, second.json)
+
+
+async def test_a_background_response_that_is_too_long_fails_in_those_words() -> None:
+    async with scripted_system() as system:
+        told = (await system.http.create(**asked(input=TOO_LONG, background=True, stream=True))).events
+        stored = (await system.http.get(f"/v1/responses/{told[0]['response']['id']}")).json
+    assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
+    assert told[-2]["code"] == told[-1]["response"]["error"]["code"] == "context_length_exceeded"
+    assert stored == told[-1]["response"]
 
 
 async def test_a_bug_of_ours_tells_nothing(edges: Edges) -> None:

@@ -330,11 +330,21 @@ async def test_a_background_run_survives_its_clients_connection(edges: Edges) ->
 
 
 async def test_a_resume_of_a_finished_response_sends_what_is_missing(edges: Edges) -> None:
-    path = f"/v1/responses/{(await edges.create())['id']}?stream=true"
-    whole = (await edges.http.get(path)).events
-    assert [event["sequence_number"] for event in whole] == list(range(len(whole)))
-    rest = (await edges.http.get(f"{path}&starting_after=4")).events
+    body, key = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
+    whole = (await edges.http.ask("POST", "/v1/responses", body, headers=key)).events
+    path = f"/v1/responses/{whole[0]['response']['id']}?stream=true"
+    rest = (await edges.https[1].get(f"{path}&starting_after=4")).events
     assert rest == whole[5:]
+
+
+async def test_a_resume_without_a_log_is_refused_and_skips_nothing(edges: Edges) -> None:
+    sent = (await edges.http.create(model="m", input="hi", stream=True)).events
+    path = f"/v1/responses/{sent[0]['response']['id']}?stream=true"
+    again = (await edges.http.get(path)).events
+    assert len(again) < len(sent)  # each text is one delta now, so the numbers are others
+    assert (fold(again), [event["sequence_number"] for event in again]) == (fold(sent), list(range(len(again))))
+    refused = await edges.http.get(f"{path}&starting_after=10")
+    assert (refused.status, refused.error["param"]) == (400, "starting_after")
 
 
 # ---- Once is once ----

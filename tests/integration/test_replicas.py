@@ -157,7 +157,10 @@ async def test_cancelling_stops_the_model_behind_another_replica(http: Http, tri
     assert (answer.status, cancelled["status"]) == (200, "cancelled")
     log = events.decode(b"".join(await following))
     assert [event["sequence_number"] for event in log] == list(range(len(log)))
-    assert fold(log) == log[-1]["response"] == cancelled == await current(http, created["id"])
+    assert log[-1]["type"] not in events.TERMINAL  # no API has an event for it: the stream just ends
+    said = "".join(event["delta"] for event in log if "delta" in event)
+    assert cancelled["output"][0]["content"][0]["text"] == said
+    assert cancelled == await current(http, created["id"])
     assert (await http.post(f"/v1/responses/{created['id']}/cancel", b"")).json == cancelled
 
 
@@ -169,7 +172,7 @@ async def test_deleting_a_running_response_stops_it(http: Http, triton: Storytel
             await asyncio.sleep(0.01)
     assert (await http.ask("DELETE", f"/v1/responses/{created['id']}")).status == 200
     assert (await http.get(f"/v1/responses/{created['id']}")).status == 404
-    assert events.decode((await following)[-1])[0]["type"] == events.CANCELLED
+    assert events.decode((await following)[-1])[0]["type"] not in events.TERMINAL
     async with asyncio.timeout(5):
         while triton.running:
             await asyncio.sleep(0.01)

@@ -111,3 +111,21 @@ def test_a_fact_that_is_none_is_no_fact() -> None:
     error = InvalidRequest("No.", field="input", code=None)
     assert error.facts == {}
     assert envelope(error)["error"]["code"] is None
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.ContextLengthExceeded.of(input_tokens=9, context_length=8), "context_length_exceeded"),
+        (errors.ChainTooLong.of("resp_1", limit="9 items"), "context_length_exceeded"),
+        (InvalidRequest("No.", code="image_too_large"), "image_too_large"),
+        (InvalidRequest("No.", code="invalid_json_schema"), "invalid_prompt"),
+        (InvalidRequest("No tool call found."), "invalid_prompt"),
+        (errors.TokenRateExceeded("no"), "rate_limit_exceeded"),
+        (errors.EngineFault("no"), "server_error"),
+        (errors.SessionLocked.of("s"), "server_error"),
+    ],
+)
+def test_a_failed_response_has_a_code_of_openais_list(error: AntiphonError, code: str) -> None:
+    assert errors.code_in_response(error) == code
+    assert code in errors.CODES_IN_RESPONSES

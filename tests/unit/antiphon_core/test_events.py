@@ -17,6 +17,14 @@ def test_decoding_undoes_encoding_whatever_the_text() -> None:
     assert events.decode(b"".join(map(events.encode, log))) == log
 
 
+def test_clients_are_told_all_but_that_it_was_cancelled() -> None:
+    line = "\nevent: response.cancelled\n"
+    told = events.encode({"type": events.OUTPUT_TEXT_DELTA, "delta": line}) + events.DONE_FRAME
+    cancelled = events.encode({"type": events.CANCELLED, "response": {"metadata": {"a": line}}})
+    assert events.for_clients(told) == events.for_clients(told + cancelled) == told
+    assert events.for_clients(cancelled) == b""
+
+
 def test_comments_and_the_end_marker_are_passed_over() -> None:
     assert events.decode(events.KEEP_ALIVE_FRAME + events.DONE_FRAME) == []
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon_core import events, response
-from antiphon_core.errors import EngineFault
+from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record, Status
@@ -76,13 +76,16 @@ ITEM: Object = {
 }
 
 
+@pytest.mark.parametrize(
+    "error", [EngineFault("broken"), ContextLengthExceeded.of(input_tokens=9, context_length=8)], ids=repr
+)
 @pytest.mark.parametrize("output", [[], [ITEM]])
-def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object]) -> None:
+def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object], error: AntiphonError) -> None:
     born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1) | {"output": output}
-    ended = response.failed(born, EngineFault("broken"))
+    ended = response.failed(born, error)
     told = retold(ended)
     assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
-    assert told[-2] == events.error_event(len(told) - 2, EngineFault("broken"))
+    assert told[-2] == events.error_event(len(told) - 2, error)
     assert fold(told) == ended
 
 

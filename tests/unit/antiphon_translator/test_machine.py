@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core import events, response
-from antiphon_core.errors import EngineFault
+from antiphon_core.errors import ContextLengthExceeded, EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
@@ -109,6 +109,13 @@ def test_a_failure_is_an_error_event_and_a_failed_response_that_keeps_its_text()
     assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Hel")
     assert made.final is not None
     assert (made.final.status, loads(made.final.body)["error"]["cause"]) == (Status.FAILED, cause)
+
+
+def test_a_failure_that_has_a_code_of_openais_keeps_it() -> None:
+    made = machine(Begin(), Fail(USAGE, ContextLengthExceeded.of(input_tokens=9, context_length=8)))
+    error, failed = log_of(made.take())[-2:]
+    assert error["code"] == failed["response"]["error"]["code"] == "context_length_exceeded"
+    assert (error["error"]["type"], error["param"]) == ("invalid_request_error", "input")
 
 
 @pytest.mark.parametrize(("state", "given_input"), list(product(State, EXAMPLES)))

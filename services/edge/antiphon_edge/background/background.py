@@ -87,8 +87,9 @@ class Background:
         return await self._settled(tenant, record)
 
     async def stream(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
-        """The events of a stored response with a number higher than `after`, to its end: as they were sent, or told
-        again when they are not kept any more."""
+        """The events of a stored response with a number higher than `after`, to its end: as they were sent, or all of
+        it told again when they are not kept (any more). InvalidRequest: they are not kept, and `after` is one of them.
+        """
         patience_s = FIRST_EVENT_S if record.status in UNFINISHED else 0
         following = self._followings.stream(tenant, record.id, after=after, patience_s=patience_s)
         told = False
@@ -101,7 +102,8 @@ class Background:
             record = await self._store.get(tenant, record.id)
             if told or record.status in UNFINISHED:
                 raise
-            async for batch in self._followings.told_again(record, after=after):
+            _require_from_the_start(after)
+            async for batch in self._followings.told_again(record):
                 yield batch
 
     async def cancel(self, tenant: str, response_id: str) -> Record:
@@ -110,7 +112,7 @@ class Background:
         InvalidRequest: it is not a background response. ResponseNotFound."""
         record = await self.current(tenant, response_id)
         if not _is_background(record):
-            raise InvalidRequest("Cannot cancel a synchronous response.")
+            raise synchronous()
         until = self._clock.monotonic() + CANCEL_PATIENCE_S
         is_asked = False
         while record.status in UNFINISHED and self._clock.monotonic() < until:
@@ -260,6 +262,22 @@ class Background:
         finally:
             watching.cancel()
             await asyncio.wait([watching])
+
+
+def _require_from_the_start(after: int | None) -> None:
+    """What was told once has numbers of its own: beside those that a client saw, they would skip text in silence."""
+    if after is not None:
+        raise InvalidRequest(
+            "Unsupported parameter: 'starting_after'. The events of this response are not kept, so their numbers mean "
+            "nothing any more. Ask without 'starting_after': the whole response is told again.",
+            field="starting_after",
+            code="unsupported_parameter",
+        )
+
+
+def synchronous() -> InvalidRequest:
+    """What is told to who cancels a response that has its caller: hanging up is what stops that."""
+    return InvalidRequest("Cannot cancel a synchronous response.")
 
 
 def _is_running(record: Record) -> bool:

@@ -38,11 +38,11 @@ class Followings:
                 final = _final_in(batch.frames) if batch.terminal else None
                 yield Batch(batch.first_sequence, batch.count, batch.frames, final)
 
-    async def told_again(self, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
-        """A finished response as one batch, from its record; nothing when all of it is before `after`."""
-        first = 0 if after is None else after + 1
-        if frames := retelling.frames_of(record)[first:]:
-            yield Batch(first, len(frames), b"".join(frames), final_of(record))
+    async def told_again(self, record: Record) -> AsyncGenerator[Batch, None]:
+        """A finished response as one batch, from its record. Its numbers are not those of the stream that was sent
+        before: nobody who knows some of that can go on in it."""
+        frames = retelling.frames_of(record)
+        yield Batch(0, len(frames), b"".join(frames), final_of(record))
 
     async def _batches(
         self, tenant: str, response_id: str, after: int | None, patience_s: float

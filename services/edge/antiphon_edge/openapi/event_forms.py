@@ -34,10 +34,9 @@ MEMBERS: dict[str, Object] = {
     events.COMPLETED: _RESPONSE,
     events.INCOMPLETE: _RESPONSE,
     events.FAILED: _RESPONSE,
-    events.CANCELLED: _RESPONSE,
     events.ERROR: {"code": nullable(STRING), "message": STRING, "param": nullable(STRING)},
 }
-"""By type. In an event `type` and `sequence_number` come first."""
+"""By type: what clients are told, and so not events.CANCELLED. In an event `type` and `sequence_number` come first."""
 
 
 def name_of(event_type: str) -> str:

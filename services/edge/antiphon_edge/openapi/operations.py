@@ -132,7 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Response",
         (*_PAGE, LogNotFound),
         events="StreamFrame",
-        parameters=(p.RESPONSE_ID, p.STREAM, p.STARTING_AFTER),
+        parameters=(p.RESPONSE_ID, p.STREAM, p.STARTING_AFTER, p.INCLUDE_SEALED),
     ),
     Operation(
         "deleteResponse",
@@ -159,7 +159,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "List the response's own input",
         "ItemList",
         _PAGE,
-        parameters=(p.RESPONSE_ID, *p.PAGE),
+        parameters=(p.RESPONSE_ID, *p.PAGE, p.INCLUDE_SEALED),
     ),
     Operation(
         "getTree",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Order
 from antiphon_edge.openapi.forms import BOOLEAN, STRING, array, one_of
 from antiphon_edge.routes import idempotency_keys, queries
-from antiphon_edge.routes.responses import SEQUENCE_MAX, SESSION_HEADER
+from antiphon_edge.routes.responses import SEQUENCE_MAX
+from antiphon_edge.routes.sessions import SESSION_HEADER
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +55,15 @@ AFTER = _query("after", STRING, "The id of an item: the page begins behind it.")
 CURSOR = _query("cursor", STRING, "`next_cursor` of the page before.")
 ORDER = _query("order", one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value}, "Which first.")
 INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "What to tell besides; checked, and adds nothing.")
+INCLUDE_SEALED = replace(
+    INCLUDE, description="What to tell besides: `reasoning.encrypted_content`. The rest is told as it is stored."
+)
 FROM_ROOT = _query("from_root", BOOLEAN, "The whole tree, and not only what is below this response.")
 STREAM = _query("stream", BOOLEAN, "Events instead of one object: those that were sent, then those that come.")
 STARTING_AFTER = _query(
     "starting_after",
     {"type": "integer", "minimum": 0, "maximum": SEQUENCE_MAX},
-    "With `stream`: only events with a higher number.",
+    "With `stream`: only events with a higher number. 400 where the events that were sent are not kept.",
 )
 ITEM_LIMIT = _limit(limits.PAGE_ITEMS_DEFAULT, limits.PAGE_ITEMS_MAX)
 NODE_LIMIT = _limit(limits.LIST_ITEMS_DEFAULT, limits.LIST_ITEMS_MAX)
@@ -75,6 +79,6 @@ SESSION = Parameter(
     SESSION_HEADER,
     "header",
     STRING | {"pattern": "^[A-Za-z0-9_-]{1,128}$"},
-    "The session that this turn continues, or begins.",
+    "The session that this turn continues, or begins; or the conversation that it continues.",
 )
 PAGE = (ITEM_LIMIT, ORDER, AFTER)

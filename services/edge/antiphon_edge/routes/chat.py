@@ -6,15 +6,14 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import loads
 from antiphon_core.request_chat import ChatRequest
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, idempotency_keys
-from antiphon_edge.routes.responses import SESSION_HEADER
+from antiphon_edge.routes import answers
+from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.turns.turn import Turns
 
@@ -30,7 +29,7 @@ class ChatRoutes:
         return [web.post("/v1/chat/completions", self.create)]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        _refuse_memory(request)
+        refuse_memory(request, "chat completions")
         turn = as_turn(ChatRequest.parse(await request.read()))
         with turn.culprits.named():
             if turn.stream:
@@ -48,14 +47,3 @@ class ChatRoutes:
                     if told := chunks.feed(batch.frames):
                         await stream.write(told)
         return stream.response
-
-
-def _refuse_memory(request: web.Request) -> None:
-    """InvalidRequest: a header asks for something that has to be remembered."""
-    for header in (idempotency_keys.HEADER, SESSION_HEADER):
-        if header in request.headers:
-            raise InvalidRequest(
-                f"'{header}' is not supported here: chat completions are not kept. /v1/responses takes it.",
-                field=header,
-                code="unsupported_parameter",
-            )

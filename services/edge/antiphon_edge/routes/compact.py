@@ -14,6 +14,7 @@ from antiphon_core.request import CreateRequest
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers
+from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.running import OnGenerated
@@ -46,6 +47,7 @@ class CompactRoutes:
         return [web.post("/v1/responses/compact", self.compact)]
 
     async def compact(self, request: web.Request) -> web.Response:
+        refuse_memory(request, "compactions")
         asked = parse(await request.read())
         tenant = tenant_of(request)
         turn = context_window.shown(await self._beginnings.look(tenant, asked))

@@ -5,27 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 
 from aiohttp import web
 
-from antiphon_core import response
+from antiphon_core import events, response
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
-from antiphon_core.ids import is_response_id, is_session_id
+from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
-from antiphon_edge.background.background import Background
+from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, queries
+from antiphon_edge.routes import answers, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
+from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unchanged
 from antiphon_edge.turns.turn import Turns
 
 ANSWER_S = 1.0
 """How long a stream of a response that runs elsewhere waits for its first event before it begins."""
-SESSION_HEADER = "x-antiphon-session"
 SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 
 
@@ -50,7 +51,8 @@ class ResponseRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         asked = CreateRequest.parse(await request.read())
-        tenant, session_id, key = tenant_of(request), session_id_of(request), key_of(request)
+        asked, session_id = sessions.placed(asked, sessions.session_id_of(request))
+        tenant, key = tenant_of(request), key_of(request)
         if asked.background:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
@@ -68,13 +70,14 @@ class ResponseRoutes:
 
     async def retrieve(self, request: web.Request) -> web.StreamResponse:
         after = queries.number(request, "starting_after", least=0, most=SEQUENCE_MAX)
+        sealer = self._sealer_for(request)
         record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
             stream = self._background.stream(tenant_of(request), record, after=after)
-            return await self._send_followed(request, stream)
+            return await self._send_followed(request, stream, sealer or unchanged)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
-        return answers.json(_as_json(record))
+        return answers.json(_as_json(replace(record, output_items=_sealed(record.output_items, sealer))))
 
     async def delete(self, request: web.Request) -> web.Response:
         response_id = _id(request)
@@ -82,9 +85,16 @@ class ResponseRoutes:
         return answers.json({"id": response_id, "object": "response", "deleted": True})
 
     async def cancel(self, request: web.Request) -> web.Response:
-        return answers.json(_as_json(await self._background.cancel(tenant_of(request), _id(request))))
+        tenant, response_id = tenant_of(request), _id(request)
+        try:
+            return answers.json(_as_json(await self._background.cancel(tenant, response_id)))
+        except ResponseNotFound:
+            if await self._turns.is_running(tenant, response_id):
+                raise synchronous() from None
+            raise
 
     async def input_items(self, request: web.Request) -> web.Response:
+        sealer = self._sealer_for(request)
         page = await self._store.list_items(
             tenant_of(request),
             _id(request),
@@ -92,19 +102,28 @@ class ResponseRoutes:
             limit=queries.limit(request),
             order=queries.order(request),
         )
-        return answers.item_page(page)
+        return answers.item_page(replace(page, items=_sealed(page.items, sealer)))
+
+    def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
+        """What seals stored reasoning, for who wishes for it. All else that can be included is told as it is stored.
+        InvalidRequest: something else is wished for."""
+        if INCLUDE not in queries.include(request):
+            return None
+        return ReasoningSealer(self._turns.beginnings.sealer, tenant_of(request))
 
     async def _send(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
         async with aclosing(stream) as batches:
             first = await anext(batches, None)  # what is wrong with the request is raised here, before the 200
-            async with EventStream(request, keep_alive_s=self._keep_alive_s) as events:
+            async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
                 if first is not None:
-                    await events.write(first.frames)
+                    await _tell(answer, first)
                 async for batch in batches:
-                    await events.write(batch.frames)
-        return events.response
+                    await _tell(answer, batch)
+        return answer.response
 
-    async def _send_followed(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
+    async def _send_followed(
+        self, request: web.Request, stream: AsyncGenerator[Batch, None], change: Change = unchanged
+    ) -> web.StreamResponse:
         """The same for what runs elsewhere, and may wait for long: the answer begins without an event then."""
         async with aclosing(stream) as batches:
             first = asyncio.ensure_future(anext(batches, None))
@@ -112,15 +131,27 @@ class ResponseRoutes:
                 await asyncio.wait([first], timeout=ANSWER_S)
                 if first.done():
                     first.result()
-                async with EventStream(request, keep_alive_s=self._keep_alive_s) as events:
+                async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
                     batch = await first
                     while batch is not None:
-                        await events.write(batch.frames)
+                        await _tell(answer, change(batch))
                         batch = await anext(batches, None)
             finally:
                 first.cancel()
                 await asyncio.wait([first])
-        return events.response
+        return answer.response
+
+
+async def _tell(stream: EventStream, batch: Batch) -> None:
+    if frames := events.for_clients(batch.frames):
+        await stream.write(frames)
+
+
+def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:
+    """Stored items; for a sealer those of them that are thoughts with a sealed copy."""
+    if sealer is None:
+        return items
+    return dumps([sealer.item(item) if item.get("content") else item for item in loads(items)])
 
 
 def _as_json(record: Record) -> bytes:
@@ -136,15 +167,3 @@ def _id(request: web.Request) -> str:
     if not is_response_id(response_id):
         raise ResponseNotFound.of(response_id)
     return response_id
-
-
-def session_id_of(request: web.Request) -> str | None:
-    """The session that a request names besides its body. InvalidRequest: it cannot be one."""
-    given = request.headers.get(SESSION_HEADER)
-    if given is not None and not is_session_id(given):
-        raise InvalidRequest(
-            f"'{SESSION_HEADER}' must be 1 to 128 letters, digits, underscores and hyphens.",
-            field=SESSION_HEADER,
-            code="invalid_value",
-        )
-    return given

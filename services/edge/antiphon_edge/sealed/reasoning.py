@@ -1,6 +1,7 @@
 """`reasoning.encrypted_content`: reasoning items on their way out get a sealed copy, and on their way in are read.
 
-Only who asks for it pays: the frames that end a reasoning item, and the last one, are made anew.
+Only who asks for it pays: the frames that end a reasoning item, and the last one, are made anew. Whoever asks when the
+response is stored already gets a seal of that moment: stored is the text, or the seal of who asked in time.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ class ReasoningSealer:
         }
 
     def __call__(self, batch: Batch) -> Batch:
-        return output_items.changed(batch, _REASONING, self._item)
+        return output_items.changed(batch, _REASONING, self.item)
 
-    def _item(self, item: Object) -> Object:
-        """A reasoning item with its text sealed: the same seal wherever the item is told."""
-        if item["type"] != "reasoning":
+    def item(self, item: Object) -> Object:
+        """A reasoning item with its text sealed: the same seal wherever the item is told, and the one that it has."""
+        if item["type"] != "reasoning" or item.get("encrypted_content"):
             return item
         if item["id"] not in self._sealed:
             text = "".join(part["text"] for part in item.get("content", ()))

@@ -16,7 +16,7 @@ from dataclasses import replace
 from antiphon_core.errors import AlreadyExists, AntiphonError, JobNotFound, StaleFence
 from antiphon_core.ids import Ids
 from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
-from antiphon_core.ports.jobs import JobDraft, JobOutcome, Jobs
+from antiphon_core.ports.jobs import JobDraft, JobOutcome, Jobs, JobState
 from antiphon_core.ports.store import Precondition
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import cancellation
@@ -57,6 +57,14 @@ class Holdings:
         if job is None:
             return None
         return replace(queueing.begun_of(tenant, job), key=key, precondition=Precondition(fence=job.fence))
+
+    async def is_open(self, tenant: str, response_id: str) -> bool:
+        """Whether a turn has a job here that is not over."""
+        try:
+            job = await self._jobs.describe_job(tenant, response_id)
+        except JobNotFound:
+            return False
+        return job.queue == _queue(response_id) and job.state in (JobState.QUEUED, JobState.RUNNING)
 
     @asynccontextmanager
     async def kept(self, begun: Begun) -> AsyncIterator[None]:

@@ -53,9 +53,9 @@ class Turns:
         self._translator = translator
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
-        holdings = Holdings(store, ids=ids)
-        self._runs = Runs(store, translator, self.beginnings, holdings, on_generated)
-        self._repetitions = Repetitions(store, self._runs, holdings)
+        self._holdings = Holdings(store, ids=ids)
+        self._runs = Runs(store, translator, self.beginnings, self._holdings, on_generated)
+        self._repetitions = Repetitions(store, self._runs, self._holdings)
 
     async def stream(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -93,6 +93,11 @@ class Turns:
         """The tokens of a request's prompt. It takes nothing and leaves nothing behind."""
         turn = await self.beginnings.look(tenant, request)
         return await self._translator.count_tokens(turn)
+
+    async def is_running(self, tenant: str, response_id: str) -> bool:
+        """Whether callers wait for this response, which is not stored before its end: callers of this process, or,
+        under a key, of any."""
+        return self._runs.is_running(tenant, response_id) or await self._holdings.is_open(tenant, response_id)
 
     async def settle(self) -> None:
         """Waits for the records of turns whose caller went away. Those under a key are left to others."""

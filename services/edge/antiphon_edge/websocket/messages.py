@@ -74,7 +74,7 @@ def parse(text: str) -> Create | Steer:
 
 def told(frames: bytes, stream_id: str | None) -> list[bytes]:
     """The events of a stream as messages."""
-    return [_of_stream(event, stream_id) for event in events.bare(frames)]
+    return [_of_stream(event, stream_id) for event in events.bare(events.for_clients(frames))]
 
 
 def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:

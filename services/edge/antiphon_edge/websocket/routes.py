@@ -20,7 +20,7 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.door import connections
 from antiphon_edge.door.admission import limiter_of
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes.responses import session_id_of
+from antiphon_edge.routes import sessions
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.turn import Turns
 from antiphon_edge.websocket import messages as socket_messages
@@ -58,7 +58,7 @@ class SocketRoutes:
         return [web.get("/v1/responses", self.connect, allow_head=False)]
 
     async def connect(self, request: web.Request) -> web.StreamResponse:
-        session_id = session_id_of(request)
+        session_id = sessions.session_id_of(request)
         socket = web.WebSocketResponse(
             heartbeat=self._keep_alive_s,
             max_msg_size=BODY_BYTES_MAX,
@@ -221,9 +221,8 @@ class _Connection:
         await self._send(messages)
 
     async def _begin(self, asked: Asked) -> Begun:
-        begun = await self._turns.beginnings.begin(
-            self._tenant, asked.request, session_id=self._session_id, carried=asked.carried
-        )
+        request, session_id = sessions.placed(asked.request, self._session_id)
+        begun = await self._turns.beginnings.begin(self._tenant, request, session_id=session_id, carried=asked.carried)
         if not isinstance(begun, Begun):
             raise AssertionError("only a request with an idempotency key is a repetition")
         return begun

@@ -296,6 +296,10 @@ async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> 
     log = await shop.log(record.id)
     assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
     assert text_of(log[-1]["response"]) == shop.engine.text
+    for after in (0, len(log) - 1, 99):
+        with pytest.raises(InvalidRequest, match="Ask without 'starting_after'") as refused:
+            await shop.frames(record.id, after=after)
+        assert (refused.value.field, refused.value.code) == ("starting_after", "unsupported_parameter")
 
 
 # ---- Deleted ----

@@ -128,9 +128,7 @@ async def test_a_store_that_is_away_from_the_start_is_told_at_once(store: Mortal
         await read(followings)
 
 
-async def test_a_finished_response_is_told_again_from_any_place(followings: Followings) -> None:
+async def test_a_finished_response_is_told_again_as_a_whole(followings: Followings) -> None:
     frames = retelling.frames_of(ENDED)
-    for after in (None, 0, len(frames) - 1, 99):
-        batches = [batch async for batch in followings.told_again(ENDED, after=after)]
-        assert joined(batches) == b"".join(frames[0 if after is None else after + 1 :])
-        assert all(batch.final == final_of(ENDED) and batch.count for batch in batches)
+    (batch,) = [batch async for batch in followings.told_again(ENDED)]
+    assert batch == Batch(0, len(frames), b"".join(frames), final_of(ENDED))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_core import limits
 from antiphon_edge.openapi import parameters as p
+from antiphon_edge.openapi.operations import OPERATIONS
 
 
 def test_a_parameter_of_a_path_is_needed_and_others_are_not() -> None:
@@ -15,6 +16,13 @@ def test_a_parameter_of_a_path_is_needed_and_others_are_not() -> None:
         "schema": {"type": "string", "enum": ["asc", "desc"], "default": "desc"},
         "description": "Which first.",
     }
+
+
+def test_what_can_be_included_is_one_list_and_means_something_on_responses() -> None:
+    assert p.INCLUDE_SEALED.schema == p.INCLUDE.schema
+    assert "reasoning.encrypted_content" in p.INCLUDE_SEALED.description
+    told = {operation.name for operation in OPERATIONS if p.INCLUDE_SEALED in operation.parameters}
+    assert told == {"getResponse", "listInputItems"}
 
 
 def test_bounds_are_those_of_the_handlers() -> None:

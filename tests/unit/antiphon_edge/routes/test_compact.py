@@ -120,6 +120,16 @@ async def test_without_a_model_it_is_refused(edge: RunningEdge) -> None:
     assert (answer.status, answer.error["code"]) == (400, "missing_required_parameter")
 
 
+@pytest.mark.parametrize("header", ["Idempotency-Key", "x-antiphon-session"])
+async def test_what_would_have_to_be_remembered_is_refused_and_nothing_generated(
+    edge: RunningEdge, header: str
+) -> None:
+    body = {"model": "m", "input": CONTEXT}
+    answer = await edge.ask("POST", "/v1/responses/compact", body, headers={header: "a"})
+    assert (answer.status, answer.error["param"], answer.error["code"]) == (400, header, "unsupported_parameter")
+    assert edge.translator.turns == []
+
+
 async def test_a_fault_of_the_engine_is_a_status(edge: RunningEdge) -> None:
     edge.translator.fault = EngineUnavailable("no Triton at 127.0.0.1:8001")
     assert (await compact(edge, input="x")).status == 503

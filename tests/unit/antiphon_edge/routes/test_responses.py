@@ -12,8 +12,12 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.door.authentication import TENANT_HEADER
 from antiphon_edge.routes import responses as routes_responses
+from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.http import Answer
+from tests.support.thinking_edges import thinking_edges
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -156,6 +160,50 @@ async def test_streaming_a_stored_response_tells_it_again(edge: RunningEdge) -> 
     assert (answer.status, answer.events[-1]["response"]) == (200, created)
 
 
+async def test_a_stream_that_was_not_kept_is_not_resumed_under_other_numbers(edge: RunningEdge) -> None:
+    created = (await edge.create(stream=True)).events[-1]["response"]
+    path = f"/v1/responses/{created['id']}?stream=true"
+    for after in (0, 5, 99):
+        answer = await edge.ask("GET", f"{path}&starting_after={after}")
+        assert (answer.status, answer.error["param"]) == (400, "starting_after")
+        assert answer.error["code"] == "unsupported_parameter"
+    whole = (await edge.ask("GET", path)).events
+    assert fold(whole) == created
+
+
+async def test_a_stream_under_a_key_is_kept_and_resumed_from_any_place(edge: RunningEdge) -> None:
+    body, key = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
+    told = (await edge.ask("POST", "/v1/responses", body, headers=key)).body
+    frames = [frame + b"\n\n" for frame in told.split(b"\n\n")[:-1]]
+    path = f"/v1/responses/{events.decode(told)[0]['response']['id']}?stream=true"
+    assert (await edge.ask("GET", path)).body == told
+    for after in range(len(frames) - 1):
+        assert (await edge.ask("GET", f"{path}&starting_after={after}")).body == b"".join(frames[after + 1 :])
+
+
+@pytest.mark.parametrize("members", [{}, {"stream": True}, {"background": True}])
+async def test_what_was_deleted_is_made_anew_under_its_key(edge: RunningEdge, members: Object) -> None:
+    async def post(text: str) -> Answer:
+        body = {"model": "m", "input": text} | members
+        return await edge.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"})
+
+    async def ask() -> str:
+        answer = await post("hi")
+        assert answer.status == 200
+        made = answer.events[0]["response"] if answer.events else answer.json
+        return str(made["id"])
+
+    first = await ask()
+    assert await ask() == first
+    assert (await edge.ask("DELETE", f"/v1/responses/{first}")).status == 200
+    second = await ask()
+    assert second != first
+    assert await ask() == second
+    assert (await edge.ask("GET", f"/v1/responses/{first}")).status == 404
+    other = await post("something else")
+    assert (other.status, other.error["code"]) == (409, "idempotency_key_reused")
+
+
 async def test_phases_are_kept_and_shown_again(edge: RunningEdge) -> None:
     given: list[Object] = [
         {"role": "assistant", "content": "Looking.", "phase": "commentary"},
@@ -180,10 +228,24 @@ async def test_a_background_response_is_queued_followed_and_cancelled(edge: Runn
     await asyncio.sleep(0.05)
     cancelled = (await edge.ask("POST", path + "/cancel")).json
     told = await following
-    assert [event["type"] for event in told.events] == [events.QUEUED, events.CANCELLED]
-    assert told.events[-1]["response"] == cancelled == (await edge.ask("GET", path)).json
+    assert [event["type"] for event in told.events] == [events.QUEUED]
     assert told.body.endswith(b"data: [DONE]\n\n")
+    assert (await edge.ask("GET", path)).json == cancelled
+    assert (cancelled["status"], cancelled["completed_at"], cancelled["usage"]) == ("cancelled", None, None)
     assert (await edge.ask("POST", path + "/cancel")).json == cancelled
+
+
+async def test_no_stream_says_that_a_response_was_cancelled(edge: RunningEdge) -> None:
+    created = (await edge.create(background=True)).json
+    path = f"/v1/responses/{created['id']}"
+    await edge.ask("POST", path + "/cancel")
+    whole = await edge.ask("GET", f"{path}?stream=true")
+    assert [event["type"] for event in whole.events] == [events.CREATED, events.QUEUED]
+    assert (await edge.ask("GET", f"{path}?stream=true&starting_after=1")).body == b"data: [DONE]\n\n"
+    edge.backend._logs.clear()
+    again = await edge.ask("GET", f"{path}?stream=true")
+    assert [event["type"] for event in again.events] == [events.CREATED, events.IN_PROGRESS]
+    assert again.body.endswith(b"data: [DONE]\n\n")
 
 
 async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,6 +256,42 @@ async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monke
         async with asyncio.timeout(5), edge.http.session.get(url) as answer:
             assert answer.status == 200
             assert await answer.content.readline() == b": keep-alive\n"
+
+
+@pytest.mark.parametrize(("store", "status"), [(True, 400), (False, 404)])
+async def test_a_response_whose_caller_waits_cannot_be_cancelled(store: bool, status: int) -> None:
+    async with running_edge(tenants=True) as edge:
+        edge.translator.hang = True
+        mine, other = {TENANT_HEADER: "mine"}, {TENANT_HEADER: "other"}
+        url, body = f"{edge.http.url}/v1/responses", {"model": "m", "input": "hi", "stream": True, "store": store}
+        async with edge.http.session.post(url, json=body, headers=mine) as stream:
+            await stream.content.readline()
+            path = f"/v1/responses/{edge.translator.turns[0].response_id}/cancel"
+            refused = await edge.ask("POST", path, headers=mine)
+            assert refused.status == status
+            assert ("synchronous" in refused.error["message"]) is store
+            assert (await edge.ask("POST", path, headers=other)).status == 404
+            assert not edge.translator.closed.is_set()
+            stream.close()
+        await edge.translator.closed.wait()
+
+
+async def test_a_response_under_a_key_cannot_be_cancelled_on_any_edge() -> None:
+    async with thinking_edges("Hello there.", count=2) as edges:
+        edges.sayer.pause_at = 3
+        body = {"model": "m", "input": "hi"}
+        asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
+        while not edges.sayer.requests:
+            await asyncio.sleep(0.01)
+        path = f"/v1/responses/{edges.translator.turns[0].response_id}"
+        for http in edges.https:
+            refused = await http.post(f"{path}/cancel", b"")
+            assert (refused.status, refused.error["message"]) == (400, "Cannot cancel a synchronous response.")
+        edges.sayer.go.set()
+        assert (await asking).json["status"] == "completed"
+        assert (await edges.https[1].ask("DELETE", path)).status == 200
+        for http in edges.https:
+            assert (await http.post(f"{path}/cancel", b"")).status == 404
 
 
 @pytest.mark.parametrize(
@@ -212,3 +310,73 @@ async def test_what_cannot_be_asked_of_a_response(
     answer = await edge.ask(method, f"/v1/responses/{created['id']}{suffix}")
     assert (answer.status, answer.error["param"]) == (status, param)
     assert answer.error["type"] == "invalid_request_error"
+
+
+# ---- What is told besides ----
+
+SEALED = "reasoning.encrypted_content"
+THOUGHTFUL = ("<think>", "Hm.", "</think>", "Ja.")
+
+
+@pytest.mark.parametrize("name", ["include", "include[]"])
+async def test_stored_reasoning_is_sealed_for_who_asks_later(name: str) -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        created = await edges.create()
+        path = f"/v1/responses/{created['id']}"
+        assert (await edges.http.get(path)).json == created
+        read = (await edges.http.get(f"{path}?{name}={SEALED}&{name}=message.output_text.logprobs")).json
+        require("Response", read)
+        thought, message = read["output"]
+        assert {key: value for key, value in thought.items() if key != "encrypted_content"} == created["output"][0]
+        assert (message, read | {"output": created["output"]}) == (created["output"][1], created)
+        bare = {"type": "reasoning", "summary": [], "encrypted_content": thought["encrypted_content"]}
+        await edges.create(input=[bare, message, {"role": "user", "content": "And?"}], store=False)
+        opened = loads(edges.translator.turns[-1].input)[0]
+        assert opened["content"] == [{"type": "reasoning_text", "text": "Hm."}]
+
+
+async def test_a_seal_that_is_stored_is_told_as_it_is() -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        created = await edges.create(include=[SEALED])
+        assert "encrypted_content" in created["output"][0]
+        path = f"/v1/responses/{created['id']}"
+        for query in ("", f"?include={SEALED}"):
+            assert (await edges.http.get(path + query)).json == created
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_streams_of_stored_reasoning_tell_one_seal(key: str | None) -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        body = {"model": "m", "input": "hi"}
+        created = (await edges.http.ask("POST", "/v1/responses", body, headers=headers)).json
+        path = f"/v1/responses/{created['id']}?stream=true"
+        log = (await edges.http.get(f"{path}&include={SEALED}")).events
+        ended = log[-1]["response"]
+        assert "encrypted_content" in ended["output"][0]
+        assert fold(log) == ended
+        assert ended["output"][0] in [event.get("item") for event in log]
+        assert b"encrypted_content" not in (await edges.http.get(path)).body
+
+
+async def test_input_items_are_sealed_too() -> None:
+    async with thinking_edges(*THOUGHTFUL) as edges:
+        first = await edges.create()
+        given = [*first["output"], {"type": "reasoning", "summary": []}, {"role": "user", "content": "And?"}]
+        second = await edges.create(input=given, store=True)
+        path = f"/v1/responses/{second['id']}/input_items?order=asc"
+        plain = (await edges.http.get(path)).json["data"]
+        sealed = (await edges.http.get(f"{path}&include[]={SEALED}")).json["data"]
+        assert ["encrypted_content" in item for item in sealed] == [True, False, False, False]
+        assert [sealed[0] | {"encrypted_content": None}, *sealed[1:]] == [
+            plain[0] | {"encrypted_content": None},
+            *plain[1:],
+        ]
+
+
+@pytest.mark.parametrize("suffix", ["?", "?stream=true&", "/input_items?"])
+@pytest.mark.parametrize("name", ["include", "include[]"])
+async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str, name: str) -> None:
+    created = (await edge.create()).json
+    answer = await edge.ask("GET", f"/v1/responses/{created['id']}{suffix}{name}=everything")
+    assert (answer.status, answer.error["param"], answer.error["code"]) == (400, "include", "invalid_value")

@@ -8,6 +8,7 @@ import pytest
 from antiphon_core import events, response
 from antiphon_core.errors import (
     AntiphonError,
+    ContextLengthExceeded,
     EngineFault,
     EngineTimeout,
     EngineUnavailable,
@@ -91,6 +92,14 @@ def test_a_failure_goes_on_with_the_numbers_and_closes_what_was_open() -> None:
     assert ended["output"][0]["status"] == "incomplete"
     assert final_of(batch).status is Status.FAILED
     assert loads(response.join(final_of(batch).body, final_of(batch).output_items)) == ended == fold(log)
+
+
+def test_a_failure_says_what_it_was_where_openais_list_has_it() -> None:
+    log = events.decode(failure(said(), ContextLengthExceeded.of(input_tokens=9, context_length=8)).frames)
+    assert log[0]["code"] == log[1]["response"]["error"]["code"] == "context_length_exceeded"
+    assert (log[0]["error"]["type"], log[0]["param"]) == ("invalid_request_error", "input")
+    log = events.decode(failure(said(), StoreUnavailable("gone")).frames)
+    assert (log[0]["code"], log[1]["response"]["error"]["code"]) == ("store_unavailable", "server_error")
 
 
 def test_a_cancellation_is_one_event() -> None:

@@ -10,8 +10,9 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StaleFence
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.ports.jobs import JobState
+from antiphon_core.ports.jobs import JobDraft, JobState
 from antiphon_core.ports.store import Fence, Lease
+from antiphon_edge.background import queueing
 from antiphon_edge.turns import holding
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
@@ -138,3 +139,20 @@ async def test_a_turn_without_a_key_is_held_by_nobody(shelf: Shelf) -> None:
     plain = replace(begun(), key=None)
     async with shelf.holdings.kept(plain):
         await shelf.holdings.drop(plain)
+
+
+async def test_a_turn_is_open_until_it_is_over_and_only_to_its_tenant(shelf: Shelf) -> None:
+    asked = begun()
+    assert not await shelf.holdings.is_open(TENANT, asked.response_id)
+    held = await shelf.hold(asked)
+    assert await shelf.holdings.is_open(TENANT, asked.response_id)
+    assert not await shelf.holdings.is_open("other", asked.response_id)
+    await shelf.holdings.let_go(held, is_over=False)
+    assert await shelf.holdings.is_open(TENANT, asked.response_id)
+    again = await shelf.holdings.take_over(TENANT, asked.response_id, key="k")
+    assert again is not None
+    await shelf.holdings.let_go(again, is_over=True)
+    assert not await shelf.holdings.is_open(TENANT, asked.response_id)
+    in_background = new_response_id(RandomIds())
+    await shelf.store.enqueue_job(TENANT, JobDraft(in_background, queueing.QUEUE, b"{}"))
+    assert not await shelf.holdings.is_open(TENANT, in_background)

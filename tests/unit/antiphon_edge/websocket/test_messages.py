@@ -108,3 +108,9 @@ def test_events_lose_their_frames_and_carry_their_lane() -> None:
     assert [loads(message) for message in socket_messages.told(frames, None)] == [first, second]
     assert [loads(message)["stream_id"] for message in socket_messages.told(frames, "x")] == ["x", "x"]
     assert loads(socket_messages.error(InvalidRequest("no"), "x"))["stream_id"] == "x"
+
+
+def test_no_message_says_that_a_response_was_cancelled() -> None:
+    """No API has an event for it: the stream just ends."""
+    frames = events.encode({"type": "a"}) + events.encode({"type": events.CANCELLED})
+    assert [loads(message) for message in socket_messages.told(frames, None)] == [{"type": "a"}]

@@ -17,7 +17,7 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.door.authentication import TENANT_HEADER
-from antiphon_edge.routes.responses import SESSION_HEADER
+from antiphon_edge.routes.sessions import SESSION_HEADER
 from antiphon_edge.websocket import routes as routes_websocket
 from antiphon_edge.websocket.session import Phase, Session
 from tests.support.edge import RunningEdge, running_edge
@@ -378,6 +378,17 @@ async def test_a_session_is_continued_by_its_header(edge: RunningEdge) -> None:
         await client.ask(input="one", store=True)
         await client.ask(input="two", store=True)
     assert [item["content"][0]["text"] for item in loads(edge.translator.turns[-1].history)] == ["one", "Hello there"]
+
+
+async def test_a_header_that_names_a_conversation_is_the_one_of_each_message(edge: RunningEdge) -> None:
+    made = (await edge.ask("POST", "/v1/conversations", {})).json["id"]
+    async with connected(edge, headers={SESSION_HEADER: made}) as client:
+        assert (await client.ask(store=True))["conversation"] == {"id": made}
+        assert (await client.ask(store=True, conversation=made))["conversation"] == {"id": made}
+        refused = await client.refusal(store=True, conversation="conv_" + "0" * 48)
+        assert (refused["code"], refused["param"]) == ("mutually_exclusive_parameters", "conversation")
+    async with connected(edge, headers={SESSION_HEADER: "conv_" + "0" * 48}) as client:
+        assert (await client.refusal(store=True))["status"] == 404
 
 
 async def test_an_unforeseen_fault_is_an_error_and_the_connection_goes_on(

@@ -1,0 +1,93 @@
+"""The header that names a session, and what it means when it names a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.jsons import Object, loads
+from antiphon_edge.routes.sessions import SESSION_HEADER
+from tests.support.edge import RunningEdge
+from tests.support.http import Answer
+
+UNKNOWN = new_conversation_id(RandomIds())
+
+
+async def ask(edge: RunningEdge, session_id: str, *, key: str | None = None, **members: Any) -> Answer:
+    headers = {SESSION_HEADER: session_id} | ({} if key is None else {"Idempotency-Key": key})
+    return await edge.ask("POST", "/v1/responses", {"model": "m", "input": "hi"} | members, headers=headers)
+
+
+async def made(edge: RunningEdge) -> str:
+    return str((await edge.ask("POST", "/v1/conversations", {})).json["id"])
+
+
+def history(edge: RunningEdge) -> list[Object]:
+    """What the last turn continued."""
+    items: list[Object] = loads(edge.translator.turns[-1].history)
+    return items
+
+
+async def test_a_session_begins_with_its_first_turn_and_goes_on(edge: RunningEdge) -> None:
+    first = (await ask(edge, "mine", input="one")).json
+    assert "conversation" not in first
+    await ask(edge, "mine", input="two")
+    assert [item["content"][0]["text"] for item in history(edge)] == ["one", "Hello there"]
+
+
+@pytest.mark.parametrize("members", [{}, {"stream": True}, {"background": True}])
+async def test_a_conversation_that_was_never_made_or_was_deleted_is_not_begun(
+    edge: RunningEdge, members: Object
+) -> None:
+    deleted = await made(edge)
+    await edge.ask("DELETE", f"/v1/conversations/{deleted}")
+    for conversation_id in (UNKNOWN, deleted):
+        answer = await ask(edge, conversation_id, **members)
+        assert answer.status == 404
+        assert answer.error["message"] == f"Conversation with id '{conversation_id}' not found."
+    assert edge.translator.turns == []
+    assert not edge.backend._nodes
+
+
+async def test_a_conversation_is_continued_and_told(edge: RunningEdge) -> None:
+    conversation_id = await made(edge)
+    first = (await ask(edge, conversation_id, input="one")).json
+    assert first["conversation"] == {"id": conversation_id}
+    assert (await edge.ask("GET", f"/v1/responses/{first['id']}")).json == first
+    await edge.create(conversation=conversation_id)
+    assert [item["content"][0]["text"] for item in history(edge)] == ["one", "Hello there"]
+    queued = (await ask(edge, conversation_id, background=True)).json
+    assert queued["conversation"] == {"id": conversation_id}
+
+
+@pytest.mark.parametrize("shape", [str, lambda conversation_id: {"id": conversation_id}])
+async def test_header_and_body_may_say_the_same(edge: RunningEdge, shape: Any) -> None:
+    conversation_id = await made(edge)
+    first = await ask(edge, conversation_id, key="k", conversation=shape(conversation_id))
+    assert first.json["conversation"] == {"id": conversation_id}
+    assert (await ask(edge, conversation_id, key="k")).json == first.json
+
+
+@pytest.mark.parametrize("session_id", [UNKNOWN, "mine"])
+async def test_header_and_body_that_differ_are_refused(edge: RunningEdge, session_id: str) -> None:
+    answer = await ask(edge, session_id, conversation=await made(edge))
+    assert (answer.status, answer.error["code"]) == (400, "mutually_exclusive_parameters")
+    assert (answer.error["param"], edge.translator.turns) == ("conversation", [])
+
+
+@pytest.mark.parametrize("session_id", ["conversation", "mine"])
+@pytest.mark.parametrize("whole", [False, True])
+async def test_nothing_else_can_be_continued_besides(edge: RunningEdge, session_id: str, whole: bool) -> None:
+    named = await made(edge) if session_id == "conversation" else session_id
+    first = (await edge.create()).json
+    previous: Object = {"previous_response": first} if whole else {"previous_response_id": first["id"]}
+    answer = await ask(edge, named, **previous)
+    assert (answer.status, answer.error["code"]) == (400, "mutually_exclusive_parameters")
+
+
+@pytest.mark.parametrize("session_id", ["", "a b", "x" * 129])
+async def test_what_cannot_be_a_session_is_refused(edge: RunningEdge, session_id: str) -> None:
+    answer = await ask(edge, session_id)
+    assert (answer.status, answer.error["param"], answer.error["code"]) == (400, SESSION_HEADER, "invalid_value")
