@@ -1,12 +1,14 @@
 """A turn's events on their way into the store's log, for readers elsewhere and for whoever goes on with the turn.
 
-Batches that come while one is being written are written together next: no timer, and no write for each token. A store
-that cannot be reached is asked again for a while; the turn goes on meanwhile.
+Batches that come while one is being written are written together next: no timer, and no write for each token. The turn
+goes on while the store cannot be reached. Nothing is left out then: it is asked again for a while, and with every later
+batch, and at the end.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
@@ -17,6 +19,7 @@ from antiphon_core.ports.translator import Batch
 
 PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Between attempts to reach the store; a restart of it fits in."""
+_PASSING = (Unavailable, Timeout)
 
 
 class EventLogWriter:
@@ -40,19 +43,22 @@ class EventLogWriter:
         self.ids_before = ids_before
         self._pauses_s = PAUSES_S if pauses_s is None else pauses_s
         self._waiting: list[Batch] = []
+        self._portions: deque[Sequence[Batch]] = deque()
+        """What is to be written next, cut once: an append that may have happened is repeated as it was."""
         self._error: AntiphonError | None = None
         self._writer: asyncio.Task[None] | None = None
 
     def put(self, batch: Batch) -> None:
-        """Has a batch written soon. Raises what went wrong with an earlier one."""
-        if self._error is not None:
-            raise self._error
+        """Has a batch written soon. Raises what went wrong with an earlier one, if it cannot go well another time."""
+        self._raise_what_lasts()
         self._waiting.append(batch)
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write(), name=f"event log of {self._response_id}")
+        self._go_on()
 
     async def flush(self) -> None:
         """Returns when everything is written. Raises what went wrong."""
+        self._raise_what_lasts()
+        if self._waiting or self._portions:
+            self._go_on()
         if self._writer is not None:
             await asyncio.shield(self._writer)
         if self._error is not None:
@@ -64,12 +70,23 @@ class EventLogWriter:
             self._writer.cancel()
             await asyncio.wait([self._writer])
 
+    def _raise_what_lasts(self) -> None:
+        if self._error is not None and not isinstance(self._error, _PASSING):
+            raise self._error
+
+    def _go_on(self) -> None:
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write(), name=f"event log of {self._response_id}")
+
     async def _write(self) -> None:
+        self._error = None
         try:
-            while self._waiting:
-                batches, self._waiting = self._waiting, []
-                for together in _portions(batches):
-                    await self._append(together)
+            while self._waiting or self._portions:
+                if not self._portions:
+                    batches, self._waiting = self._waiting, []
+                    self._portions.extend(_portions(batches))
+                await self._append(self._portions[0])
+                self._portions.popleft()
         except AntiphonError as error:
             self._error = error
 
@@ -86,7 +103,7 @@ class EventLogWriter:
             try:
                 await self._logs.append_events(self._tenant, append, fence=self._fence)
                 break
-            except (Unavailable, Timeout):
+            except _PASSING:
                 if pause_s is None:
                     raise
                 await asyncio.sleep(pause_s)

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_edge.sealed import items as sealed_items
@@ -79,7 +79,8 @@ class Runs:
                         yield await self._tidying.finished(self._end(begun, generation, event_log, batch))
                         return
                     yield batch
-                    begun = _logged(begun, event_log, batch)
+                    if event_log is not None:
+                        event_log.put(batch)
         except Exception as error:
             if ended:
                 raise
@@ -194,22 +195,9 @@ class Runs:
             log.warning("%s keeps what it took until its time is over: %s", begun.response_id, error.message)
 
 
-def _logged(begun: Begun, event_log: EventLogWriter | None, batch: Batch) -> Begun:
-    """The turn, with a batch on its way into its log. A log that the store does not take any more is given up: the turn
-    is more than its log. StaleFence: somebody else runs the turn."""
-    if event_log is None or not begun.logged:
-        return begun
-    try:
-        event_log.put(batch)
-    except (Unavailable, Timeout) as error:
-        log.error("the event log of %s is given up: %s", begun.response_id, error.message)
-        return replace(begun, logged=False)
-    return begun
-
-
 async def _flushed(begun: Begun, event_log: EventLogWriter | None) -> Begun:
     """The turn with its log up to date, or without one: the record will say what became of it."""
-    if event_log is None or not begun.logged:
+    if event_log is None:
         return begun
     try:
         await event_log.flush()

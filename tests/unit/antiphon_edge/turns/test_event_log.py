@@ -135,14 +135,20 @@ async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: W
     assert (await log.read())[0] == b"".join(map(frame, range(3)))
 
 
-async def test_a_store_that_stays_away_is_an_error_of_the_next_put_and_of_flush(log: Log) -> None:
-    log.backend.plan(*[Fault("append_events", When.BEFORE)] * 4)
+@pytest.mark.parametrize("when", When)
+async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, when: When) -> None:
+    log.backend.plan(*[Fault("append_events", when)] * 8)
     writer = log.writer()
-    writer.put(batch(0))
-    with pytest.raises(StoreUnavailable):
-        await writer.flush()
-    with pytest.raises(StoreUnavailable):
-        writer.put(batch(1))
+    for number in range(3):
+        writer.put(batch(number, number))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await writer.flush()
+        writer.put(batch(number := number + 1, number))
+    await writer.flush()
+    frames, checkpoints = await log.read()
+    assert frames == b"".join(map(frame, range(5)))
+    assert [token_id for each in checkpoints for token_id in each.token_ids] == [0, 1, 2, 3, 4]
 
 
 async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None:
@@ -150,6 +156,8 @@ async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None
     writer.put(batch(3))
     with pytest.raises(PositionMismatch):
         await writer.flush()
+    with pytest.raises(PositionMismatch):
+        writer.put(batch(4))
 
 
 async def test_closing_gives_up_what_is_not_written() -> None:
