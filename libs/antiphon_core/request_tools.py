@@ -15,6 +15,7 @@ from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
 from antiphon_core.request_items import Open
+from antiphon_core.request_text import Exact
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -40,13 +41,31 @@ class FunctionTool(Open):
     strict: bool | None = None
 
 
+class PlainInput(Exact):
+    type: Literal["text"]
+
+
+class GrammarInput(Exact):
+    """A text that a grammar describes. When a call is held to it is custom_formats.py's business."""
+
+    type: Literal["grammar"]
+    syntax: Literal["lark", "regex"]
+    definition: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)]
+
+
 class CustomTool(Open):
-    """A tool whose input is one free text."""
+    """A tool whose input is one text."""
 
     type: Literal["custom"]
     name: ToolName
     description: str | None = None
-    format: Object | None = None
+    format: (
+        Annotated[
+            Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
+            Discriminator(_tagged),
+        ]
+        | None
+    ) = None
 
 
 class HiddenTool(Open):
