@@ -16,10 +16,12 @@ from antiphon_translator import schemas
 from antiphon_translator.schema_outline import InvalidSchema, Outline
 
 # Regular expressions of texts that JSON writes as they are: grammars of JSON follow a pattern letter by letter, so that
-# what has to be escaped would end the string or break it. Only the usual means of writing such a thing are known here.
-_ESCAPE = r"\\[dw.+*?()|\[\]{}^$/-]"
-_CLASS = rf'\[(?:a-z|A-Z|0-9|{_ESCAPE}|[^\\\[\]^"&~\x00-\x1f-])+-?\]'
-_PLAIN = re.compile(rf'(?:{_ESCAPE}|{_CLASS}|\((?!\?)|\(\?:|[^\\"\[\](^$.\x00-\x1f])+')
+# what has to be escaped would end the string or break it. Only the usual means of writing such a thing are known here,
+# and of them only what every engine knows.
+_CLASS = r'\[(?:a-z|A-Z|0-9|\\[dw]|[^\\\[\]^"&~\x00-\x1f-])+-?\]'
+_REPEATED = r"(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?])"
+_PLAIN = re.compile(rf'(?:\\[dw.+*?()|\[\]{{}}^$]|{_CLASS}|{_REPEATED}|\((?!\?)|[^\\"\[\](){{}}*+?^$.\x00-\x1f]|\))+')
+_RANGES = {r"\d": "0-9", r"\w": "a-zA-Z0-9_"}
 
 
 def input_schema(given: PlainInput | GrammarInput | None) -> Object:
@@ -55,7 +57,7 @@ def _shown(given: PlainInput | GrammarInput | None) -> Object:
     if not isinstance(given, GrammarInput):
         return {}
     if can_be_held(given):
-        return {"pattern": f"^({_inner(given)})$"}
+        return {"pattern": f"^({_spelt_out(_inner(given))})$"}
     name = "regular expression" if given.syntax == "regex" else "Lark grammar"
     return {"description": f"It must match this {name}:\n{given.definition}"}
 
@@ -63,3 +65,15 @@ def _shown(given: PlainInput | GrammarInput | None) -> Object:
 def _inner(grammar: GrammarInput) -> str:
     """A regular expression without its anchors: an input always matches from beginning to end."""
     return grammar.definition.removeprefix("^").removesuffix("$")
+
+
+def _spelt_out(plain: str) -> str:
+    r"""The same without `\d` and `\w`, which not every engine knows."""
+    return re.sub(rf"{_CLASS}|\\.", _with_ranges, plain)
+
+
+def _with_ranges(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("["):
+        return re.sub(r"\\[dw]", lambda each: _RANGES[each[0]], text)
+    return f"[{_RANGES[text]}]" if text in _RANGES else text

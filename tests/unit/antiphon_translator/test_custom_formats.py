@@ -24,9 +24,12 @@ def test_any_text_is_a_string(given: PlainInput | None) -> None:
     ("definition", "pattern"),
     [
         ("a+", "^(a+)$"),
+        ("(a|b?){1,3}c{2,}d*", "^((a|b?){1,3}c{2,}d*)$"),
         ("^a|b$", "^(a|b)$"),
-        (r"\d{4}-\d{2}", r"^(\d{4}-\d{2})$"),
-        ("(?:[a-z]+ )*[A-Z0-9_é-]", "^((?:[a-z]+ )*[A-Z0-9_é-])$"),
+        (r"\d{4}-\d{2}", "^([0-9]{4}-[0-9]{2})$"),
+        (r"[\d,]+\w", "^([0-9,]+[a-zA-Z0-9_])$"),
+        (r"\(\[d\]w", r"^(\(\[d\]w)$"),
+        ("([a-z]+ )*[A-Z0-9_é-]", "^(([a-z]+ )*[A-Z0-9_é-])$"),
         (r"\[x\]\?", r"^(\[x\]\?)$"),
     ],
 )
@@ -38,7 +41,24 @@ def test_a_plain_regular_expression_is_a_pattern(definition: str, pattern: str) 
 
 @pytest.mark.parametrize(
     "definition",
-    [".*", '"a"', r"a\\b", r"\s+", r"\n", "a\nb", "[^a]", "[ -~]", r"[\\]", "(?i)a", "(?P<n>a)", r"\ba", r"a\$", "a^b"],
+    [
+        ".*",
+        '"a"',
+        r"a\\b",
+        r"\s+",
+        r"\n",
+        "a\nb",
+        "[^a]",
+        "[ -~]",
+        r"[\\]",
+        r"[\]]",
+        r"\-",
+        "(?i)a",
+        "(?:a)",
+        r"\ba",
+        r"a\$",
+        "a^b",
+    ],
 )
 def test_one_of_texts_that_json_escapes_is_only_shown(definition: str) -> None:
     assert not custom_formats.can_be_held(grammar(definition))
