@@ -30,9 +30,9 @@ KNOWN_TYPES = frozenset(
     shell_call_output apply_patch_call apply_patch_call_output mcp_list_tools mcp_approval_request
     mcp_approval_response mcp_call custom_tool_call custom_tool_call_output compaction_trigger item_reference
     program program_output input_text input_image input_file input_audio output_text refusal reasoning_text
-    summary_text function custom namespace web_search web_search_preview tool_search file_search computer
-    computer_use_preview mcp code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch
-    allowed_tools
+    summary_text function custom namespace web_search web_search_2025_08_26 web_search_preview
+    web_search_preview_2025_03_11 tool_search file_search computer computer_use computer_use_preview mcp
+    code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch allowed_tools
     """.split()
 )
 

@@ -7,7 +7,7 @@ choice names a tool that is offered is decided where all tools of a turn are kno
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 
@@ -19,7 +19,10 @@ from antiphon_core.request_text import Exact
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
-HIDDEN_TOOLS = ("web_search", "web_search_preview", "tool_search")
+_Hidden = Literal[
+    "web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "tool_search"
+]
+HIDDEN_TOOLS = get_args(_Hidden)
 
 
 def _tagged(value: object) -> str | None:
@@ -71,7 +74,7 @@ class CustomTool(Open):
 class HiddenTool(Open):
     """Accepted, because clients send it whatever the server can do; no model ever hears of it."""
 
-    type: Literal["web_search", "web_search_preview", "tool_search"]
+    type: _Hidden
 
 
 OwnTool = Annotated[
