@@ -19,7 +19,7 @@ from antiphon_translator.schema_outline import InvalidSchema, Outline
 # what has to be escaped would end the string or break it. Only the usual means of writing such a thing are known here,
 # and of them only what every engine knows.
 _CLASS = r'\[(?:a-z|A-Z|0-9|\\[dw]|[^\\\[\]^"&~\x00-\x1f-])+-?\]'
-_REPEATED = r"(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?])"
+_REPEATED = r"(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{])"
 _PLAIN = re.compile(rf'(?:\\[dw.+*?()|\[\]{{}}^$]|{_CLASS}|{_REPEATED}|\((?!\?)|[^\\"\[\](){{}}*+?^$.\x00-\x1f]|\))+')
 _RANGES = {r"\d": "0-9", r"\w": "a-zA-Z0-9_"}
 
