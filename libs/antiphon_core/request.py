@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.jsons import Object, parse_object
@@ -19,9 +19,9 @@ from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
 from antiphon_core.request_items import Item, Open, json_kind
 from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
-from antiphon_core.request_text import Text, refuse_chat_spelling
+from antiphon_core.request_text import Exact, Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
-from antiphon_core.unserved import Unserved
+from antiphon_core.unserved import Unserved, anything
 
 Metadata = Annotated[
     dict[
@@ -32,9 +32,41 @@ Metadata = Annotated[
 ]
 
 
-class Reasoning(Open):
+_Summary = Literal["auto", "concise", "detailed"]
+
+
+class Reasoning(Exact):
+    """Only `effort` changes anything; the others are echoed."""
+
     effort: Effort | None = None
-    summary: Literal["auto", "concise", "detailed"] | None = None
+    summary: _Summary | None = None
+    generate_summary: _Summary | None = None
+    context: Literal["auto", "current_turn", "all_turns"] | None = None
+    mode: Literal["standard", "pro"] | None = None
+
+
+class StreamOptions(Exact):
+    """Obfuscation is never added, which `include_obfuscation` leaves open."""
+
+    include_obfuscation: bool | None = None
+
+
+class PromptCacheOptions(Exact):
+    """`mode` and `ttl` are echoed: what an engine caches is its own affair. Nothing is diagnosed, so a
+    `comparison_response_id` compares nothing. Over a WebSocket `prewarm` is `generate: false`."""
+
+    mode: Literal["implicit", "explicit"] | None = None
+    ttl: Literal["30m", "12h"] | None = None
+    prewarm: bool | None = None
+    comparison_response_id: str | None = None
+
+
+class ImageOptions(Exact):
+    context_compression: Literal["auto", "enabled", "disabled"] | None = None
+
+
+ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
+"""All are taken, and none makes a difference."""
 
 
 OUTPUT_LOGPROBS = "message.output_text.logprobs"
@@ -77,7 +109,7 @@ class Parameters(BaseModel):
     store: bool | None = None
     stream: bool | None = None
     background: bool | None = None
-    stream_options: Object | None = None
+    stream_options: StreamOptions | None = None
     include: list[Include] | None = None
     metadata: Metadata | None = None
 
@@ -110,14 +142,14 @@ class Parameters(BaseModel):
     safety_identifier: Annotated[str, Field(max_length=limits.SAFETY_IDENTIFIER_CHARS_MAX)] | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: Literal["in_memory", "24h"] | None = None
-    prompt_cache_options: Object | None = None
-    service_tier: str | None = None
+    prompt_cache_options: PromptCacheOptions | None = None
+    service_tier: ServiceTier | None = None
     client_metadata: Object | None = None  # Codex sends it: accepted, not used
     context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
     prompt: Object | None = None
     moderation: Object | None = None
     access_programs: Object | None = None
-    image: Object | None = None
+    image: ImageOptions | None = None
 
     def asked(self) -> Object:
         """The parameters that were given, as JSON values, without the input; a conversation and a previous response by
@@ -158,17 +190,20 @@ class Parameters(BaseModel):
         return request
 
 
+Input = Annotated[
+    Annotated[str, Tag(TAG + "string")]
+    | Annotated[
+        Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
+        Tag(TAG + "array"),
+    ],
+    Discriminator(json_kind),
+]
+
+
 class CreateRequest(Parameters):
     """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
 
-    input: Annotated[
-        Annotated[str, Tag(TAG + "string")]
-        | Annotated[
-            Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
-            Tag(TAG + "array"),
-        ],
-        Discriminator(json_kind),
-    ]
+    input: Input
 
     @property
     def input_given(self) -> str | list[Object]:
@@ -177,11 +212,32 @@ class CreateRequest(Parameters):
         return [as_given(item) for item in self.input]
 
 
+class CountRequest(CreateRequest):
+    """What a prompt is counted of: a create request that need not say anything new. No model here has a style of its
+    own, so a `personality` adds no tokens."""
+
+    input: Annotated[Input, BeforeValidator(lambda given: [] if given is None else given)] = Field(default_factory=list)
+    personality: Annotated[str, Field(max_length=limits.PERSONALITY_CHARS_MAX)] | None = None
+
+    def asked(self) -> Object:
+        return {name: value for name, value in super().asked().items() if name != "personality"}
+
+
 _UNSERVED: tuple[Unserved, ...] = (
-    Unserved("prompt", bool, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
-    Unserved("moderation", bool, "Unsupported parameter: 'moderation'."),
-    Unserved("access_programs", bool, "Unsupported parameter: 'access_programs'."),
-    Unserved("image", bool, "Unsupported parameter: 'image'."),
+    Unserved("prompt", anything, "Unsupported parameter: 'prompt'. This server keeps no prompt templates."),
+    Unserved("moderation", anything, "Unsupported parameter: 'moderation'."),
+    Unserved("access_programs", anything, "Unsupported parameter: 'access_programs'."),
+    Unserved(
+        "image.context_compression",
+        lambda given: given == "enabled",
+        "Invalid value for 'image.context_compression': images are shown as they are; it must be 'auto' or 'disabled'.",
+        "unsupported_value",
+    ),
+    Unserved(
+        "prompt_cache_options.prewarm",
+        bool,
+        "Unsupported parameter: 'prompt_cache_options.prewarm'. Over a WebSocket it is served, as 'generate': false.",
+    ),
 )
 
 

@@ -15,7 +15,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_items import Open, json_kind
-from antiphon_core.unserved import Unserved
+from antiphon_core.unserved import Unserved, anything
 
 
 class _Exact(BaseModel):
@@ -188,7 +188,7 @@ ChatFormat = Annotated[
 ]
 
 
-class ChatStreamOptions(Open):
+class ChatStreamOptions(_Exact):
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
 
@@ -276,9 +276,9 @@ _UNSERVED: tuple[Unserved, ...] = (
         "unsupported_value",
     ),
     Unserved("logit_bias", bool, "Unsupported parameter: 'logit_bias'."),
-    Unserved("audio", bool, "Unsupported parameter: 'audio'. Models of this server write text only."),
-    Unserved("prediction", bool, "Unsupported parameter: 'prediction'."),
-    Unserved("web_search_options", lambda _: True, "Unsupported parameter: 'web_search_options'."),
+    Unserved("audio", anything, "Unsupported parameter: 'audio'. Models of this server write text only."),
+    Unserved("prediction", anything, "Unsupported parameter: 'prediction'."),
+    Unserved("web_search_options", anything, "Unsupported parameter: 'web_search_options'."),
     Unserved("functions", bool, "Unsupported parameter: 'functions'. Use 'tools'."),
     Unserved("function_call", bool, "Unsupported parameter: 'function_call'. Use 'tool_choice'."),
 )

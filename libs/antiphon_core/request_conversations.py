@@ -5,7 +5,6 @@ As in request.py, what is not declared is refused; how a finding becomes an erro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -15,6 +14,7 @@ from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request import Metadata
 from antiphon_core.request_errors import from_validation
 from antiphon_core.request_items import Item
+from antiphon_core.request_previous import as_given
 
 
 class _Body(BaseModel):
@@ -37,7 +37,7 @@ class CreateConversation(_Body):
     @property
     def items_given(self) -> list[Object]:
         """The first items as the client wrote them, members not declared included."""
-        return _as_given(self.items or ())
+        return [as_given(item) for item in self.items or ()]
 
 
 class UpdateConversation(_Body):
@@ -52,7 +52,7 @@ class AddItems(_Body):
     @property
     def items_given(self) -> list[Object]:
         """The items as the client wrote them, members not declared included."""
-        return _as_given(self.items)
+        return [as_given(item) for item in self.items]
 
 
 class ForkSession(_Body):
@@ -60,12 +60,3 @@ class ForkSession(_Body):
 
     up_to_response_id: str | None = None
     new_session_id: str | None = None
-
-
-def _as_given(items: Sequence[Item]) -> list[Object]:
-    return [_typed(item.model_dump(exclude_unset=True), item.type) for item in items]
-
-
-def _typed(item: Object, item_type: str | None) -> Object:
-    """An item that says its type, also where the client left it to be inferred; a message needs none."""
-    return item if item_type is None else item | {"type": item_type}

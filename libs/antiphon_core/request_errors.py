@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 TAG = "~"
+_INTEGERS_END = float(2**64)
 JSON_KIND_TAGS: dict[type, str] = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
 
 # Types of items, content parts and tools that exist in the Responses API: a server may refuse them, but they are not
@@ -29,18 +30,22 @@ KNOWN_TYPES = frozenset(
     shell_call_output apply_patch_call apply_patch_call_output mcp_list_tools mcp_approval_request
     mcp_approval_response mcp_call custom_tool_call custom_tool_call_output compaction_trigger item_reference
     program program_output input_text input_image input_file input_audio output_text refusal reasoning_text
-    summary_text function custom namespace web_search web_search_preview tool_search file_search computer
-    computer_use_preview mcp code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch
-    allowed_tools
+    summary_text function custom namespace web_search web_search_2025_08_26 web_search_preview
+    web_search_preview_2025_03_11 tool_search file_search computer computer_use computer_use_preview mcp
+    code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch allowed_tools
     """.split()
 )
 
 
-def from_validation(error: ValidationError) -> InvalidRequest:
-    """The InvalidRequest that says what pydantic found first."""
+def from_validation(error: ValidationError, *, where: str = "") -> InvalidRequest:
+    """The InvalidRequest that says what pydantic found first; `where` is the path of what it looked at."""
     finding = error.errors(include_url=False)[0]
     steps = [step for step in finding["loc"] if not (isinstance(step, str) and step.startswith((TAG, "[key]")))]
-    path = _path(steps)
+    path = _path(where, steps)
+    if _is_huge(finding):
+        return InvalidRequest(
+            f"Invalid value for '{path}': it is too large.", field=path, code="integer_above_max_value"
+        )
     code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
     if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
         return _unknown_type(path, finding)
@@ -51,8 +56,13 @@ def from_validation(error: ValidationError) -> InvalidRequest:
     return InvalidRequest(explain(path, finding), field=path, code=_code(code, finding))
 
 
-def _path(steps: Sequence[str | int]) -> str:
-    path = ""
+def _is_huge(finding: ErrorDetails) -> bool:
+    """Whether an integer has more than 64 bits: it is read as a number of another kind."""
+    given = finding["input"]
+    return finding["type"] == "int_type" and isinstance(given, float) and given >= _INTEGERS_END
+
+
+def _path(path: str, steps: Sequence[str | int]) -> str:
     for step in steps:
         if isinstance(step, int):
             path += f"[{step}]"

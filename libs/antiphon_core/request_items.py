@@ -39,7 +39,9 @@ def json_kind(value: object) -> str | None:
 def _part_tag(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
-    given = str(value.get("type") or "message")
+    if value.get("type") is None:
+        return None
+    given = str(value["type"])
     return TAG + {"output_text": "text", "input_text": "text"}.get(given, given)
 
 
@@ -179,12 +181,13 @@ class CustomToolCallOutput(Open):
 
 
 class ReasoningItem(Open):
-    """What a model thought. `encrypted_content` is not read here: a blob of another server means nothing."""
+    """What a model thought. Whether `encrypted_content` is ours is seen where it is opened."""
 
     type: Literal["reasoning"]
     id: str | None = None
     summary: list[ThoughtPart] | None = None
     content: list[ThoughtPart] | None = None
+    encrypted_content: str | None = None
     status: _Status | None = None
 
 
@@ -199,7 +202,7 @@ class AdditionalTools(Open):
 class ItemReference(Open):
     """An item that any stored response of the tenant has."""
 
-    type: Literal["item_reference"] = "item_reference"
+    type: Literal["item_reference"] | None = None
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
 
 

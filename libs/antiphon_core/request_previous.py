@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request_items import Item, ItemReference, Open
+from antiphon_core.request_items import REFERENCE, Item, ItemReference, Open
 
 SEALED_CONTEXT = "encrypted_context"
 """The member of a response that holds, sealed, what was said before it."""
@@ -37,7 +37,7 @@ class PreviousResponse(Open):
 def as_given(item: BaseModel) -> Object:
     """An item as it was written; a reference says that it is one."""
     given = item.model_dump(exclude_unset=True)
-    return given | {"type": item.type} if isinstance(item, ItemReference) else given
+    return given | {"type": REFERENCE} if isinstance(item, ItemReference) else given
 
 
 def refuse_two_histories(**given: object) -> None:

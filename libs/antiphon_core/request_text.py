@@ -17,23 +17,23 @@ from antiphon_core.request_errors import TAG
 SchemaName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.SCHEMA_NAME_CHARS_MAX)]
 
 
-class _Format(BaseModel):
+class Exact(BaseModel):
     """A misspelt member would be a wish that nobody hears."""
 
     model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
 
 
-class PlainText(_Format):
+class PlainText(Exact):
     type: Literal["text"]
 
 
-class JsonObject(_Format):
+class JsonObject(Exact):
     """Any JSON object at all: JSON mode. That the input mentions JSON, as OpenAI wants it, is not asked for."""
 
     type: Literal["json_object"]
 
 
-class JsonSchema(_Format):
+class JsonSchema(Exact):
     type: Literal["json_schema"]
     name: SchemaName
     schema_: Annotated[Object, Field(alias="schema")]
@@ -55,9 +55,7 @@ TextFormat = Annotated[
 ]
 
 
-class Text(BaseModel):
-    model_config = ConfigDict(extra="allow", strict=True)
-
+class Text(Exact):
     format: TextFormat | None = None
     verbosity: Literal["low", "medium", "high"] | None = None
 

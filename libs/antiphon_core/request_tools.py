@@ -7,7 +7,7 @@ choice names a tool that is offered is decided where all tools of a turn are kno
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Discriminator, Field, Tag
 
@@ -15,10 +15,14 @@ from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
 from antiphon_core.request_items import Open
+from antiphon_core.request_text import Exact
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
-HIDDEN_TOOLS = ("web_search", "web_search_preview", "tool_search")
+_Hidden = Literal[
+    "web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "tool_search"
+]
+HIDDEN_TOOLS = get_args(_Hidden)
 
 
 def _tagged(value: object) -> str | None:
@@ -40,19 +44,37 @@ class FunctionTool(Open):
     strict: bool | None = None
 
 
+class PlainInput(Exact):
+    type: Literal["text"]
+
+
+class GrammarInput(Exact):
+    """A text that a grammar describes. When a call is held to it is custom_formats.py's business."""
+
+    type: Literal["grammar"]
+    syntax: Literal["lark", "regex"]
+    definition: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)]
+
+
 class CustomTool(Open):
-    """A tool whose input is one free text."""
+    """A tool whose input is one text."""
 
     type: Literal["custom"]
     name: ToolName
     description: str | None = None
-    format: Object | None = None
+    format: (
+        Annotated[
+            Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
+            Discriminator(_tagged),
+        ]
+        | None
+    ) = None
 
 
 class HiddenTool(Open):
     """Accepted, because clients send it whatever the server can do; no model ever hears of it."""
 
-    type: Literal["web_search", "web_search_preview", "tool_search"]
+    type: _Hidden
 
 
 OwnTool = Annotated[

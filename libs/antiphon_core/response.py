@@ -12,12 +12,16 @@ from antiphon_core.errors import AntiphonError, InternalError, cause_of, code_in
 from antiphon_core.jsons import Object, dumps, with_member
 from antiphon_core.ports.store import Status
 
+_CACHING = {"mode": "implicit", "ttl": "30m"}
+"""OpenAI's defaults."""
+
 
 def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
     """A response that has just been created. `parameters` are those of the request, validated; `created_at` is in
     Unix seconds."""
     asked = {name: value for name, value in parameters.items() if value is not None}
     conversation = {"conversation": asked["conversation"]} if "conversation" in asked else {}
+    caching = asked.get("prompt_cache_options")
     return {
         "id": response_id,
         "object": "response",
@@ -52,6 +56,7 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "prompt_cache_key": asked.get("prompt_cache_key"),
         "prompt_cache_retention": asked.get("prompt_cache_retention"),
         "user": asked.get("user"),
+        **({"prompt_cache_options": _CACHING | caching} if caching is not None else {}),
         **conversation,
     }
 

@@ -9,10 +9,15 @@ from typing import Any
 from antiphon_core.errors import InvalidRequest
 
 
+def anything(_: object) -> bool:
+    """Whatever is given is a wish, also when it is empty."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """A well-formed wish that cannot be granted, and what to say then. `asked` tells a wish from a value that only says
-    what is so anyway."""
+    """A well-formed wish that cannot be granted, and what to say then. `field` is the path of a member; `asked` tells a
+    wish from a value that only says what is so anyway."""
 
     field: str
     asked: Callable[[Any], bool]
@@ -23,6 +28,14 @@ class Unserved:
 def refuse(wishes: Iterable[Unserved], request: object) -> None:
     """InvalidRequest: the first of the wishes that the request has."""
     for wish in wishes:
-        value = getattr(request, wish.field)
+        value = _member(request, wish.field)
         if value is not None and wish.asked(value):
             raise InvalidRequest(wish.message, field=wish.field, code=wish.code)
+
+
+def _member(request: object, path: str) -> Any:
+    """What stands at a path; None where the way there ends."""
+    value: Any = request
+    for name in path.split("."):
+        value = getattr(value, name) if value is not None else None
+    return value

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
-from antiphon_core.jsons import Object, loads
+from antiphon_core.jsons import Object, dumps, loads
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.backends.memory import MemoryBackend
@@ -83,6 +83,35 @@ async def test_a_call_without_its_result_is_refused(talk: Talk) -> None:
     answer = await talk.http.create(model="m", input="And?", tools=[WEATHER], previous_response_id=first["id"])
     assert answer.status == 400
     assert loads(answer.body)["error"]["message"].startswith("No tool output found")
+
+
+DEEP = '{"city": ' + "[" * 500 + "]" * 500 + "}"
+
+
+@pytest.mark.parametrize("arguments", ['{"city": ', "Rome", DEEP], ids=["cut off", "no JSON", "deep"])
+async def test_a_broken_call_is_answered_and_gone_on_with(talk: Talk, arguments: str) -> None:
+    written = ("<tool_call>", '{"name": "get_weather", "arguments": ' + arguments + "}", "</tool_call>")
+    first = await talk.turn(*written, input="Rome?", tools=[WEATHER])
+    call = {"type": "function_call", "call_id": "c", "name": "get_weather", "arguments": arguments}
+    result = {"type": "function_call_output", "call_id": "c", "output": "That is no JSON."}
+    replayed = await talk.turn("I see.", input=[{"role": "user", "content": "Rome?"}, call, result])
+    assert replayed["status"] == "completed"
+    assert f'"INVALID_JSON": {dumps(arguments).decode()}' in talk.prompt
+    for item in first["output"]:
+        if item["type"] == "function_call":
+            answer = [result | {"call_id": item["call_id"]}]
+            told = await talk.turn("I see.", input=answer, previous_response_id=first["id"])
+            assert told["status"] == "completed"
+
+
+async def test_a_conversation_goes_on_behind_a_broken_call(talk: Talk) -> None:
+    items = [
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": DEEP},
+        {"type": "function_call_output", "call_id": "c", "output": "No."},
+    ]
+    conversation = (await talk.http.post("/v1/conversations", {})).json["id"]
+    assert (await talk.http.post(f"/v1/conversations/{conversation}/items", {"items": items})).status == 200
+    assert (await talk.turn("Hi.", input="Go on.", conversation=conversation))["status"] == "completed"
 
 
 async def test_tools_are_told_back_in_full(talk: Talk) -> None:

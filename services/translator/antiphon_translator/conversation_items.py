@@ -11,12 +11,12 @@ turns are not part of history, so they are never inherited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, kind, loads
+from antiphon_core.jsons import Object, kind, parse_object
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
@@ -26,6 +26,10 @@ _Row = TypeVar("_Row")
 
 SUMMARY_NOTE = "[Earlier parts of this conversation were replaced by this summary of them.]\n"
 
+UNREADABLE = "INVALID_JSON"
+"""The one argument of a call as a model is shown it, where what it wrote is none: its name says why."""
+
+_RESULTS = ("function_call_output", "custom_tool_call_output")
 _CUT_OFF = ("in_progress", "incomplete")
 
 
@@ -41,7 +45,8 @@ def build(
 
     InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
     """
-    draft = _Draft([Message("system", (instructions,))] if instructions else [], media or TurnMedia())
+    opening = [Message("system", (instructions,))] if instructions else []
+    draft = _Draft(opening, media or TurnMedia(), _answered([*history, *given]))
     for where, items in (("history", history), ("input", given)):
         for index, item in enumerate(items):
             path = f"{where}[{index}]"
@@ -55,11 +60,12 @@ def build(
 
 @dataclass
 class _Draft:
-    """The conversation so far. `open` is what the assistant is still adding to; `called` are calls by id, and
-    `waiting` those among them without a result."""
+    """The conversation so far. `answered` are the ids of calls that have results somewhere in it; `open` is what the
+    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result."""
 
     messages: list[Message]
     media: TurnMedia
+    answered: Collection[str] = ()
     open: Message | None = None
     called: dict[str, Call] = field(default_factory=dict)
     waiting: dict[str, str] = field(default_factory=dict)
@@ -141,20 +147,19 @@ def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
-    if item.get("status") == "incomplete":
-        return  # cut off while it was written: nobody could run it, and nobody did
-    written = _text(item, "arguments", path)
-    try:
-        arguments = loads(written or "{}")
-    except ValueError as error:
-        raise InvalidRequest(f"'{path}.arguments' is not JSON.", field=f"{path}.arguments") from error
-    if not isinstance(arguments, dict):
-        raise _mistyped(f"{path}.arguments", arguments, "a JSON object")
+    if _is_void(draft, item):
+        return
+    arguments = _arguments(_text(item, "arguments", path))
     draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
 
 
+def _is_void(draft: _Draft, item: Object) -> bool:
+    """Whether a call was cut off while it was written, and left at that: what was told of it means nothing alone."""
+    return item.get("status") == "incomplete" and item.get("call_id") not in draft.answered
+
+
 def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
-    if item.get("status") == "incomplete":
+    if _is_void(draft, item):
         return
     arguments = {"input": _text(item, "input", path)}
     draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
@@ -241,6 +246,21 @@ def _text(value: Object, member: str, path: str) -> str:
 
 def _called_name(item: Object, path: str) -> str:
     return shown_name(_text(item, "name", path), item.get("namespace"))
+
+
+def _answered(items: Sequence[Any]) -> Collection[str]:
+    """The ids of the calls that have results."""
+    results = (item for item in items if isinstance(item, dict) and item.get("type") in _RESULTS)
+    return {call_id for result in results if isinstance(call_id := result.get("call_id"), str)}
+
+
+def _arguments(written: str) -> Object:
+    """What a call was made with. Models write all sorts, and whoever continues cannot mend what they wrote: what is no
+    JSON object, or one that nests too deep to be walked through, is shown as the text that it is."""
+    try:
+        return parse_object(written.encode() or b"{}")
+    except InvalidRequest:
+        return {UNREADABLE: written}
 
 
 def _is_cut_off(given: Sequence[Any]) -> bool:

@@ -5,15 +5,17 @@
     otherwise                        the call is begun, up to the name or to the arguments
 
 The second is only for families that write a call as an object of `name` and `arguments`. A tool that is declared as
-not strict, or whose schema no grammar can be made of, is held to JSON and not to its schema.
+not strict, or whose schema no grammar can be made of, is held to JSON and not to its schema. A custom tool that has a
+grammar is held to that, or not forced.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
-from antiphon_translator import schemas
+from antiphon_translator import custom_formats, schemas
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.schema_outline import InvalidSchema
@@ -47,6 +49,20 @@ def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> For
     tool = tools.callable[0]
     guide = _schema(_arguments(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
     return ForcedCall(begun, guide, rest="}" * begun.count("{"))
+
+
+def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:
+    """InvalidRequest: a custom tool could be called with what its grammar does not allow."""
+    for tool in tools.callable:
+        if tool.grammar is None:
+            continue
+        if forced.guide is None or not (custom_formats.can_be_held(tool.grammar) and _is_held_to_schema(tool)):
+            raise InvalidRequest(
+                f"Invalid value for 'tool_choice': a call of '{tool.name}' that is forced could not be held to the "
+                "grammar in its 'format' by this server and model. With 'auto' the model is shown the grammar.",
+                field="tool_choice",
+                code="unsupported_value",
+            )
 
 
 def _call(tool: Tool) -> Object:

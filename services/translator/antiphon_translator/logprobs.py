@@ -25,9 +25,7 @@ def wanted(parameters: Parameters, controls: frozenset[str]) -> int | None:
     if OUTPUT_LOGPROBS not in (parameters.include or ()):
         return None
     if "logprobs" not in controls:
-        raise _unsupported(
-            "include", f"'include' cannot have '{OUTPUT_LOGPROBS}': this model's engine gives no log probabilities."
-        )
+        raise _unsupported("include", "'include': this model's engine gives no log probabilities.")
     count = parameters.top_logprobs or 0
     if count and "top_logprobs" not in controls:
         raise _unsupported(

@@ -32,7 +32,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import guides, logprobs, sampling, structured
+from antiphon_translator import forced_calls, guides, logprobs, sampling, structured
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
@@ -86,6 +86,8 @@ class TurnPipeline:
         prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
         if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
             raise _cannot_force()
+        if prompt.tools.required:
+            forced_calls.require_grammars(prompt.tools, prompt.forced)
         prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
         prompt_tokens = model.prompt_tokens(prompt_ids, prompt.conversation)
         max_tokens = _output_limit(asked, prompt_tokens=prompt_tokens, context_length=model.context_length)

@@ -13,19 +13,22 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.request_tools import FunctionTool, NamespaceTool
-from antiphon_translator import schemas, strict_schemas
+from antiphon_core.request_tools import CustomTool, FunctionTool, GrammarInput, NamespaceTool
+from antiphon_translator import custom_formats, schemas, strict_schemas
 from antiphon_translator.schema_outline import InvalidSchema
 
 
 def require(declared: Iterable[Any], path: str) -> None:
-    """`path` is that of the list of tools. InvalidRequest: with the path of the parameters that are no schema."""
+    """`path` is that of the list of tools. InvalidRequest: with the path of the parameters that are no schema, or of
+    the grammar that is none."""
     for index, tool in enumerate(declared):
         match tool:
             case NamespaceTool():
                 require(tool.tools, f"{path}[{index}].tools")
             case FunctionTool(parameters=dict()):
                 _require(tool, f"{path}[{index}].parameters")
+            case CustomTool(format=GrammarInput() as grammar):
+                custom_formats.require(grammar, f"{path}[{index}].format")
 
 
 def _require(tool: FunctionTool, field: str) -> None:

@@ -2,7 +2,7 @@
 
 Callers declare functions, custom tools and namespaces of both. A model knows functions only, so
 
-    custom tool    is shown as a function with one string, `input`
+    custom tool    is shown as a function with one string, `input` (custom_formats.py)
     namespace      is shown flat, its tools as NAMESPACE__NAME; a bare name counts, too, where it is nobody else's
 
 and what it calls is translated back. Tools may come with the request and with items of the conversation
@@ -24,32 +24,29 @@ from antiphon_core.request_tools import (
     AllowedTools,
     CustomTool,
     FunctionTool,
+    GrammarInput,
     HiddenTool,
     NamedChoice,
     NamespaceTool,
     ToolChoice,
 )
 from antiphon_core.request_tools import Tool as DeclaredTool
-from antiphon_translator import tool_schemas
+from antiphon_translator import custom_formats, tool_schemas
 
 _SEPARATOR = "__"
-_INPUT_SCHEMA: Object = {
-    "type": "object",
-    "properties": {"input": {"type": "string"}},
-    "required": ["input"],
-    "additionalProperties": False,
-}
 _DECLARED: TypeAdapter[list[Any]] = TypeAdapter(list[DeclaredTool])
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `shown_as` is its name for the model; `name` and `namespace` are the caller's."""
+    """One tool. `shown_as` is its name for the model; `name` and `namespace` are the caller's. `grammar` is what the
+    input of a custom tool must match."""
 
     shown_as: str
     name: str
     namespace: str | None = None
     is_custom: bool = False
+    grammar: GrammarInput | None = None
     description: str | None = None
     parameters: Object | None = None
     strict: bool | None = None
@@ -119,7 +116,8 @@ def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
 
 
 def checked(declared: Sequence[Any], where: str) -> Sequence[Any]:
-    """Tools as they were declared at this path. InvalidRequest: the parameters of one are no schema."""
+    """Tools as they were declared at this path. InvalidRequest: the parameters of one are no schema, or its format no
+    format."""
     tool_schemas.require(declared, where)
     return declared
 
@@ -134,13 +132,12 @@ def declared_in(items: Sequence[Object], where: str) -> list[Any]:
     found: list[Any] = []
     for index, item in enumerate(items):
         if item.get("type") in ("additional_tools", "tool_search_output"):
+            path = f"{where}[{index}].tools"
             try:
                 tools = _DECLARED.validate_python(item.get("tools", []))
             except ValidationError as error:
-                refusal = from_validation(error)
-                path = f"{where}[{index}].tools{refusal.field or ''}"
-                raise InvalidRequest(refusal.message, field=path, code=refusal.code) from error
-            found += checked(tools, f"{where}[{index}].tools")
+                raise from_validation(error, where=path) from error
+            found += checked(tools, path)
     return found
 
 
@@ -159,7 +156,9 @@ def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
     shown_as = shown_name(declared.name, namespace)
     described = Tool(shown_as, declared.name, namespace, description=declared.description)
     if isinstance(declared, CustomTool):
-        return replace(described, is_custom=True, parameters=_INPUT_SCHEMA)
+        grammar = declared.format if isinstance(declared.format, GrammarInput) else None
+        schema = custom_formats.input_schema(declared.format)
+        return replace(described, is_custom=True, grammar=grammar, parameters=schema)
     return replace(described, parameters=declared.parameters, strict=declared.strict)
 
 

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
+from antiphon_core.request_tools import GrammarInput
+from antiphon_translator import custom_formats
 from tests.integration.local.conftest import CONTEXT_LENGTH, END_ID, Chat
 from tests.support.token_client import TokenClient, TritonFault
 from tests.support.triton import RunningTriton
@@ -14,6 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 FRANCE, PARIS = "What is the capital of France?", "The capital of France is Paris."
 EMOJI = "😀日本 👩‍👩‍👧語"
 ONLY_EMOJI = {"guided_decoding_guide_type": "ebnf_grammar", "guided_decoding_guide": f'root ::= "{EMOJI}"'}
+DATE = GrammarInput(type="grammar", syntax="regex", definition=r"(on )?[0-9]{4}-\d\d \(or [a-z]+\)|[A-Z]{12}")
 
 
 async def test_answers_as_the_model_is_known_to_answer(client: TokenClient, chat: Chat) -> None:
@@ -120,6 +124,11 @@ async def test_a_cut_inside_a_character_is_a_cut_between_ids(client: TokenClient
             "json_schema",
             json.dumps({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
             lambda text: isinstance(json.loads(text)["city"], str),
+        ),
+        (
+            "json_schema",  # as a call of a custom tool with a grammar is held to it
+            json.dumps(custom_formats.input_schema(DATE)),
+            lambda text: re.fullmatch(DATE.definition, json.loads(text)["input"]) is not None,
         ),
         ("regex", "(Paris|Rome), [0-9]{4}", lambda text: text[:5] in ("Paris", "Rome,") and text[-4:].isdigit()),
         ("ebnf_grammar", 'root ::= "yes" | "no"', lambda text: text in ("yes", "no")),

@@ -64,3 +64,9 @@ def test_what_is_wrong_is_named(model: Any, body: Any, field: str, code: str) ->
     with pytest.raises(InvalidRequest) as caught:
         model.parse(dumps(body))
     assert (caught.value.field, caught.value.code) == (field, code)
+
+
+@pytest.mark.parametrize("members", [{}, {"type": None}])
+def test_a_reference_says_that_it_is_one(members: dict[str, Any]) -> None:
+    given = AddItems.parse(dumps({"items": [{"id": "msg_1"} | members, {"role": "user", "content": "x"}]}))
+    assert given.items_given == [{"type": "item_reference", "id": "msg_1"}, {"role": "user", "content": "x"}]

@@ -3,11 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import INPUT_ITEMS_MAX
-from antiphon_core.request import CreateRequest
+from antiphon_core.request import ConversationRef, CreateRequest
+from antiphon_core.request_errors import from_validation
 
 OMIT = object()
 
@@ -32,6 +34,8 @@ def user(content: Any) -> dict[str, Any]:
         ({"input": [user([{"type": "input_text", "text": 4}])]}, "input[0].content[0].text", "invalid_type"),
         ({"input": [user([{"type": "input_audio", "data": "u"}])]}, "input[0].content[0]", "unsupported_value"),
         ({"input": [user([{"type": "smell"}])]}, "input[0].content[0].type", "invalid_value"),
+        ({"input": [user([{"text": "x"}])]}, "input[0].content[0].type", "missing_required_parameter"),
+        ({"input": [user([{"type": None, "text": "x"}])]}, "input[0].content[0].type", "missing_required_parameter"),
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "invalid_value"),
         ({"input": [{"type": "computer_call", "call_id": "c"}]}, "input[0]", "unsupported_value"),
         ({"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].name", "missing_required_parameter"),
@@ -43,6 +47,8 @@ def user(content: Any) -> dict[str, Any]:
         ({"temperature": -0.1}, "temperature", "decimal_below_min_value"),
         ({"max_output_tokens": 0}, "max_output_tokens", "integer_below_min_value"),
         ({"max_output_tokens": 1.5}, "max_output_tokens", "invalid_type"),
+        ({"max_output_tokens": 10.0**30}, "max_output_tokens", "integer_above_max_value"),
+        ({"temperature": 10.0**30}, "temperature", "decimal_above_max_value"),
         ({"top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
         ({"stream": "yes"}, "stream", "invalid_type"),
         ({"truncation": "some"}, "truncation", "invalid_value"),
@@ -76,3 +82,17 @@ def test_the_wording_is_that_of_openai() -> None:
         CreateRequest.parse(b'{"input": "x"}')
     with pytest.raises(InvalidRequest, match=r"^Unknown parameter: 'foo'\.$"):
         CreateRequest.parse(b'{"model": "m", "input": "x", "foo": 1}')
+
+
+def test_an_integer_of_many_digits_is_too_large() -> None:
+    with pytest.raises(InvalidRequest, match="it is too large") as caught:
+        CreateRequest.parse(b'{"model": "m", "input": "x", "max_output_tokens": 1%s}' % (b"0" * 30))
+    assert caught.value.code == "integer_above_max_value"
+
+
+def test_a_place_is_told_from_where_it_was_looked_for() -> None:
+    with pytest.raises(ValidationError) as caught:
+        ConversationRef.model_validate({"id": 5})
+    error = from_validation(caught.value, where="input[1]")
+    assert error.field == "input[1].id"
+    assert "'input[1].id'" in error.message

@@ -54,6 +54,7 @@ def test_in_full_they_have_an_id_and_a_type(item: Object) -> None:
             "string_below_min_length",
         ),
         ({"type": "function_call", "call_id": "c", "name": "f", "arguments": {}}, "arguments", "invalid_type"),
+        ({"type": "reasoning", "summary": [], "encrypted_content": 5}, "encrypted_content", "invalid_type"),
         ({"role": "user", "content": [{"type": "input_image"}]}, "content[0].image_url", "missing_required_parameter"),
         (
             {"role": "user", "content": [{"type": "input_image", "image_url": {"url": "u"}}]},
@@ -105,3 +106,13 @@ def test_a_mistake_in_an_item_is_named(item: Object, field: str, code: str) -> N
     with pytest.raises(InvalidRequest) as caught:
         parse(item)
     assert (caught.value.field, caught.value.code) == (f"input[0].{field}", code)
+
+
+@pytest.mark.parametrize("members", [{}, {"type": None}, {"type": "item_reference"}])
+def test_an_id_alone_is_a_reference_whatever_it_says_of_its_type(members: Object) -> None:
+    assert parse({"id": "msg_1"} | members).input_given == [{"type": "item_reference", "id": "msg_1"}]
+
+
+def test_a_message_may_have_null_for_its_type() -> None:
+    given = parse({"type": None, "id": "msg_1", "role": "user", "content": "x"}).input_given
+    assert normalise_input(given, SequentialIds())[0]["type"] == "message"

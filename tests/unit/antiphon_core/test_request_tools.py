@@ -10,6 +10,11 @@ from antiphon_core.jsons import dumps
 from antiphon_core.request import Parameters
 
 FUNCTION = {"type": "function", "name": "f", "parameters": {"type": "object"}, "more": 1}
+GRAMMAR = {"type": "grammar", "syntax": "regex", "definition": "a+"}
+
+
+def custom(form: Any) -> dict[str, Any]:
+    return {"type": "custom", "name": "c", "format": form}
 
 
 def parse(**members: Any) -> Parameters:
@@ -20,6 +25,8 @@ def test_tools_come_back_as_they_were_declared() -> None:
     tools = [
         FUNCTION,
         {"type": "custom", "name": "exec", "format": {"type": "text"}},
+        {"type": "custom", "name": "re", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}},
+        {"type": "custom", "name": "lark", "format": {"type": "grammar", "syntax": "lark", "definition": "start: A"}},
         {"type": "namespace", "name": "n", "tools": [FUNCTION]},
         {"type": "web_search", "external_web_access": True},
     ]
@@ -48,6 +55,13 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
         ({"tools": [{"type": "function", "name": "x" * 65}]}, "tools[0].name", "string_above_max_length"),
         ({"tools": [{"type": "function"}]}, "tools[0].name", "missing_required_parameter"),
         ({"tools": [{"name": "f"}]}, "tools[0].type", "missing_required_parameter"),
+        ({"tools": [custom({})]}, "tools[0].format.type", "missing_required_parameter"),
+        ({"tools": [custom({"type": "x"})]}, "tools[0].format.type", "invalid_value"),
+        ({"tools": [custom({"type": "text", "x": 1})]}, "tools[0].format.x", "unknown_parameter"),
+        ({"tools": [custom({"type": "grammar"})]}, "tools[0].format.syntax", "missing_required_parameter"),
+        ({"tools": [custom(GRAMMAR | {"syntax": "ebnf"})]}, "tools[0].format.syntax", "invalid_value"),
+        ({"tools": [custom(GRAMMAR | {"definition": ""})]}, "tools[0].format.definition", "string_below_min_length"),
+        ({"tools": [custom(GRAMMAR | {"definition": 5})]}, "tools[0].format.definition", "invalid_type"),
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
         ({"tools": [{"type": "no_such"}]}, "tools[0].type", "invalid_value"),
         ({"tools": ["f"]}, "tools[0]", "invalid_type"),

@@ -92,3 +92,13 @@ def test_splitting_and_joining_is_lossless() -> None:
     body, output_items = response.split(whole)
     assert b'"output"' not in body
     assert loads(response.join(body, output_items)) == whole
+
+
+def test_how_caches_are_to_be_used_is_echoed_in_full() -> None:
+    def told(**members: object) -> object:
+        parameters = {"model": "m", **members}
+        new = response.skeleton(parameters, response_id="resp_1", created_at=1)
+        return new.get("prompt_cache_options")
+
+    assert told() is None
+    assert told(prompt_cache_options={"mode": "explicit"}) == {"mode": "explicit", "ttl": "30m"}

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.conversation import Conversation, Image, Message
-from antiphon_translator.conversation_items import SUMMARY_NOTE, build
+from antiphon_translator.conversation_items import SUMMARY_NOTE, UNREADABLE, build
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from tests.support.images import PNG, data_url, image_part, user
@@ -141,3 +142,35 @@ def test_map_text_changes_every_text_and_nothing_else() -> None:
     before = Conversation((Message("user", ("a", "b")), Message("assistant", ("c",))))
     after = Conversation((Message("user", ("A", "B")), Message("assistant", ("C",))))
     assert before.map_text(str.upper) == after
+
+
+@pytest.mark.parametrize(
+    "written",
+    ['{"a":', "[1]", "5", "Rome", '{"a":"\\ud800"}', '{"a":' + "[" * 500 + "]" * 500 + "}", "[" * 5_000],
+    ids=lambda written: written[:12],
+)
+def test_arguments_that_are_no_object_are_shown_as_they_were_written(written: str) -> None:
+    call = CALL | {"arguments": written, "status": "completed"}
+    result = {"type": "function_call_output", "call_id": "c", "output": "No."}
+    built = build(instructions=None, history=[call], given=[result])
+    assert built.messages[0].calls[0].arguments == {UNREADABLE: written}
+    assert built.map_text(str.upper).messages[0].calls[0].arguments == {UNREADABLE: written.upper()}
+
+
+def test_arguments_nest_as_deep_as_requests() -> None:
+    deepest = JSON_DEPTH_MAX - 1  # one level is the object around it
+    call = CALL | {"arguments": '{"a":' + "[" * deepest + "]" * deepest + "}"}
+    (message, _) = build(
+        instructions=None, history=[], given=[call, {"type": "function_call_output", "call_id": "c", "output": ""}]
+    ).messages
+    assert UNREADABLE not in message.calls[0].arguments
+
+
+@pytest.mark.parametrize("kind", ["function_call", "custom_tool_call"])
+def test_a_call_that_was_cut_off_is_shown_where_somebody_answered_it(kind: str) -> None:
+    call = CALL | {"type": kind, "arguments": '{"a":', "input": "ls", "status": "incomplete"}
+    result = {"type": f"{kind}_output", "call_id": "c", "output": "That was cut off."}
+    alone = build(instructions=None, history=[message("user", "a"), call], given=[message("user", "b")])
+    assert [shown.calls for shown in alone.messages] == [(), ()]
+    answered = build(instructions=None, history=[message("user", "a"), call], given=[result])
+    assert [shown.role for shown in answered.messages] == ["user", "assistant", "tool"]

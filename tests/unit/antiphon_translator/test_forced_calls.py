@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, loads
+from antiphon_core.request_tools import CustomTool
 from antiphon_translator import forced_calls
 from antiphon_translator.generation import Guide, GuideKind
 from antiphon_translator.parsing import families
-from antiphon_translator.tools import Tool, ToolSet
+from antiphon_translator.tools import Tool, ToolSet, offered
 
 SCHEMA: Object = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = Tool("weather", "weather", parameters=SCHEMA)
@@ -79,3 +81,38 @@ def test_a_schema_that_no_grammar_can_follow_does_not_guide() -> None:
     assert force("mistral", odd).guide == Guide(GuideKind.JSON)
     _, odd_call = schema_of(force("hermes", WEATHER, odd).guide)["anyOf"]
     assert odd_call["properties"]["arguments"] == {"type": "object"}
+
+
+def custom(name: str, definition: str, syntax: str = "regex") -> Tool:
+    form = {"type": "grammar", "syntax": syntax, "definition": definition}
+    declared = CustomTool.model_validate({"type": "custom", "name": name, "format": form})
+    (tool,) = offered([declared], None).shown
+    return tool
+
+
+def require(family: str, *tools: Tool, guides: bool = True) -> None:
+    forced_calls.require_grammars(ToolSet(tools, tools, required=True), force(family, *tools, guides=guides))
+
+
+def test_a_forced_custom_tool_is_held_to_its_regular_expression() -> None:
+    tool = custom("date", r"\d{4}")
+    require("hermes", tool)
+    require("hermes", tool, WEATHER)
+    assert schema_of(force("hermes", tool).guide)["properties"]["input"]["pattern"] == "^([0-9]{4})$"
+
+
+@pytest.mark.parametrize(
+    ("family", "tools", "guides"),
+    [
+        ("hermes", [custom("patch", "start: A", "lark")], True),
+        ("hermes", [WEATHER, custom("patch", "start: A", "lark")], True),
+        ("hermes", [custom("any", ".*")], True),
+        ("hermes", [custom("long", "a" * 2_000)], True),
+        ("hermes", [custom("date", "a+")], False),
+        ("qwen_coder", [custom("date", "a+")], True),
+    ],
+)
+def test_one_that_could_not_be_held_is_not_forced(family: str, tools: list[Tool], guides: bool) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        require(family, *tools, guides=guides)
+    assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")

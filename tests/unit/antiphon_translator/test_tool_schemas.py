@@ -143,3 +143,14 @@ def test_bad_tools_and_long_ones_are_not_remembered() -> None:
         require(function({"type": "object", "description": "x" * SCHEMA_CACHE_BYTES_MAX}))
     assert tool_schemas._read_cached.cache_info().currsize == before
     assert tool_schemas._read_cached.cache_info().maxsize == SCHEMA_CACHE_ITEMS_MAX
+
+
+def test_what_is_no_grammar_is_named_where_it_stands() -> None:
+    def custom(definition: str) -> Object:
+        form = {"type": "grammar", "syntax": "regex", "definition": definition}
+        return {"type": "custom", "name": "c", "format": form}
+
+    require(custom("a+"))
+    with pytest.raises(InvalidRequest) as caught:
+        require(custom("a+"), {"type": "namespace", "name": "n", "tools": [custom("(")]})
+    assert (caught.value.field, caught.value.code) == ("tools[1].tools[0].format.definition", "invalid_value")

@@ -115,6 +115,7 @@ def test_a_bad_tool_in_an_item_is_named() -> None:
     with pytest.raises(InvalidRequest) as caught:
         tools.declared_in([item], "input")
     assert caught.value.field == "input[0].tools[1].name"
+    assert caught.value.message == "Missing required parameter: 'input[0].tools[1].name'."
 
 
 def test_parameters_that_are_no_schema_are_named_where_they_stand() -> None:

@@ -10,6 +10,7 @@ from antiphon_core.errors import AntiphonError
 
 _ITEM = re.compile(r"input\[(\d+)\](.*)", re.DOTALL)
 _TOOL = re.compile(r"tools\[(\d+)\]\.(?!type\b)(.*)", re.DOTALL)
+_GRAMMAR = re.compile(r"format\.(syntax|definition)")
 _RENAMED = (
     ("input", "messages"),
     ("text.format.type", "response_format.type"),
@@ -17,6 +18,7 @@ _RENAMED = (
     ("text.format", "response_format"),
     ("text.verbosity", "verbosity"),
     ("reasoning.effort", "reasoning_effort"),
+    ("include", "logprobs"),
 )
 """By how a path begins; one that ends in a dot stands for all that is below."""
 
@@ -52,7 +54,8 @@ class Culprits:
         if (match := _ITEM.fullmatch(path)) and int(match[1]) < len(self._origins):
             return self._in_message(self._origins[int(match[1])], match[2])
         if (match := _TOOL.fullmatch(path)) and int(match[1]) < len(self._tools):
-            return f"tools[{match[1]}].{self._tools[int(match[1])]}.{match[2]}"
+            inner = _GRAMMAR.sub(r"format.grammar.\1", match[2])
+            return f"tools[{match[1]}].{self._tools[int(match[1])]}.{inner}"
         if path == "max_output_tokens":
             return self._max_tokens
         for begins, name in _RENAMED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request import CreateRequest
@@ -78,7 +79,15 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
 def _tool(tool: Object) -> Object:
     """A tool, or the name of one in a choice, without the level that chat completions have between."""
     inner: Object = tool.get(tool["type"], {})
-    return {"type": tool["type"], **inner}
+    return {"type": tool["type"], **inner, **_input_format(inner.get("format"))}
+
+
+def _input_format(given: Any) -> Object:
+    """The format of a custom tool's input, where it is a grammar: its members are a level deeper."""
+    grammar = given.get("grammar") if isinstance(given, dict) else None
+    if not isinstance(grammar, dict):
+        return {}
+    return {"format": {name: value for name, value in given.items() if name != "grammar"} | grammar}
 
 
 def _choice(chat: ChatRequest) -> str | Object | None:

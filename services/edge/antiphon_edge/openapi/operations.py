@@ -113,7 +113,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Count the tokens of a prompt",
         "InputTokens",
         _INPUT,
-        body="CreateRequest",
+        body="CountRequest",
     ),
     Operation(
         "compactConversation",

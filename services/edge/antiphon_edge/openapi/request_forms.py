@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
 from antiphon_core.jsons import Object
-from antiphon_core.request import CreateRequest
+from antiphon_core.request import CountRequest, CreateRequest
 from antiphon_core.request_chat import ChatRequest
 from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.forms import PATH
@@ -20,6 +20,7 @@ from antiphon_edge.routes.compact import MEMBERS as COMPACT_MEMBERS
 
 BODIES: tuple[type[BaseModel], ...] = (
     CreateRequest,
+    CountRequest,
     CreateConversation,
     UpdateConversation,
     AddItems,

@@ -130,6 +130,7 @@ _RESPONSE: dict[str, Object] = {
         },
         {
             "conversation": record({"id": STRING}),
+            "prompt_cache_options": record({"mode": STRING, "ttl": STRING}, {"comparison_response_id": STRING}),
             "prompt_cache_retention": nullable(STRING),
             "user": nullable(STRING),
         },

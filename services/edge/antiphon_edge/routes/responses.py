@@ -16,7 +16,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request import CreateRequest
+from antiphon_core.request import CountRequest, CreateRequest
 from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, queries, sessions
@@ -64,7 +64,7 @@ class ResponseRoutes:
 
     async def input_tokens(self, request: web.Request) -> web.Response:
         """How many tokens the prompt of this request would have; nothing is generated, and nothing kept."""
-        asked = CreateRequest.parse(await request.read())
+        asked = CountRequest.parse(await request.read())
         count = await self._turns.count_tokens(tenant_of(request), asked)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 

@@ -30,7 +30,7 @@ def _opened(item: Object, path: str, sealer: Sealer, tenant: str) -> Object:
     if item.get("type") != "reasoning" or sealed is None:
         return item
     try:
-        text = sealer.open(tenant, str(sealed))
+        text = sealer.open(tenant, sealed)
     except BadSeal:
         raise refused(f"{path}.encrypted_content") from None
     return item if item.get("content") else item | {"content": [{"type": "reasoning_text", "text": text}]}

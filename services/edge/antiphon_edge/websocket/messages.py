@@ -1,9 +1,9 @@
 """The messages of a WebSocket connection: JSON texts, one event each.
 
 A client sends `response.create`: the body of POST /v1/responses, and three members more. `generate: false` asks for a
-response without output, `stream_id` is echoed on every event, and `stream`, which some clients send, says nothing here.
-The server sends the events of a stream without their frames; what goes wrong outside of one is an `error` with an HTTP
-status.
+response without output, and so does `prewarm` in the `prompt_cache_options`; `stream_id` is echoed on every event, and
+`stream`, which some clients send, says nothing here. The server sends the events of a stream without their frames; what
+goes wrong outside of one is an `error` with an HTTP status.
 """
 
 from __future__ import annotations
@@ -113,9 +113,20 @@ def _create(given: Object, size_bytes: int) -> Create:
         )
     given.pop("stream", None)
     generates = given.pop("generate", None)
+    if _prewarms(given):
+        generates = False
     if generates is False:
         given.setdefault("input", [])
     return Create(given, generates, stream_id, size_bytes)
+
+
+def _prewarms(given: Object) -> bool:
+    """Whether only a cache is to be prepared; the wish is taken out, as it is granted here."""
+    caching = given.get("prompt_cache_options")
+    if not isinstance(caching, dict) or caching.get("prewarm") is not True:
+        return False
+    given["prompt_cache_options"] = {name: value for name, value in caching.items() if name != "prewarm"}
+    return True
 
 
 def _steer(given: Object) -> Steer:

@@ -32,6 +32,9 @@ CULPRITS = Culprits(
         ("text.format.schema.properties.a", "response_format.json_schema.schema.properties.a"),
         ("text.verbosity", "verbosity"),
         ("reasoning.effort", "reasoning_effort"),
+        ("include", "logprobs"),
+        ("tools[1].format.definition", "tools[1].custom.format.grammar.definition"),
+        ("tools[1].format.type", "tools[1].custom.format.type"),
         ("model", "model"),
     ],
 )

@@ -11,6 +11,7 @@ from antiphon_core.jsons import dumps
 from antiphon_core.request_chat import ChatRequest
 from antiphon_edge.chat.requests import ChatTurn, as_turn
 
+GRAMMAR = {"syntax": "regex", "definition": "a+"}
 HI = [{"role": "user", "content": "Hi"}]
 
 
@@ -55,6 +56,14 @@ def test_how_it_is_told() -> None:
         (
             {"tools": [{"type": "custom", "custom": {"name": "c"}}]},
             {"tools": [{"type": "custom", "name": "c"}]},
+        ),
+        (
+            {"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": GRAMMAR}}}]},
+            {"tools": [{"type": "custom", "name": "c", "format": {"type": "grammar", **GRAMMAR}}]},
+        ),
+        (
+            {"tools": [{"type": "custom", "custom": {"name": "c", "format": {"type": "text"}}}]},
+            {"tools": [{"type": "custom", "name": "c", "format": {"type": "text"}}]},
         ),
         ({"tool_choice": "none"}, {"tool_choice": "none"}),
         (

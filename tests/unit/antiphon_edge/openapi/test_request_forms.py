@@ -60,6 +60,12 @@ def test_what_is_refused_is_not(members: Object) -> None:
     assert not accepts("CreateRequest", body)
 
 
+def test_what_is_counted_needs_no_input() -> None:
+    assert accepts("CountRequest", {"model": "m", "previous_response_id": "resp_1", "personality": "friendly"})
+    assert not accepts("CountRequest", {"model": "m", "input": 42})
+    assert not accepts("CreateRequest", {"model": "m"})
+
+
 def test_every_body_has_a_schema_without_titles_and_null_defaults() -> None:
     schemas = request_forms.schemas()
     assert {body.__name__ for body in request_forms.BODIES} <= set(schemas)

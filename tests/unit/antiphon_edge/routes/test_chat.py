@@ -186,3 +186,22 @@ async def test_a_fault_before_the_first_event_is_a_plain_error() -> None:
         edge.translator.words, edge.translator.fault = (), EngineFault("Broken.")
         answer = await edge.ask("POST", PATH, {"model": "m", "messages": [user("Hi")]})
     assert (answer.status, answer.error["message"]) == (502, "Broken.")
+
+
+async def test_what_an_engine_cannot_give_is_told_by_the_callers_name(system: ScriptedSystem) -> None:
+    answer = await ask(system, logprobs=True)
+    assert (answer.status, answer.error["param"]) == (400, "logprobs")
+    assert answer.error["message"] == (
+        "Unsupported parameter: 'logprobs': this model's engine gives no log probabilities."
+    )
+
+
+async def test_a_grammar_of_a_tool_is_read_a_level_deeper(system: ScriptedSystem) -> None:
+    def custom(definition: str) -> Object:
+        form = {"type": "grammar", "grammar": {"syntax": "regex", "definition": definition}}
+        return {"type": "custom", "custom": {"name": "c", "format": form}}
+
+    assert (await ask(system, tools=[custom("a+")])).status == 200
+    assert '"pattern": "^(a+)$"' in system.model.prompts[-1]
+    answer = await ask(system, tools=[custom("(")])
+    assert (answer.status, answer.error["param"]) == (400, "tools[0].custom.format.grammar.definition")

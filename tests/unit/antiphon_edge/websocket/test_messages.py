@@ -38,6 +38,7 @@ def test_a_warm_up_needs_no_input() -> None:
     [
         ({"generate": "no"}, "generate", "invalid_type"),
         ({"generate": 0}, "generate", "invalid_type"),
+        ({"prompt_cache_options": {"prewarm": 1}}, "prompt_cache_options.prewarm", "invalid_type"),
         ({"background": True}, "background", "unsupported_parameter"),
         ({"input": 42}, "input", "invalid_type"),
         ({"model": None}, "model", "invalid_type"),
@@ -48,6 +49,13 @@ def test_what_cannot_be_asked_for_is_refused_by_name(members: Any, field: str, c
     with pytest.raises(InvalidRequest) as raised:
         create(**members).request()
     assert (raised.value.field, raised.value.code) == (field, code)
+
+
+def test_to_prewarm_is_to_warm_up() -> None:
+    parsed = create(prompt_cache_options={"prewarm": True, "ttl": "12h"}, generate=True)
+    assert parsed.generates is False
+    assert parsed.request().asked()["prompt_cache_options"] == {"ttl": "12h"}
+    assert create(prompt_cache_options={"prewarm": False}).generates is None
 
 
 @pytest.mark.parametrize("members", [{"background": False}, {"background": None}, {"generate": None}, {"stream": None}])
