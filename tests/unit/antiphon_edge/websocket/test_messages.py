@@ -39,6 +39,8 @@ def test_a_warm_up_needs_no_input() -> None:
         ({"generate": "no"}, "generate", "invalid_type"),
         ({"generate": 0}, "generate", "invalid_type"),
         ({"background": True}, "background", "unsupported_parameter"),
+        ({"background": 5}, "background", "invalid_type"),
+        ({"background": "yes"}, "background", "invalid_type"),
         ({"input": 42}, "input", "invalid_type"),
         ({"model": None}, "model", "invalid_type"),
         ({"foo": 1}, "foo", "unknown_parameter"),
