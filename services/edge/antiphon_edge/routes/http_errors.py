@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
-from antiphon_core.errors import (
-    AntiphonError,
-    InternalError,
-    InvalidApiKey,
-    TooLarge,
-    Unavailable,
-    envelope,
-    row_of,
-)
+from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, TooLarge, Unavailable, envelope, row_of
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX
 
@@ -26,22 +18,37 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S = 1
 
+MALFORMED = "malformed_request"
+"""The code of what is no HTTP, or whose body is not what its headers say."""
 
-@web.middleware
-async def errors_as_envelopes(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except AntiphonError as error:
-        return _answer(error)
-    except web.HTTPRequestEntityTooLarge:
-        return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
-    except web.HTTPException as refusal:
-        return _refusal(request, refusal)
-    except ConnectionError:
-        raise  # the client is gone: there is nobody to answer
-    except Exception:
-        log.exception("%s %s failed", request.method, request.path)
-        return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+
+def enveloping(handler: Handler) -> Handler:
+    """A handler that answers with an envelope where another one raises."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except AntiphonError as error:
+            return _answer(error)
+        except web.HTTPRequestEntityTooLarge:
+            return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
+        except web.HTTPException as refusal:
+            return _refusal(request, refusal)
+        except web.RequestPayloadError:
+            return _unreadable_body()
+        except ConnectionError:
+            raise  # the client is gone: there is nobody to answer
+        except Exception:
+            log.exception("%s %s failed", request.method, request.rel_url.raw_path)
+            return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+
+    return handle
+
+
+def refuse(status: int, code: str | None, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """The answer to what is wrong with a request as HTTP, in the envelope of all errors."""
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+    return web.Response(status=status, body=dumps(body), content_type="application/json", headers=headers)
 
 
 def _answer(error: AntiphonError) -> web.Response:
@@ -55,14 +62,23 @@ def _answer(error: AntiphonError) -> web.Response:
 
 def _headers(error: AntiphonError) -> dict[str, str]:
     """When to come back, or how to be let in. SDKs read the milliseconds first."""
+    headers = {}
     if isinstance(error, InvalidApiKey):
-        return {"WWW-Authenticate": "Bearer"}
+        headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, Unavailable):
-        return {"Retry-After": str(RETRY_AFTER_S)}
+        headers["Retry-After"] = str(RETRY_AFTER_S)
     if "retry_after_ms" in error.facts:
         wait_ms = int(error.facts["retry_after_ms"])
-        return {"Retry-After": str(math.ceil(wait_ms / 1000)), "retry-after-ms": str(wait_ms)}
-    return {}
+        headers |= {"Retry-After": str(math.ceil(wait_ms / 1000)), "retry-after-ms": str(wait_ms)}
+    return headers
+
+
+def _unreadable_body() -> web.Response:
+    """What follows on the connection is lost with it: nobody knows where the next request begins."""
+    message = "The request body is not what its 'Content-Encoding' or 'Transfer-Encoding' says."
+    answer = refuse(400, MALFORMED, message)
+    answer.force_close()
+    return answer
 
 
 def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
@@ -70,8 +86,8 @@ def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
     wording = {
         404: ("unknown_url", f"Unknown request URL: {request.method} {request.path}."),
         405: ("method_not_allowed", f"{request.method} is not allowed on {request.path}."),
+        417: ("expectation_failed", "The only expectation that is met here is '100-continue'."),
     }
     code, message = wording.get(refusal.status, (None, refusal.reason))
-    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
     allow = {"Allow": refusal.headers["Allow"]} if "Allow" in refusal.headers else None
-    return web.Response(status=refusal.status, body=dumps(body), content_type="application/json", headers=allow)
+    return refuse(refusal.status, code, message, allow)
