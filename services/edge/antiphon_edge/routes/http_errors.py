@@ -8,7 +8,35 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
-from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, TooLarge, Unavailable, envelope, row_of
+from antiphon_core.errors import (
+    AlreadyExists,
+    AntiphonError,
+    Conflict,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    IdempotencyMismatch,
+    InternalError,
+    InvalidApiKey,
+    LogClosed,
+    PermissionDenied,
+    PositionMismatch,
+    RequestRateExceeded,
+    SessionLocked,
+    StaleFence,
+    StatusMismatch,
+    StoreUnavailable,
+    Timeout,
+    TokenRateExceeded,
+    TooLarge,
+    TranslatorUnavailable,
+    Unauthenticated,
+    Unavailable,
+    Unimplemented,
+    VersionMismatch,
+    envelope,
+    row_of,
+)
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX
 
@@ -17,6 +45,32 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S = 1
+SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
+    Unauthenticated: False,  # between services: an operator has to mend it
+    PermissionDenied: False,
+    Conflict: False,
+    AlreadyExists: False,
+    VersionMismatch: False,
+    StatusMismatch: False,
+    StaleFence: True,  # somebody else had the session; the next request gets a lease of its own
+    IdempotencyMismatch: False,
+    PositionMismatch: False,
+    LogClosed: False,
+    SessionLocked: True,  # a 400, and free again in a few seconds
+    RequestRateExceeded: True,
+    TokenRateExceeded: True,
+    Unavailable: True,
+    StoreUnavailable: True,
+    TranslatorUnavailable: True,
+    EngineUnavailable: True,
+    Timeout: True,
+    EngineTimeout: True,
+    EngineFault: True,
+    Unimplemented: False,
+    InternalError: True,
+}
+"""Whether the same request may do better the next time. SDKs go by the status otherwise, and repeat 408, 409, 429 and
+5xx: what has one of these stands here."""
 
 MALFORMED = "malformed_request"
 """The code of what is no HTTP, or whose body is not what its headers say."""
@@ -61,8 +115,10 @@ def _answer(error: AntiphonError) -> web.Response:
 
 
 def _headers(error: AntiphonError) -> dict[str, str]:
-    """When to come back, or how to be let in. SDKs read the milliseconds first."""
+    """Whether and when to come back, or how to be let in. SDKs read the milliseconds first."""
     headers = {}
+    if type(error) in SHOULD_RETRY:
+        headers["x-should-retry"] = "true" if SHOULD_RETRY[type(error)] else "false"
     if isinstance(error, InvalidApiKey):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, Unavailable):
