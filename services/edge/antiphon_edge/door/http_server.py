@@ -29,6 +29,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.door import encodings, request_ids
 from antiphon_edge.routes.http_errors import MALFORMED, enveloping, refuse
+from antiphon_edge.websocket.masking import MaskedFrames
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +115,10 @@ class _Connection(web.RequestHandler):
         for body in bodies:
             if not body.is_eof():
                 body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
+
+    def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:
+        """From here on the connection is a WebSocket."""
+        super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]
 
     def handle_error(
         self,
