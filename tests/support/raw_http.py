@@ -39,8 +39,8 @@ def post(body: bytes, *headers: bytes, path: bytes = b"/v1/responses") -> bytes:
 
 
 async def exchange(url: str, request: bytes, *, after_continue: bytes = b"") -> RawAnswer:
-    """Sends a request; what is to come `after_continue` only when the server says 100 Continue, so that it comes by
-    itself while the request is being served."""
+    """Sends a request, and reads when all is sent, as most clients do. What is to come `after_continue` comes only when
+    the server says 100 Continue: by itself, while the request is being served."""
     address = URL(url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     try:
@@ -49,6 +49,7 @@ async def exchange(url: str, request: bytes, *, after_continue: bytes = b"") -> 
             assert await reader.readexactly(len(CONTINUE)) == CONTINUE
             writer.write(after_continue)
         async with asyncio.timeout(10):
+            await writer.drain()
             return await read(reader)
     finally:
         writer.close()

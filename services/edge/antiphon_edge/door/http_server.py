@@ -143,17 +143,22 @@ class _Connection(web.RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Behind the last answer it takes for a while what the client is still sending, and drops it. To close at once
         would reset the connection, and the client could lose the answer."""
+        body = request.content
+        if "Content-Encoding" in request.headers and not body.is_eof():
+            resp.force_close()  # aiohttp would decode the rest, gigabytes of it perhaps, only to drop it
+            body.set_exception(web.RequestPayloadError("not read to its end"))
         finished = await super().finish_response(request, resp, start_time)
-        self._is_over = self._is_over or isinstance(request.content.exception(), web.RequestPayloadError)
+        self._is_over = self._is_over or isinstance(body.exception(), web.RequestPayloadError)
         if self._is_over and self.transport is not None:
             self.transport.write_eof()
+            self.resume_reading(resume_parser=False)
             await asyncio.sleep(LINGER_S)  # cancelled as soon as the client hangs up
         return finished
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """But for bodies that cannot be read: whoever read it was told, and whoever did not has answered."""
+        """But for bodies that are not read to their end: whoever read one was told, and the others had answered."""
         if isinstance(options.get("exc_info"), web.RequestPayloadError):
-            log.info("the body of a request on %r could not be read to its end", self.peername)
+            log.info("the body of a request from %s was not read to its end", self.peername)
         else:
             super().log_exception(*args, **options)
 

@@ -1,16 +1,23 @@
 from __future__ import annotations
 
+import asyncio
 import gzip
 import logging
+import random
 import zlib
+from pathlib import Path
 
 import pytest
+from yarl import URL
 
 from antiphon_core.limits import BODY_BYTES_MAX
-from tests.support.edge import RunningEdge
-from tests.support.raw_http import exchange, post
+from antiphon_edge.door import http_server
+from tests.support.api_keys import KeyFiles
+from tests.support.edge import RunningEdge, running_edge
+from tests.support.raw_http import exchange, post, read
 
 BODY = b'{"model": "m", "input": "hi"}'
+BOMB = gzip.compress(b" " * (8 * BODY_BYTES_MAX))
 PATHS = (
     "/v1/responses",
     "/v1/responses/compact",
@@ -61,11 +68,36 @@ async def test_a_body_that_is_not_what_it_says_is_refused_on_every_route(
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_body_is_measured_decompressed(edge: RunningEdge, path: str) -> None:
-    bomb = gzip.compress(b" " * (8 * BODY_BYTES_MAX))
-    assert len(bomb) < BODY_BYTES_MAX / 100
-    answer = await exchange(edge.server.url, post(bomb, b"Content-Encoding: gzip", path=path.encode()))
+async def test_a_body_is_measured_decompressed_and_the_rest_is_left_as_it_is(edge: RunningEdge, path: str) -> None:
+    answer = await exchange(edge.server.url, post(BOMB, b"Content-Encoding: gzip", path=path.encode()))
     assert (answer.status, answer.error["code"]) == (413, "request_too_large")
+    assert (answer.headers["connection"], answer.ended) == ("close", True)
+
+
+async def test_nothing_is_decompressed_for_nobody(tmp_path: Path) -> None:
+    """Beyond what was read before it was known who asks. Who sends all the rest first gets the answer all the same."""
+    body = gzip.compress(b" " * (8 * BODY_BYTES_MAX) + random.Random(0).randbytes(2 * BODY_BYTES_MAX))
+    files = KeyFiles(tmp_path)
+    files.make("acme")
+    async with running_edge(**files.settings) as edge:
+        answer = await exchange(edge.server.url, post(body, b"Content-Encoding: gzip"))
+        assert (answer.status, answer.headers["connection"], answer.ended) == (401, "close", True)
+
+
+async def test_a_client_that_does_not_hang_up_is_no_fault_of_ours(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(http_server, "LINGER_S", 0)
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(post(BODY, b"Content-Encoding: gzip"))
+    assert (await read(reader)).status == 400
+    async with asyncio.timeout(10):
+        while "the body of a request from ('127.0.0.1', " not in caplog.text:
+            await asyncio.sleep(0.01)
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+    writer.close()
 
 
 async def test_without_a_body_its_encoding_says_nothing(edge: RunningEdge) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import logging
 import re
 
@@ -8,7 +9,7 @@ import pytest
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong, TransferEncodingError
 from yarl import URL
 
-from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
+from antiphon_core.limits import BODY_BYTES_MAX, HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_core.ports.translator import Model
 from antiphon_edge.door.http_server import unreadable
 from tests.support.edge import RunningEdge
@@ -17,6 +18,7 @@ from tests.support.raw_http import RawAnswer, exchange, head, post, read
 BODY = b'{"model": "m", "input": "canary"}'
 CHUNKED = (b"POST /v1/responses", b"Transfer-Encoding: chunked")
 MALFORMED = "malformed_request"
+LARGE = b"x" * (3 * BODY_BYTES_MAX)
 
 
 def require(answer: RawAnswer, status: int, code: str) -> None:
@@ -103,11 +105,18 @@ async def test_a_body_that_breaks_off_behind_a_request_that_runs_is_refused_in_i
 
 
 @pytest.mark.parametrize(
-    "headers", [(b"Content-Length: nine",), (b"Content-Encoding: gzip", b"Content-Length: 20000000")]
+    ("request_", "status", "code"),
+    [
+        (head(b"POST /v1/responses", b"Content-Length: nine") + LARGE, 400, MALFORMED),
+        (post(LARGE, b"Content-Encoding: gzip"), 400, MALFORMED),
+        (post(gzip.compress(LARGE, compresslevel=0), b"Content-Encoding: gzip"), 413, "request_too_large"),
+    ],
+    ids=["no request", "no body", "too large a body"],
 )
-async def test_who_is_still_sending_gets_the_answer_all_the_same(edge: RunningEdge, headers: tuple[bytes, ...]) -> None:
-    answer = await exchange(edge.server.url, head(b"POST /v1/responses", *headers) + b"x" * 20_000_000)
-    require(answer, 400, MALFORMED)
+async def test_who_reads_only_when_all_is_sent_gets_the_answer_all_the_same(
+    edge: RunningEdge, request_: bytes, status: int, code: str
+) -> None:
+    require(await exchange(edge.server.url, request_), status, code)
 
 
 async def test_a_large_header_that_clients_do_send_is_read(edge: RunningEdge) -> None:
