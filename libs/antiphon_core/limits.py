@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 # ---- HTTP requests ----
+URL_BYTES_MAX = 16 * 2**10  # twice what browsers and proxies are used to
+HEADER_BYTES_MAX = 64 * 2**10  # one header with its name: clients send JSON about a whole turn in one
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
 INPUT_ITEMS_MAX = 4_096

@@ -260,6 +260,7 @@ async def test_a_busy_conversation(edges: Edges) -> None:
     for stream in (False, True):
         answer = await edges.http.create(**asked(conversation={"id": conversation}, stream=stream))
         require(answer, 400, "conversation_locked", "conversation", words)
+        assert answer.headers["x-should-retry"] == "true"
     edges.sayer.go.set()
     assert (await first).status == 200
     assert (await edges.http.create(**asked(conversation=conversation))).status == 200
@@ -292,6 +293,7 @@ async def test_a_key_of_another_request(edges: Edges) -> None:
     assert (await edges.http.ask("POST", "/v1/responses", asked(), headers=headers)).status == 200
     answer = await edges.http.ask("POST", "/v1/responses", asked(input="other"), headers=headers)
     require(answer, 409, "idempotency_key_reused", "idempotency_key", "belongs to another request")
+    assert answer.headers["x-should-retry"] == "false"
     bad = await edges.http.ask("POST", "/v1/responses", asked(), headers={"Idempotency-Key": "k" * 256})
     require(bad, 400, "invalid_value", "Idempotency-Key", "255 bytes")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
+from tests.support.raw_http import exchange, head, post
 from tests.support.served_models import END_ID, model, tokenizer
 
 PROMPT, ARGUMENT, HEADER, METADATA = (
@@ -96,6 +98,34 @@ FAULTS: tuple[Any, ...] = (
 )
 
 
+WRITTEN = b'{"model": "m", "input": "%s"}' % PROMPT.encode()
+KEY = b"Authorization: Bearer " + GUESS.encode()
+CHUNKED = b"Transfer-Encoding: chunked"
+MALFORMED: tuple[tuple[bytes, bytes], ...] = (
+    # what is sent, and what of it only after 100 Continue
+    (head(b"BREW /v1/responses?" + PROMPT.encode(), KEY), b""),
+    (b"\x16\x03\x01\x02\x00\x01" + PROMPT.encode(), b""),
+    (head(PROMPT.encode(), KEY), b""),
+    (head(b"GET /v1/models?a=" + PROMPT.encode() + b"\x01", KEY), b""),
+    (head(b"GET /v1/models?a=" + PROMPT.encode() + b"a" * 100_000, KEY), b""),
+    (head(b"CONNECT " + PROMPT.encode() + b":1:2", KEY), b""),
+    (post(WRITTEN, KEY + b"\x01"), b""),
+    (post(WRITTEN, KEY + b"\x00"), b""),
+    (post(WRITTEN, KEY, KEY + b"a" * 100_000), b""),
+    (post(WRITTEN, *[b"x-note: " + HEADER.encode()] * 200), b""),
+    (post(WRITTEN, HEADER.encode()), b""),
+    (post(WRITTEN, b"Content-Length: " + HEADER.encode()), b""),
+    (post(WRITTEN, b"Host: " + HEADER.encode()), b""),
+    (post(WRITTEN, KEY, b"Expect: " + HEADER.encode()), b""),
+    (post(WRITTEN, KEY, b"Content-Encoding: br"), b""),
+    (post(WRITTEN, KEY, b"Content-Encoding: " + HEADER.encode()), b""),
+    (post(WRITTEN, KEY, b"Content-Encoding: gzip"), b""),
+    (post(gzip.compress(WRITTEN) + WRITTEN, KEY, b"Content-Encoding: gzip"), b""),
+    (head(b"POST /v1/responses", KEY, CHUNKED) + WRITTEN, b""),
+    (head(b"POST /v1/responses", KEY, CHUNKED, b"Expect: 100-continue"), WRITTEN + b"\r\n"),
+)
+
+
 async def test_neither_logs_nor_errors_have_what_was_sent(world: World, capfd: pytest.CaptureFixture[str]) -> None:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -133,7 +163,26 @@ async def everything(world: World) -> list[str]:
     async with aiohttp.ClientSession(headers=bearer(GUESS) | {"x-note": HEADER}) as session:
         answers.append(await ask(Http(session, world.server.url), {"input": PROMPT}))
         assert answers[-1].status == 401
-    return [told(answer) for answer in answers]
+    return [told(answer) for answer in answers] + await malformed(world)
+
+
+async def malformed(world: World) -> list[str]:
+    """What no client sends, from a caller that is known and from one that is not; all of what came back."""
+    answers: list[str] = []
+    for request, behind in MALFORMED:
+        for key in (GUESS, world.secret):
+            sent = request.replace(GUESS.encode(), key.encode())
+            answer = await exchange(world.server.url, sent, after_continue=behind)
+            assert 400 <= answer.status < 500
+            answers.append(f"{answer.headers} {answer.body.decode()}")
+    url = world.server.url + "/v1/responses"
+    protocols = ("realtime", f"openai-insecure-api-key.{world.secret}", PROMPT)
+    async with (
+        aiohttp.ClientSession(headers=bearer(world.secret)) as session,
+        session.ws_connect(url, protocols=protocols) as socket,
+    ):
+        answers.append(str(socket._response.headers))
+    return answers
 
 
 async def ask(http: Http, body: Object) -> Answer:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import web
 
 from antiphon_core.clock import Clock
@@ -11,14 +13,14 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
-from antiphon_edge.door import admission, authentication, connections, request_ids
+from antiphon_edge.door import admission, authentication, connections, encodings, request_ids
 from antiphon_edge.door.cors import Cors
+from antiphon_edge.door.http_server import HttpServer
 from antiphon_edge.door.rate_limits import LocalRateLimiter, RateLimiter
 from antiphon_edge.routes import openapi as routes_openapi
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
-from antiphon_edge.routes.http_errors import errors_as_envelopes
 from antiphon_edge.routes.responses import ResponseRoutes
 from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
@@ -39,6 +41,7 @@ class EdgeServer:
     ) -> None:
         self._settings = settings
         self._clock = clock
+        self._ids = ids
         sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
         limiter = LocalRateLimiter(settings.rate_limits(), clock)
         charge = admission.charging(limiter)
@@ -55,10 +58,7 @@ class EdgeServer:
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
         responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)
-        self.app = web.Application(
-            middlewares=[request_ids.middleware(ids), errors_as_envelopes],  # type: ignore[list-item]
-            client_max_size=BODY_BYTES_MAX,
-        )
+        self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self.app.on_response_prepare.append(request_ids.add_headers)
         self._keep_the_door(clock, limiter)
         self.app.add_routes([*responses.table(), *self._service.table()])
@@ -84,6 +84,7 @@ class EdgeServer:
             middlewares.append(cors.middleware())  # type: ignore[arg-type]
             prepare.append(cors.add_headers)
         middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
+        middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)
         if settings.rate_limits().any:
             middlewares.append(admission.admit)
@@ -93,9 +94,7 @@ class EdgeServer:
 
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
-        self._runner = _Runner(
-            self.app, handler_cancellation=True, access_log=None, shutdown_timeout=self._settings.drain_s
-        )
+        self._runner = _Runner(self.app, self._ids, handler_cancellation=True, shutdown_timeout=self._settings.drain_s)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._settings.host, self._settings.port)
         await site.start()
@@ -113,7 +112,14 @@ class EdgeServer:
 
 
 class _Runner(web.AppRunner):
-    """aiohttp's runner, which is told at the end how much time is left, and not when it is made."""
+    """aiohttp's runner, with our server, and told at the end how much time is left, not when it is made."""
+
+    def __init__(self, app: web.Application, ids: Ids, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._ids = ids
+
+    async def _make_server(self) -> web.Server:
+        return HttpServer(await super()._make_server(), self._ids)
 
     async def cleanup_within(self, seconds: float) -> None:
         self._shutdown_timeout = max(seconds, 0.01)  # to aiohttp 0 is for ever

@@ -39,6 +39,7 @@ SANS_IO = [
     "antiphon_core/request_text.py",
     "antiphon_core/response.py",
     *(f"antiphon_edge/chat/{name}.py" for name in ("chunks", "completions", "culprits", "messages", "requests")),
+    "antiphon_edge/websocket/masking.py",
     "antiphon_translator/answer_check.py",
     "antiphon_translator/conversation.py",
     "antiphon_translator/generation.py",

@@ -23,6 +23,7 @@ EXPOSED = ", ".join(
         "openai-version",
         "retry-after",
         "retry-after-ms",
+        "x-should-retry",
         *(f"x-ratelimit-{what}-{kind}" for kind in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
     ]
 )

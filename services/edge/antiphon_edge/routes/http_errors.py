@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
 from antiphon_core.errors import (
+    AlreadyExists,
     AntiphonError,
+    Conflict,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    IdempotencyMismatch,
     InternalError,
     InvalidApiKey,
+    LogClosed,
+    PermissionDenied,
+    PositionMismatch,
+    RequestRateExceeded,
+    SessionLocked,
+    SessionLost,
+    StaleFence,
+    StatusMismatch,
+    StoreUnavailable,
+    Timeout,
+    TokenRateExceeded,
     TooLarge,
+    TranslatorUnavailable,
+    Unauthenticated,
     Unavailable,
+    Unimplemented,
+    VersionMismatch,
     envelope,
     row_of,
 )
@@ -26,23 +47,65 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 RETRY_AFTER_S = 1
 _BETTER_WAYS = ("Allow", "Upgrade", "Connection", "Sec-WebSocket-Version")
+SHOULD_RETRY: Mapping[type[AntiphonError], bool] = {
+    Unauthenticated: False,  # between services: an operator has to mend it
+    PermissionDenied: False,
+    Conflict: False,
+    AlreadyExists: False,
+    VersionMismatch: False,
+    StatusMismatch: False,
+    SessionLost: True,  # nothing of it was kept
+    StaleFence: True,  # somebody else had the session; the next request gets a lease of its own
+    IdempotencyMismatch: False,
+    PositionMismatch: False,
+    LogClosed: False,
+    SessionLocked: True,  # a 400, and free again in a few seconds
+    RequestRateExceeded: True,
+    TokenRateExceeded: True,
+    Unavailable: True,
+    StoreUnavailable: True,
+    TranslatorUnavailable: True,
+    EngineUnavailable: True,
+    Timeout: True,
+    EngineTimeout: True,
+    EngineFault: True,
+    Unimplemented: False,
+    InternalError: True,
+}
+"""Whether the same request may do better the next time. SDKs go by the status otherwise, and repeat 408, 409, 429 and
+5xx: what has one of these stands here."""
+
+MALFORMED = "malformed_request"
+"""The code of what is no HTTP, or whose body is not what its headers say."""
 
 
-@web.middleware
-async def errors_as_envelopes(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except AntiphonError as error:
-        return _answer(error)
-    except web.HTTPRequestEntityTooLarge:
-        return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
-    except web.HTTPException as refusal:
-        return _refusal(request, refusal)
-    except ConnectionError:
-        raise  # the client is gone: there is nobody to answer
-    except Exception:
-        log.exception("%s %s failed", request.method, request.path)
-        return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+def enveloping(handler: Handler) -> Handler:
+    """A handler that answers with an envelope where another one raises."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except AntiphonError as error:
+            return _answer(error)
+        except web.HTTPRequestEntityTooLarge:
+            return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
+        except web.HTTPException as refusal:
+            return _refusal(request, refusal)
+        except web.RequestPayloadError:
+            return _unreadable_body()
+        except ConnectionError:
+            raise  # the client is gone: there is nobody to answer
+        except Exception:
+            log.exception("%s %s failed", request.method, request.rel_url.raw_path)
+            return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+
+    return handle
+
+
+def refuse(status: int, code: str | None, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
+    """The answer to what is wrong with a request as HTTP, in the envelope of all errors."""
+    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
+    return web.Response(status=status, body=dumps(body), content_type="application/json", headers=headers)
 
 
 def _answer(error: AntiphonError) -> web.Response:
@@ -55,15 +118,26 @@ def _answer(error: AntiphonError) -> web.Response:
 
 
 def _headers(error: AntiphonError) -> dict[str, str]:
-    """When to come back, or how to be let in. SDKs read the milliseconds first."""
+    """Whether and when to come back, or how to be let in. SDKs read the milliseconds first."""
+    headers = {}
+    if type(error) in SHOULD_RETRY:
+        headers["x-should-retry"] = "true" if SHOULD_RETRY[type(error)] else "false"
     if isinstance(error, InvalidApiKey):
-        return {"WWW-Authenticate": "Bearer"}
+        headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, Unavailable):
-        return {"Retry-After": str(RETRY_AFTER_S)}
+        headers["Retry-After"] = str(RETRY_AFTER_S)
     if "retry_after_ms" in error.facts:
         wait_ms = int(error.facts["retry_after_ms"])
-        return {"Retry-After": str(math.ceil(wait_ms / 1000)), "retry-after-ms": str(wait_ms)}
-    return {}
+        headers |= {"Retry-After": str(math.ceil(wait_ms / 1000)), "retry-after-ms": str(wait_ms)}
+    return headers
+
+
+def _unreadable_body() -> web.Response:
+    """What follows on the connection is lost with it: nobody knows where the next request begins."""
+    message = "The request body is not what its 'Content-Encoding' or 'Transfer-Encoding' says."
+    answer = refuse(400, MALFORMED, message)
+    answer.force_close()
+    return answer
 
 
 def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
@@ -71,8 +145,8 @@ def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
     wording = {
         404: ("unknown_url", f"Unknown request URL: {request.method} {request.path}."),
         405: ("method_not_allowed", f"{request.method} is not allowed on {request.path}."),
+        417: ("expectation_failed", "The only expectation that is met here is '100-continue'."),
     }
     code, message = wording.get(refusal.status, (None, refusal.reason))
-    body = {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
     better = {name: refusal.headers[name] for name in _BETTER_WAYS if name in refusal.headers}
-    return web.Response(status=refusal.status, body=dumps(body), content_type="application/json", headers=better)
+    return refuse(refusal.status, code, message, better)

@@ -41,7 +41,7 @@ class Create:
         """InvalidRequest, as for a body; and what cannot be asked for over a WebSocket."""
         if not (self.generates is None or isinstance(self.generates, bool)):
             raise InvalidRequest("'generate' must be a boolean.", field="generate", code="invalid_type")
-        if self.body.get("background"):
+        if self.body.get("background") is True:
             raise InvalidRequest(
                 "Unsupported parameter: 'background' over a WebSocket. Create the response with POST /v1/responses.",
                 field="background",

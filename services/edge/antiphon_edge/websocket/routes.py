@@ -24,6 +24,7 @@ from antiphon_edge.routes import sessions
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.turn import Turns
 from antiphon_edge.websocket import messages as socket_messages
+from antiphon_edge.websocket import subprotocols
 from antiphon_edge.websocket.session import Asked, Phase, Session
 from antiphon_edge.websocket.warm_up import WarmUps
 
@@ -53,6 +54,7 @@ class SocketRoutes:
         self._origins = frozenset(origins)
         self._open: set[_Connection] = set()
         self._draining = False
+        subprotocols.keep_out_of_the_log()
 
     def table(self) -> list[web.RouteDef]:
         return [web.get("/v1/responses", self.connect, allow_head=False)]

@@ -40,7 +40,17 @@ def test_what_is_wished_for_besides_may_stand_in_brackets() -> None:
     [
         ("limit=0", "limit", "integer_below_min_value"),
         ("limit=101", "limit", "integer_above_max_value"),
+        ("limit=-1", "limit", "integer_below_min_value"),
         ("limit=ten", "limit", "invalid_type"),
+        ("limit=", "limit", "invalid_type"),
+        ("limit=%D9%A5", "limit", "invalid_type"),  # an Arabic five
+        ("limit=%2B5", "limit", "invalid_type"),
+        ("limit=+5", "limit", "invalid_type"),  # a plus is a space here
+        ("limit=5%0A", "limit", "invalid_type"),
+        ("limit=1_0", "limit", "invalid_type"),
+        ("limit=1.0", "limit", "invalid_type"),
+        ("limit=" + 5_000 * "9", "limit", "invalid_type"),
+        ("starting_after=1_0", "starting_after", "invalid_type"),
         ("order=up", "order", "invalid_value"),
         ("stream=maybe", "stream", "invalid_value"),
         ("include=everything", "include", "invalid_value"),
@@ -53,4 +63,5 @@ def test_what_is_wrong_is_named(query: str, field: str, code: str) -> None:
         queries.order(request)
         queries.flag(request, "stream")
         queries.include(request)
+        queries.number(request, "starting_after", least=0, most=99)
     assert (caught.value.field, caught.value.code) == (field, code)

@@ -40,6 +40,8 @@ def test_a_warm_up_needs_no_input() -> None:
         ({"generate": 0}, "generate", "invalid_type"),
         ({"prompt_cache_options": {"prewarm": 1}}, "prompt_cache_options.prewarm", "invalid_type"),
         ({"background": True}, "background", "unsupported_parameter"),
+        ({"background": 5}, "background", "invalid_type"),
+        ({"background": "yes"}, "background", "invalid_type"),
         ({"input": 42}, "input", "invalid_type"),
         ({"model": None}, "model", "invalid_type"),
         ({"foo": 1}, "foo", "unknown_parameter"),

@@ -1,0 +1,173 @@
+"""HTTP itself: whatever comes over a connection gets an answer with a name, and its errors in the envelope.
+
+aiohttp answers what it cannot read as a request by itself, in plain text around the bytes in question, and logs these:
+a key, or a piece of a prompt. Here such a request is answered like all others, and neither the answer nor the log
+repeats anything of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import HttpVersion11, web
+from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import (
+    BadHttpMethod,
+    BadStatusLine,
+    ContentEncodingError,
+    HttpProcessingError,
+    InvalidURLError,
+    LineTooLong,
+)
+from aiohttp.web_protocol import ERROR
+
+from antiphon_core.ids import Ids
+from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
+from antiphon_edge.door import encodings, request_ids
+from antiphon_edge.routes.http_errors import MALFORMED, enveloping, refuse
+from antiphon_edge.websocket.masking import MaskedFrames
+
+log = logging.getLogger(__name__)
+
+LINGER_S = 2.0
+_TOO_MANY_HEADERS = "Too many headers received"  # aiohttp has no class for it
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Why something is no request. `message` has nothing of it."""
+
+    status: int
+    code: str
+    message: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+_URL_TOO_LONG = Unreadable(414, "url_too_long", f"The URL is longer than {URL_BYTES_MAX} bytes.")
+_HEADER_TOO_LARGE = Unreadable(431, "header_too_large", f"A header is larger than {HEADER_BYTES_MAX} bytes.")
+_HEADERS_TOO_MANY = Unreadable(431, "too_many_headers", "The request has too many headers.")
+_NO_MESSAGE = Unreadable(
+    400,
+    MALFORMED,
+    "The request is not valid HTTP/1.1: a header or a chunk of the body is malformed, doubled or missing.",
+)
+_BY_CLASS: Mapping[type[HttpProcessingError], Unreadable] = {
+    BadHttpMethod: Unreadable(400, MALFORMED, "This is no request of HTTP/1.1, or its method is unknown."),
+    BadStatusLine: Unreadable(400, MALFORMED, "The first line of the request is not one of HTTP/1.1."),
+    InvalidURLError: Unreadable(400, MALFORMED, "The URL of the request has characters that a URL cannot have."),
+    ContentEncodingError: Unreadable(415, encodings.CODE, encodings.MESSAGE, encodings.ACCEPT),
+}
+
+
+def unreadable(error: HttpProcessingError) -> Unreadable:
+    """What aiohttp's parser means with an error."""
+    if isinstance(error, LineTooLong):
+        return _URL_TOO_LONG if error.args[1] == URL_BYTES_MAX else _HEADER_TOO_LARGE
+    if error.message == _TOO_MANY_HEADERS:
+        return _HEADERS_TOO_MANY
+    return _BY_CLASS.get(type(error), _NO_MESSAGE)
+
+
+class HttpServer(web.Server):
+    """Serves what an application's own server would, with a name for every request and an envelope for every error."""
+
+    def __init__(self, inner: web.Server, ids: Ids) -> None:
+        super().__init__(
+            request_ids.naming(enveloping(inner.request_handler), ids),  # type: ignore[arg-type]
+            request_factory=_as_http_1_1(inner.request_factory),
+            handler_cancellation=inner.handler_cancellation,
+        )
+        self._ids = ids
+
+    def __call__(self) -> web.RequestHandler:
+        return _Connection(self, self._ids)
+
+
+class _Connection(web.RequestHandler):
+    """One connection."""
+
+    def __init__(self, server: HttpServer, ids: Ids) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type]
+            max_line_size=URL_BYTES_MAX,
+            max_field_size=HEADER_BYTES_MAX,
+        )
+        self._ids = ids
+        self._is_over = False
+
+    def data_received(self, data: bytes) -> None:
+        """Also tells those who read a body that the rest of it cannot be read. aiohttp only queues the error as the
+        next request, behind the one whose body it is about, and which would wait for it for ever."""
+        if self._is_over:
+            return
+        super().data_received(data)
+        if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
+            return
+        bodies = [body for _, body in self._messages]
+        if self._current_request is not None:
+            bodies.append(self._current_request.content)
+        for body in bodies:
+            if not body.is_eof():
+                body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
+
+    def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:
+        """From here on the connection is a WebSocket."""
+        super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what is no request. Nothing comes behind it: where the next one begins is not known."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        self._is_over = True
+        request_ids.name(request, self._ids)
+        why = unreadable(exc)
+        log.info("what came from %s is refused with %d: %s", request.remote, why.status, why.message)
+        answer = refuse(why.status, why.code, why.message, {**why.headers, **request_ids.headers_of(request)})
+        answer.force_close()
+        return answer
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """Behind the last answer it takes for a while what the client is still sending, and drops it. To close at once
+        would reset the connection, and the client could lose the answer."""
+        body = request.content
+        if "Content-Encoding" in request.headers and not body.is_eof():
+            resp.force_close()  # aiohttp would decode the rest, gigabytes of it perhaps, only to drop it
+            body.set_exception(web.RequestPayloadError("not read to its end"))
+        finished = await super().finish_response(request, resp, start_time)
+        self._is_over = self._is_over or isinstance(body.exception(), web.RequestPayloadError)
+        if self._is_over and self.transport is not None:
+            self.transport.write_eof()
+            self.resume_reading(resume_parser=False)
+            await asyncio.sleep(LINGER_S)  # cancelled as soon as the client hangs up
+        return finished
+
+    def log_exception(self, *args: Any, **options: Any) -> None:
+        """But for bodies that are not read to their end: whoever read one was told, and the others had answered."""
+        if isinstance(options.get("exc_info"), web.RequestPayloadError):
+            log.info("the body of a request from %s was not read to its end", self.peername)
+        else:
+            super().log_exception(*args, **options)
+
+
+def _as_http_1_1(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
+    """Requests as `make` makes them. aiohttp stands in for what it could not read with one of HTTP/1.0, whose answer
+    could not even say that the connection ends."""
+
+    def make_request(message: RawRequestMessage, *rest: Any) -> web.BaseRequest:
+        return make(message._replace(version=HttpVersion11) if message is ERROR else message, *rest)
+
+    return make_request
