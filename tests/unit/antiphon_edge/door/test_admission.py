@@ -181,9 +181,12 @@ def test_durations_as_openai_writes_them(seconds: float, text: str) -> None:
 
 def test_the_limiter_is_the_applications() -> None:
     """Whoever serves a WebSocket asks it for each response."""
+    from antiphon_core.ids import RandomIds
     from antiphon_edge.door import admission
-    from antiphon_edge.door.rate_limits import LocalRateLimiter, RateLimits
+    from antiphon_edge.door.counting import OwnShare
+    from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
 
-    app, counting = web.Application(), LocalRateLimiter(RateLimits(), ManualClock())
+    app, clock = web.Application(), ManualClock()
+    counting = RateLimiter(RateLimits(), OwnShare(1, clock), clock=clock, ids=RandomIds())
     admission.set_limiter(app, counting)
     assert app[admission._LIMITER] is counting
