@@ -11,7 +11,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobDraft, JobState
-from antiphon_core.ports.spending import Draw, Spend
+from antiphon_core.ports.spending import Draw, Spend, Spent
 from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing, worker
 from tests.support.background import (
@@ -85,7 +85,8 @@ BUCKET = Draw("tokens", 0, 0, 10**6, 0.001)  # as an edge describes it; nothing 
 
 async def taken(shop: Bench) -> int:
     """How many tokens the tenant was charged, as another replica's edge sees it."""
-    (level,) = (await shop.new_store().spend(TENANT, Spend([BUCKET]))).levels
+    spent: Spent = await shop.new_store().spend(TENANT, Spend([BUCKET]))
+    (level,) = spent.levels
     return round(level.capacity - level.level)
 
 
