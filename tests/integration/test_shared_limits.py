@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import dumps
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_edge.server import EdgeServer
@@ -67,6 +68,12 @@ class Edges:
         """What became of so many requests at once, each to the next edge."""
         answers = await asyncio.gather(*(self.create(number, **members) for number in range(count)))
         return Counter(answer.status for answer in answers)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no store that is gone."""
+    monkeypatch.setattr("antiphon_edge.door.counting.PATIENCE_S", 20.0)
 
 
 @asynccontextmanager
@@ -132,6 +139,7 @@ async def test_edges_that_share_nothing_count_their_parts() -> None:
 # ---- Processes ----
 
 STREAMS = 4
+PLACE_TTL_S = 2
 TOKENS_PER_MINUTE = 1_000  # 17 come back in a second
 RESPONSES = 10
 
@@ -147,7 +155,7 @@ async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPath
     limits = (
         f"--edge-streams-per-tenant={STREAMS}",
         f"--edge-tokens-per-minute={TOKENS_PER_MINUTE}",
-        "--edge-place-ttl-s=1",
+        f"--edge-place-ttl-s={PLACE_TTL_S}",
         "--edge-trusted-proxies=127.0.0.1/32",
     )
     async with fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint, *limits) as running:
@@ -170,6 +178,20 @@ async def begin_stream(life: AsyncExitStack, http: Http) -> None:
     assert (await anext(told))["type"] == "response.created"
 
 
+async def until_refused(http: Http) -> Answer:
+    """The refusal of a stream. An edge for which the store was too slow, as on a busy machine, admits by its own share
+    for a while: who hangs up then has taken nothing."""
+    body = dumps({"model": "m", "input": "hi", "stream": True})
+    async with asyncio.timeout(60):
+        while True:
+            async with http.session.post(f"{http.url}/v1/responses", data=body) as answer:
+                if answer.status == 429:
+                    headers = {name.lower(): value for name, value in answer.headers.items()}
+                    return Answer(answer.status, headers, await answer.read())
+                answer.close()
+            await asyncio.sleep(0.5)
+
+
 async def until_admitted(http: Http) -> Answer:
     async with asyncio.timeout(60):
         while (answer := await http.create(model="m", input="hi")).status == 429:
@@ -185,18 +207,18 @@ async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
     async with AsyncExitStack() as life:
         for number in range(STREAMS):
             await begin_stream(life, https[number % EDGES])
-        await asyncio.sleep(2.5)  # more than two times as long as a place lasts by itself
+        await asyncio.sleep(2.5 * PLACE_TTL_S)
         for http in https:
-            answer = await http.create(model="m", input="hi")
-            assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+            answer = await until_refused(http)
             assert "Limit 4" in answer.error["message"]
+            assert answer.headers["retry-after"] == "1"
         replicas.kill("edge-0")  # and with it two streams
         triton.pause_s = 0.0
         assert (await until_admitted(https[1])).status == 200
         triton.pause_s = 3600.0
         for http in https[1:]:
             await begin_stream(life, http)
-        assert (await https[1].create(model="m", input="hi")).status == 429
+        await until_refused(https[1])
     triton.pause_s = 0.0
     assert (await until_admitted(https[2])).status == 200  # whoever hangs up gives its place back
 

@@ -8,6 +8,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable, Unimplemented
 from antiphon_core.ports.spending import Draw, Hold, Spend, Spent
+from antiphon_edge.door import counting
 from antiphon_edge.door.counting import PAUSE_S, OwnShare, SharedCounts, divided
 
 SEVEN = Spend([Draw("requests", 1, 1, 7, 7)])
@@ -101,6 +102,10 @@ async def test_nobody_waits_for_a_store_that_does_not_answer(
     await admitted(shared, 5)
     assert store.asked == 11  # one waits, the others do not
     await probing
+
+
+def test_a_caller_waits_a_quarter_of_a_second_at_most() -> None:
+    assert counting.PATIENCE_S <= 0.25
 
 
 async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) -> None:
