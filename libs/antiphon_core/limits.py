@@ -94,6 +94,10 @@ JOB_DELAY_MS_MAX = 7 * 24 * 3_600_000
 JOB_REASON_CHARS_MAX = 1_024
 QUEUE_NAME_CHARS_MAX = 128
 CLAIM_QUEUES_ITEMS_MAX = 16
+SPEND_DRAWS_ITEMS_MAX = 16  # buckets in one spend: an edge has two
+SPEND_PLACES_ITEMS_MAX = 1_000  # places in one spend: what an edge holds for one tenant is renewed in one
+SPEND_NAME_CHARS_MAX = 128  # of a bucket, or a place
+SPENDING_MEMORY_MS = 24 * 3_600_000  # how long an idle bucket is known to who cannot describe it: the longest job
 SWEEP_ITEMS_DEFAULT = 10_000
 SWEEP_ITEMS_MAX = 100_000
 

@@ -52,11 +52,12 @@ async def running_edge(
 ) -> AsyncIterator[RunningEdge]:
     """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
     members of DoorSettings."""
-    backend, translator = MemoryBackend(), ScriptedTranslator()
+    clock = clock or SystemClock()
+    backend, translator = MemoryBackend(clock), ScriptedTranslator()
     await backend.open()
     door |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
     settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)
-    server = EdgeServer(settings, StoreService(backend), translator, clock=clock or SystemClock(), ids=RandomIds())
+    server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

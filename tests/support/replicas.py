@@ -91,7 +91,7 @@ class Replicas:
 
 
 @asynccontextmanager
-async def fleet(folder: Path, triton_endpoint: str) -> AsyncIterator[Replicas]:
+async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> AsyncIterator[Replicas]:
     """The fleet, serving a model `m` of that Triton, ready to answer."""
     with ExitStack() as below:
         redis = below.enter_context(redis_server())
@@ -118,7 +118,7 @@ async def fleet(folder: Path, triton_endpoint: str) -> AsyncIterator[Replicas]:
             options = (f"--translator-port={port}", f"--translator-profiles={profiles}")
             launch[f"translator-{number}"] = serving("translator", *options)
         for number, port in enumerate(edges):
-            launch[f"edge-{number}"] = serving("edge", f"--edge-port={port}", *where)
+            launch[f"edge-{number}"] = serving("edge", f"--edge-port={port}", *where, *edge_options)
         for number in range(WORKERS):
             launch[f"worker-{number}"] = serving("worker", f"--worker-slots={WORKER_SLOTS}", *where)
         replicas = Replicas(Balancer(edges), launch)

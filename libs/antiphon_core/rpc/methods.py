@@ -89,6 +89,7 @@ _STORE_DEADLINES_S: dict[str, float | None] = {
     "SettleJob": _POINT_S,
     "CancelJob": _POINT_S,
     "DescribeJob": _POINT_S,
+    "Spend": _POINT_S,
     "Sweep": _SCAN_S,
 }
 

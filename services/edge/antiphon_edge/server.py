@@ -10,13 +10,15 @@ from antiphon_core.clock import Clock
 from antiphon_core.ids import Ids
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.translator import Translator
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.door import admission, authentication, connections, encodings, request_ids
 from antiphon_edge.door.cors import Cors
+from antiphon_edge.door.counting import OwnShare, SharedCounts
 from antiphon_edge.door.http_server import HttpServer
-from antiphon_edge.door.rate_limits import LocalRateLimiter, RateLimiter
+from antiphon_edge.door.rate_limits import RateLimiter
 from antiphon_edge.routes import openapi as routes_openapi
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
@@ -26,6 +28,7 @@ from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn import Turns
 from antiphon_edge.websocket.routes import SocketRoutes
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -43,8 +46,8 @@ class EdgeServer:
         self._clock = clock
         self._ids = ids
         sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
-        limiter = LocalRateLimiter(settings.rate_limits(), clock)
-        charge = admission.charging(limiter)
+        self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
+        meter = Meter(limiter.charge if limiter.counts_tokens else None)
         translator = CompactingTranslator(translator, clock=clock)
         self._turns = Turns(
             store,
@@ -53,7 +56,7 @@ class EdgeServer:
             ids=ids,
             sealer=sealer,
             wait_ms=settings.conversation_wait_ms,
-            on_generated=charge,
+            meter=meter,
         )
         self._service = ServiceRoutes(store, translator)
         background = Background(store, translator, self._turns.beginnings, clock=clock)
@@ -69,7 +72,7 @@ class EdgeServer:
             lifetime_s=settings.websocket_max_s,
             origins=settings.cors_origins,
         )
-        compact = CompactRoutes(self._turns.beginnings, translator, on_generated=charge)
+        compact = CompactRoutes(self._turns.beginnings, translator, meter=meter)
         self.app.add_routes([*self._sockets.table(), *compact.table()])
         self.app.add_routes([*ConversationRoutes(store, ids=ids, sealer=sealer).table(), *TreeRoutes(store).table()])
         chat = ChatRoutes(self._turns, keep_alive_s=settings.keep_alive_s)
@@ -109,6 +112,13 @@ class EdgeServer:
         await self._sockets.drain(self._settings.drain_s)
         await self._runner.cleanup_within(until - self._clock.monotonic())
         await self._turns.settle()
+        await self._limiter.close()
+
+
+def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:
+    own = OwnShare(settings.replicas, clock)
+    counts = SharedCounts(store, own, clock) if settings.shared_limits else own
+    return RateLimiter(settings.rate_limits(), counts, clock=clock, ids=ids, place_ttl_s=settings.place_ttl_s)
 
 
 class _Runner(web.AppRunner):

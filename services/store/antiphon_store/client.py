@@ -39,9 +39,10 @@ from antiphon_store.event_logs.rules import end_of_log
 from antiphon_store.jobs.client import JobCalls
 from antiphon_store.lineage.client import LineageCalls
 from antiphon_store.retention.client import RetentionCalls
+from antiphon_store.spending.client import SpendingCalls
 
 
-class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, LineageCalls):
+class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, LineageCalls, SpendingCalls):
     """Implements `antiphon_core.ports.store.ResponseStore`. Made and used inside a running event loop, and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises

@@ -14,6 +14,7 @@ from antiphon_core.ports.event_logs import EventLogs
 from antiphon_core.ports.jobs import Jobs
 from antiphon_core.ports.lineage import LineageStore
 from antiphon_core.ports.retention import Retention
+from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.rpc.server import Call, Handler
 from antiphon_protos.antiphon.store import v1
@@ -23,9 +24,10 @@ from antiphon_store.event_logs import server as event_logs
 from antiphon_store.jobs import server as jobs
 from antiphon_store.lineage import server as lineage
 from antiphon_store.retention import server as retention
+from antiphon_store.spending import server as spending
 
 
-class WholeStore(ResponseStore, EventLogs, Jobs, Retention, ConversationStore, LineageStore, Protocol):
+class WholeStore(ResponseStore, EventLogs, Jobs, Retention, Spending, ConversationStore, LineageStore, Protocol):
     """Everything that is served."""
 
 
@@ -48,6 +50,7 @@ def handlers(service: WholeStore) -> Mapping[str, Handler]:
         **event_logs.handlers(service),
         **jobs.handlers(service),
         **retention.handlers(service),
+        **spending.handlers(service),
         **conversations.handlers(service),
         **lineage.handlers(service),
     }

@@ -39,6 +39,7 @@ from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.lineage.service import LineageOperations
 from antiphon_store.retention.service import RetentionOperations
 from antiphon_store.settings import StoreSettings
+from antiphon_store.spending.service import SpendingOperations
 from antiphon_store.waiting import SessionQueue
 
 
@@ -49,6 +50,7 @@ class StoreService(
     ConversationOperations,
     LineageOperations,
     IdempotencyOperations,
+    SpendingOperations,
 ):
     """Implements `antiphon_core.ports.store.ResponseStore`. The backend is opened and closed by whoever made it."""
 

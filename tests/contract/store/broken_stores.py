@@ -12,6 +12,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobPulse
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.retention import Sweeping
+from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
@@ -172,6 +173,49 @@ class ClaimsInTwoSteps(MemoryBackend):
         await asyncio.sleep(0)
         self._key_uses = after
         return start
+
+
+# ---- Spending ----
+
+
+class LooksThenSpends(MemoryBackend):
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        free = Spend([replace(draw, amount=0) for draw in spend.draws])
+        looked = await super().spend(tenant, free)
+        await asyncio.sleep(0)
+        if looked.refusal is not None:
+            return looked
+        return await super().spend(tenant, replace(spend, draws=[replace(draw, at_least=0) for draw in spend.draws]))
+
+
+class ForgetsDebts(MemoryBackend):
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        spent = await super().spend(tenant, spend)
+        buckets = self._accounts._accounts[tenant].buckets
+        buckets |= {name: replace(bucket, level=max(bucket.level, 0)) for name, bucket in buckets.items()}
+        return spent
+
+
+class CountsRepetitions(MemoryBackend):
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        await super().spend(tenant, replace(spend, hold=None))
+        return await super().spend(tenant, replace(spend, draws=()))
+
+
+class NeverGivesPlacesBack(MemoryBackend):
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        return await super().spend(tenant, replace(spend, release=()))
+
+
+class LetsPlacesLast(MemoryBackend):
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        hold = replace(spend.hold, ttl_ms=10**9) if spend.hold else None
+        return await super().spend(tenant, replace(spend, hold=hold))
+
+
+class CountsForAllTenants(MemoryBackend):
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        return await super().spend("everybody", spend)
 
 
 # ---- Sweeping ----

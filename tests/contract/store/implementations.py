@@ -173,7 +173,13 @@ BY_TREE = "each tree lies on one master of the cluster: "
 
 ENGINES: dict[str, Engine] = {
     "memory": Engine(memory_pair, lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
-    "sqlite": Engine(sqlite_pair, durable_sqlite),
+    "sqlite": Engine(
+        sqlite_pair,
+        durable_sqlite,
+        lacks={
+            Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
+        },
+    ),
     "postgres": Engine(postgres_pair, durable_postgres),
     "redis": Engine(redis_pair, durable_redis),
     # everything of a tenant on one master

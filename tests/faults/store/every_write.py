@@ -15,6 +15,7 @@ from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, 
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnRequest
 from antiphon_store.testing import conversations, jobs
 from antiphon_store.testing.event_logs import append_at, frame
@@ -380,6 +381,27 @@ async def from_the_middle(world: World) -> Scene:
     made = await conversations.create(world.subject, "i1", "i2", "i3")
     ask = partial(world.store.delete_conversation_item, world.tenant, made.id, "i2")
     return Scene(ask, partial(conversation_of, world, made.id))
+
+
+# ---- Spending ----
+
+
+@writes("spend")
+async def with_a_place(world: World) -> Scene:
+    """Alone of all spends this can be repeated; what there is shows in who could come next."""
+    draw = Draw("requests", amount=1, at_least=1, capacity=20, per_minute=20)
+    hold = Hold(["place"], 60_000)
+    await world.store.spend(world.tenant, Spend([draw], Hold(["old"], 60_000)))
+
+    async def look() -> object:
+        spent = await world.peer.spend(world.tenant, Spend([replace(draw, amount=0)]))
+        asked = Spend(hold=Hold(["a", "b"], 100, most=3))  # fits beside one place
+        is_one_held = (await world.peer.spend(world.tenant, asked)).refusal is None
+        await world.peer.spend(world.tenant, Spend(release=["a", "b"]))
+        return round(spent.levels[0].level), is_one_held
+
+    ask = partial(world.store.spend, world.tenant, Spend([draw], hold, release=["old"]))
+    return Scene(ask, look, later_s=0)
 
 
 # ---- Retention ----

@@ -79,6 +79,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "SettleJob": {"id": NEW.id, "fence": JOB_FENCE, "outcome": 1},
     "CancelJob": {"id": NEW.id},
     "DescribeJob": {"id": NEW.id},
+    "Spend": {
+        "draws": [{"name": "requests", "amount": 1, "at_least": 1, "capacity": 20, "per_minute": 20}],
+        "hold": {"ids": ["a"], "most": 1, "ttl_ms": 1000},
+        "release_ids": ["b"],
+    },
     "Sweep": {},
 }
 

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
+from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.service import StoreService
@@ -37,6 +38,19 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
     await asyncio.to_thread(server.start)
     await backend.ready()
     await require_all(store, acknowledged)
+    await backend.close()
+
+
+async def test_what_was_spent_begins_anew_after_a_crash(server: PostgresServer) -> None:
+    """Its tables are not logged: the server empties them, and they serve on."""
+    backend = PostgresBackend(server.url)
+    await backend.open()
+    spend = Spend([Draw("requests", amount=15, at_least=1, capacity=20, per_minute=0.001)], Hold(["a"], 3_600_000, 1))
+    for release in ([], ["a"]):
+        await backend.spend(TENANT, Spend(release=release))
+        assert round((await backend.spend(TENANT, spend)).levels[0].level) == 5
+        await asyncio.to_thread(server.crash)
+        await asyncio.to_thread(server.start)
     await backend.close()
 
 

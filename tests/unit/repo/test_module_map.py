@@ -90,6 +90,34 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "one to one: the client runs the suites through it",
     ),
+    "antiphon_core/ports/spending.py": (
+        "tests/contract/store/test_suites.py",
+        "a protocol: service and client run its suites",
+    ),
+    "antiphon_store/backends/roles/spending.py": (
+        "tests/contract/store/test_suites.py",
+        "a protocol: every engine that has the topic runs its suites",
+    ),
+    "antiphon_store/backends/memory_spending.py": (
+        "tests/contract/store/test_suites.py",
+        "one to one: runs the suites",
+    ),
+    "antiphon_store/spending/client.py": (
+        "tests/contract/store/test_suites.py",
+        "the port from afar: runs its suites",
+    ),
+    "antiphon_store/spending/server.py": (
+        "tests/contract/store/test_suites.py",
+        "one to one: the client runs the suites through it",
+    ),
+    "antiphon_store/spending/service.py": (
+        "tests/contract/store/test_suites.py",
+        "one to one: runs the suites",
+    ),
+    "antiphon_store/spending/rules.py": (
+        "tests/contract/store/test_suites.py",
+        "its suite of arguments, here and afar",
+    ),
     "antiphon_store/backends/sqlite/event_log_backend.py": (
         "tests/contract/store/test_suites.py",
         "hands each atom to its thread",

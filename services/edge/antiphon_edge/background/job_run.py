@@ -42,6 +42,7 @@ from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.ending import Endings, cancellation, failure, final_of
 from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
+from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.told import Told, read
 
 log = logging.getLogger(__name__)
@@ -59,11 +60,19 @@ class JobRun:
     """Runs one response to its end. Cancelling `go` stops the model; `cancel` then writes the end, `leave` does not."""
 
     def __init__(
-        self, store: FullStore, translator: Translator, beginnings: Beginnings, *, tenant: str, job: Job
+        self,
+        store: FullStore,
+        translator: Translator,
+        beginnings: Beginnings,
+        *,
+        tenant: str,
+        job: Job,
+        meter: Meter | None = None,
     ) -> None:
         self._store = store
         self._translator = translator
         self._beginnings = beginnings
+        self._meter = meter or Meter()
         self._endings = Endings(store)
         self._job = job
         self._begun = queueing.begun_of(tenant, job)
@@ -186,6 +195,7 @@ class JobRun:
                 self._raise_what_may_pass(batch.final, has_said=has_said)
             await self._log.flush()
             await self._endings.commit(self._begun, batch, batch.final)
+            self._meter.ended(self._begun.tenant, batch.final.body)  # once: who commits in vain is not the last
 
     def _raise_what_may_pass(self, failed: Final, *, has_said: bool) -> None:
         """An engine that is away is waited for. One that broke down over this response gets only so many chances."""
@@ -217,6 +227,8 @@ class JobRun:
             with suppress(SessionLocked, NotFound, LimitExceeded):
                 self._begun = await self._in_its_session()
         await self._endings.commit(self._begun, batch, final_of(batch))
+        if self._told is not None:
+            self._meter.broke_off(self._begun.tenant, len(self._told.token_ids))
 
     async def _let_go(self, told: Told) -> None:
         """Nobody waits for a record any more: others ended it, or deleted it. Who follows it still has to be told."""

@@ -21,12 +21,14 @@ from antiphon_core.ports.jobs import Job, JobOutcome, JobState
 from antiphon_core.ports.translator import Translator
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
+from antiphon_edge.background.charging import StoreCharges
 from antiphon_edge.background.job_run import JobRun
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import cancellation
 from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.turns.metering import Meter
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,8 @@ class Worker:
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
         self._background = Background(store, translator, self._beginnings, clock=clock)
+        self._charges = StoreCharges(store)
+        self._meter = Meter(self._charges.charge)
         self._name = f"worker-{ids.hex(12)}"
         self._stopping = asyncio.Event()
         self._door = asyncio.Lock()
@@ -77,6 +81,7 @@ class Worker:
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
+        await self._charges.settle()
 
     async def _slot(self, holder: str) -> None:
         """One ticket after the other."""
@@ -159,7 +164,7 @@ class Worker:
                 await self._store.settle_job(tenant, job.fence, outcome)
 
     async def _attempt(self, tenant: str, job: Job) -> JobOutcome:
-        run = JobRun(self._store, self._translator, self._beginnings, tenant=tenant, job=job)
+        run = JobRun(self._store, self._translator, self._beginnings, tenant=tenant, job=job, meter=self._meter)
         going = asyncio.create_task(run.go(), name=f"background {job.id}")
         try:
             if await self._until_done_or_cancelled(tenant, job, going):

@@ -8,20 +8,17 @@ WebSocket comes by here once: whoever serves it admits each response by itself (
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from aiohttp import web
 
-from antiphon_core.jsons import loads
 from antiphon_edge.door.authentication import is_open
-from antiphon_edge.door.rate_limits import RateLimiter
+from antiphon_edge.door.rate_limits import RateLimiter, Standing
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes.http_errors import Handler
 
 GENERATING_PATHS = frozenset({"/v1/responses", "/v1/responses/compact", "/v1/chat/completions"})
 
 _LIMITER: web.AppKey[RateLimiter] = web.AppKey("rate limiter")
-_COUNTED: web.RequestKey[bool] = web.RequestKey("counted", bool)
+_STANDING: web.RequestKey[Standing] = web.RequestKey("standing", Standing)
 
 
 def set_limiter(app: web.Application, limiter: RateLimiter) -> None:
@@ -33,39 +30,25 @@ def limiter_of(request: web.Request) -> RateLimiter:
     return request.app[_LIMITER]
 
 
-def charging(limiter: RateLimiter) -> Callable[[str, bytes], Awaitable[None]]:
-    """What counts the tokens of a tenant's response that was generated; it gets its JSON, with or without the output.
-
-    Generated, not read: a response that is told again under its idempotency key is not paid for twice."""
-
-    async def charge(tenant: str, response: bytes) -> None:
-        if limiter.counts_tokens:
-            usage = loads(response).get("usage") or {}
-            await limiter.charge(tenant, usage.get("total_tokens", 0))
-
-    return charge
-
-
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Counts a request, or refuses it with when to come back."""
     if is_open(request) or _gives_back(request):
         return await handler(request)
     limiter, tenant = limiter_of(request), tenant_of(request)
-    request[_COUNTED] = True
+    request[_STANDING] = limiter.standing(tenant)
     generates = request.method == "POST" and request.path in GENERATING_PATHS
-    await limiter.admit(tenant, generates=generates)
     if not generates and not _streams(request):
+        await limiter.admit(tenant, generates=False)
         return await handler(request)
-    async with limiter.running(tenant):
+    async with limiter.running(tenant, generates=generates):
         return await handler(request)
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """A signal for `on_response_prepare`: the state of the limits, in OpenAI's headers."""
-    if not request.get(_COUNTED, False):
-        return
-    for quota in limiter_of(request).quotas(tenant_of(request)):
+    standing = request.get(_STANDING)
+    for quota in standing.quotas() if standing is not None else ():
         response.headers[f"x-ratelimit-limit-{quota.kind}"] = str(quota.limit)
         response.headers[f"x-ratelimit-remaining-{quota.kind}"] = str(quota.remaining)
         response.headers[f"x-ratelimit-reset-{quota.kind}"] = duration(quota.reset_s)

@@ -18,9 +18,10 @@ from antiphon_core.rpc.addresses import is_loopback
 from antiphon_edge.door.api_keys import KeyGuard
 from antiphon_edge.door.authentication import Door, Network
 from antiphon_edge.door.connections import WriteBounds
-from antiphon_edge.door.rate_limits import RateLimits
+from antiphon_edge.door.rate_limits import PLACE_TTL_S, RateLimits
 
 WRITE_TIMEOUT_S_MAX = 3_600.0
+PLACE_TTL_S_MIN, PLACE_TTL_S_MAX = 1.0, 3_600.0
 SEND_BUFFER_BYTES_MIN = 4 * 2**10
 
 
@@ -71,9 +72,26 @@ class DoorSettings:
         default=0,
         metadata={"doc": "Responses and streams that a tenant may have in progress at once; 0 for no limit."},
     )
+    shared_limits: bool = field(
+        default=True,
+        metadata={
+            "doc": "Whether the store counts these three limits for all edges together. Otherwise each edge enforces "
+            "an equal part of them by itself, and the tokens of background responses are not counted."
+        },
+    )
     replicas: int = field(
         default=1,
-        metadata={"doc": "How many edges share these three limits: each enforces an equal part of them by itself."},
+        metadata={
+            "doc": "How many edges share these three limits where the store does not count them, or while it does not "
+            "answer."
+        },
+    )
+    place_ttl_s: float = field(
+        default=PLACE_TTL_S,
+        metadata={
+            "doc": "Seconds after which what an edge had in progress when it died does not count towards "
+            "streams_per_tenant any more."
+        },
     )
     cors_origins: tuple[str, ...] = field(
         default=(),
@@ -122,7 +140,6 @@ class DoorSettings:
             requests_per_minute=self.requests_per_minute,
             tokens_per_minute=self.tokens_per_minute,
             streams=self.streams_per_tenant,
-            replicas=self.replicas,
         )
 
     def write_bounds(self) -> WriteBounds:
@@ -152,6 +169,11 @@ class DoorSettings:
         for name, low in {**least, "send_buffer_bytes": SEND_BUFFER_BYTES_MIN}.items():
             if getattr(self, name) < low:
                 raise SettingsError(f"{_variable(name)} must be {low} or more, but is {getattr(self, name)}.")
+        if not PLACE_TTL_S_MIN <= self.place_ttl_s <= PLACE_TTL_S_MAX:
+            raise SettingsError(
+                f"{_variable('place_ttl_s')} must be {PLACE_TTL_S_MIN:g} to {PLACE_TTL_S_MAX:g} seconds, but is "
+                f"{self.place_ttl_s:g}."
+            )
         if not 0 < self.write_timeout_s <= WRITE_TIMEOUT_S_MAX:
             raise SettingsError(
                 f"{_variable('write_timeout_s')} must be more than 0 and at most {WRITE_TIMEOUT_S_MAX:g} seconds, "

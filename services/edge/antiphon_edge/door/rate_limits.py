@@ -1,26 +1,28 @@
 """How much a tenant may ask for: requests a minute, tokens a minute, responses in progress at once.
 
-The limits are counted in this process, each edge enforcing its part of them: a limit divided by `replicas`. That is
-exact while a load balancer spreads a tenant's requests evenly, and costs no round trip. What is not shared is thereby
-said: a tenant whose requests all reach one of three edges gets a third of its limit, and the tokens of background
-responses are counted where they are generated.
-
-A `RateLimiter` that counts for all edges together can take the place of the local one.
+A request costs one question to whoever counts (counting.py): whether there is a request left, whether all tokens are
+used up, whether a place is free. What a response took is known when it ends, and is settled then, behind its back
+(settling.py): never refused, so what is over the limit is a debt, and requests wait until it is paid.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from weakref import WeakValueDictionary
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
-from antiphon_edge.door.token_bucket import MINUTE_S, TokenBucket
+from antiphon_core.ids import Ids
+from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
+from antiphon_core.spending import MINUTE_MS, TINY
+from antiphon_edge.door.settling import Settling
 
+REQUESTS, TOKENS = "requests", "tokens"  # the buckets, by the names that headers and errors have for them
 STREAM_RETRY_MS = 1_000  # when one of a tenant's running responses will end is not known
+PLACE_TTL_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,6 @@ class RateLimits:
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     streams: int = 0
-    replicas: int = 1
 
     @property
     def any(self) -> bool:
@@ -47,125 +48,151 @@ class Quota:
     reset_s: float
 
 
-class RateLimiter(Protocol):
+class Standing:
+    """A tenant's buckets as this edge last heard of them, and what has become of them since."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._levels: dict[str, Level] = {}
+        self._heard_ms: dict[str, float] = {}
+
+    def hear(self, levels: Sequence[Level]) -> None:
+        for level in levels:
+            self._levels[level.name] = level
+            self._heard_ms[level.name] = self._now_ms()
+
+    def draw(self, bucket: str, amount: int) -> None:
+        """Something was taken that nobody else knows of yet."""
+        level = self._levels.get(bucket)
+        if level is not None:
+            now, full_in_ms = self._now(level)
+            full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # it holds what a minute brings
+            self.hear([Level(bucket, now - amount, level.capacity, round(full_in_ms))])
+
+    def quotas(self) -> Sequence[Quota]:
+        return [self._quota(self._levels[name]) for name in sorted(self._levels)]
+
+    def _quota(self, level: Level) -> Quota:
+        now, full_in_ms = self._now(level)
+        return Quota(level.name, math.floor(level.capacity), max(0, math.floor(now + TINY)), full_in_ms / 1000)
+
+    def _now(self, level: Level) -> tuple[float, float]:
+        """How much there is, and the milliseconds until it is full."""
+        elapsed_ms = self._now_ms() - self._heard_ms[level.name]
+        if elapsed_ms >= level.full_in_ms:
+            return level.capacity, 0.0
+        grown = (level.capacity - level.level) * elapsed_ms / level.full_in_ms
+        return level.level + grown, level.full_in_ms - elapsed_ms
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic() * 1000
+
+
+class RateLimiter:
+    """Counts what tenants ask for. One instance serves all of a process."""
+
+    def __init__(
+        self, limits: RateLimits, counts: Spending, *, clock: Clock, ids: Ids, place_ttl_s: float = PLACE_TTL_S
+    ) -> None:
+        """A place whose edge died is free again after `place_ttl_s`."""
+        self._limits = limits
+        self._counts = counts
+        self._clock = clock
+        self._ids = ids
+        self._place_ttl_ms = round(place_ttl_s * 1000)
+        self._settling = Settling(counts, ttl_s=place_ttl_s, charge_of=self._charge_of, on_spent=self._hear)
+        self._standings: WeakValueDictionary[str, Standing] = WeakValueDictionary()
+
     @property
     def counts_tokens(self) -> bool:
         """Whether `charge` does anything: the tokens of a response need not be looked up otherwise."""
+        return self._limits.tokens_per_minute > 0
+
+    def standing(self, tenant: str) -> Standing:
+        """The tenant's limits as they stand. Whoever keeps it hears how that changes."""
+        standing = self._standings.get(tenant)
+        if standing is None:
+            standing = self._standings[tenant] = Standing(self._clock)
+        return standing
 
     async def admit(self, tenant: str, *, generates: bool) -> None:
         """Counts a request, `generates` when it asks for tokens. RequestRateExceeded, TokenRateExceeded: not now."""
-
-    def running(self, tenant: str) -> AbstractAsyncContextManager[None]:
-        """Holds a place among the tenant's responses in progress. RequestRateExceeded: they are all taken."""
-
-    async def charge(self, tenant: str, tokens: int) -> None:
-        """Counts tokens that were used, once that is known: input and output of a response. Never refused: what is over
-        the limit is a debt, and requests wait until it is paid."""
-
-    def quotas(self, tenant: str) -> Sequence[Quota]:
-        """The tenant's limits as they stand."""
-
-
-class LocalRateLimiter:
-    """Counts in this process, this edge's part of each limit."""
-
-    def __init__(self, limits: RateLimits, clock: Clock) -> None:
-        self._limits = limits
-        self._clock = clock
-        self._tenants: dict[str, _Tenant] = {}
-        self._sweep_at_s = clock.monotonic() + MINUTE_S
-
-    @property
-    def counts_tokens(self) -> bool:
-        return self._limits.tokens_per_minute > 0
-
-    async def admit(self, tenant: str, *, generates: bool) -> None:
-        now_s = self._clock.monotonic()
-        self._sweep(now_s)
-        counted = self._of(tenant, now_s)
-        if generates and counted.tokens is not None and counted.tokens.level(now_s) <= 0:
-            raise _refusal(TokenRateExceeded, "tokens", self._limits.tokens_per_minute, counted.tokens.wait_s(1, now_s))
-        if counted.requests is None:
-            return
-        if counted.requests.level(now_s) < 1:
-            wait_s = counted.requests.wait_s(1, now_s)
-            raise _refusal(RequestRateExceeded, "requests", self._limits.requests_per_minute, wait_s)
-        counted.requests.spend(1, now_s)
+        draws = self._draws(generates)
+        if draws:
+            self._require(tenant, await self._counts.spend(tenant, Spend(draws)))
 
     @asynccontextmanager
-    async def running(self, tenant: str) -> AsyncIterator[None]:
-        counted = self._of(tenant, self._clock.monotonic())
-        most = math.ceil(self._limits.streams / self._limits.replicas)
-        if most and counted.running >= most:
-            raise RequestRateExceeded(
+    async def running(self, tenant: str, *, generates: bool) -> AsyncIterator[None]:
+        """The same, and holds a place among the tenant's responses in progress. RequestRateExceeded: or these are all
+        taken."""
+        if not self._limits.streams:
+            await self.admit(tenant, generates=generates)
+            yield
+            return
+        place = self._ids.hex(24)
+        hold = Hold((place,), self._place_ttl_ms, self._limits.streams)
+        spend = Spend(self._draws(generates), hold, self._settling.ended(tenant))
+        try:
+            spent = await self._counts.spend(tenant, spend)
+        except BaseException:
+            self._settling.end(tenant, place)  # it may have been taken
+            raise
+        self._require(tenant, spent)
+        self._settling.hold(tenant, place)
+        try:
+            yield
+        finally:
+            self._settling.end(tenant, place)
+
+    def charge(self, tenant: str, tokens: int) -> None:
+        """Counts tokens that were used, once that is known: input and output of a response."""
+        if self.counts_tokens:
+            self._settling.charge(tenant, tokens)
+            if (standing := self._standings.get(tenant)) is not None:
+                standing.draw(TOKENS, tokens)
+
+    async def close(self) -> None:
+        """Returns when what was used and given back is counted."""
+        await self._settling.close()
+
+    def _require(self, tenant: str, spent: Spent) -> None:
+        self._hear(tenant, spent)
+        if spent.refusal is not None:
+            raise self._refused(spent.refusal)
+
+    def _draws(self, generates: bool) -> list[Draw]:
+        """The tokens first: a request that waits for them is not counted."""
+        draws = []
+        if self._limits.tokens_per_minute:
+            draws.append(_draw(TOKENS, self._limits.tokens_per_minute, at_least=1 if generates else 0))
+        if self._limits.requests_per_minute:
+            draws.append(_draw(REQUESTS, self._limits.requests_per_minute, amount=1, at_least=1))
+        return draws
+
+    def _charge_of(self, tokens: int) -> Draw:
+        return _draw(TOKENS, self._limits.tokens_per_minute, amount=tokens)
+
+    def _hear(self, tenant: str, spent: Spent) -> None:
+        standing = self._standings.get(tenant)
+        if standing is not None:
+            standing.hear(spent.levels)
+
+    def _refused(self, refusal: Refusal) -> RequestRateExceeded | TokenRateExceeded:
+        if refusal.bucket is None:
+            return RequestRateExceeded(
                 f"Rate limit reached on responses in progress at once: Limit {self._limits.streams}. "
                 "Please try again when one of them has ended.",
                 retry_after_ms=STREAM_RETRY_MS,
             )
-        counted.running += 1
-        try:
-            yield
-        finally:
-            counted.running -= 1
-
-    async def charge(self, tenant: str, tokens: int) -> None:
-        now_s = self._clock.monotonic()
-        bucket = self._of(tenant, now_s).tokens
-        if bucket is not None:
-            bucket.spend(tokens, now_s)
-
-    def quotas(self, tenant: str) -> Sequence[Quota]:
-        now_s = self._clock.monotonic()
-        counted = self._of(tenant, now_s)
-        buckets = (("requests", counted.requests), ("tokens", counted.tokens))
-        return [_quota(kind, bucket, now_s) for kind, bucket in buckets if bucket is not None]
-
-    def _of(self, tenant: str, now_s: float) -> _Tenant:
-        counted = self._tenants.get(tenant)
-        if counted is None:
-            limits = self._limits
-            counted = self._tenants[tenant] = _Tenant(
-                _bucket(limits.requests_per_minute / limits.replicas, now_s),
-                _bucket(limits.tokens_per_minute / limits.replicas, now_s),
-            )
-        return counted
-
-    def _sweep(self, now_s: float) -> None:
-        """Forgets those who left nothing to remember, so that names of tenants do not pile up."""
-        if now_s >= self._sweep_at_s:
-            self._sweep_at_s = now_s + MINUTE_S
-            self._tenants = {name: counted for name, counted in self._tenants.items() if not counted.idle(now_s)}
+        wait_ms, is_of_tokens = refusal.retry_after_ms, refusal.bucket == TOKENS
+        limit = self._limits.tokens_per_minute if is_of_tokens else self._limits.requests_per_minute
+        message = (
+            f"Rate limit reached on {refusal.bucket} per minute: Limit {limit}. "
+            f"Please try again in {wait_ms / 1000:g}s."
+        )
+        error = TokenRateExceeded if is_of_tokens else RequestRateExceeded
+        return error(message, retry_after_ms=wait_ms)
 
 
-class _Tenant:
-    """What is counted of one tenant."""
-
-    __slots__ = ("requests", "running", "tokens")
-
-    def __init__(self, requests: TokenBucket | None, tokens: TokenBucket | None) -> None:
-        self.requests = requests
-        self.tokens = tokens
-        self.running = 0
-
-    def idle(self, now_s: float) -> bool:
-        buckets = (self.requests, self.tokens)
-        return self.running == 0 and all(bucket is None or bucket.full(now_s) for bucket in buckets)
-
-
-def _bucket(per_minute: float, now_s: float) -> TokenBucket | None:
-    return TokenBucket(per_minute, now_s) if per_minute else None
-
-
-def _quota(kind: str, bucket: TokenBucket, now_s: float) -> Quota:
-    remaining = max(0, math.floor(bucket.level(now_s)))
-    return Quota(kind, math.floor(bucket.capacity), remaining, bucket.wait_s(bucket.capacity, now_s))
-
-
-def _refusal(
-    error: type[RequestRateExceeded | TokenRateExceeded], kind: str, limit: int, wait_s: float
-) -> RequestRateExceeded | TokenRateExceeded:
-    wait_ms = math.ceil(wait_s * 1000)
-    return error(
-        f"Rate limit reached on {kind} per minute: Limit {limit}. Please try again in {wait_ms / 1000:g}s.",
-        retry_after_ms=wait_ms,
-    )
+def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:
+    return Draw(bucket, amount, at_least, capacity=per_minute, per_minute=per_minute)

@@ -17,7 +17,7 @@ from antiphon_edge.routes import answers
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed
 from antiphon_edge.turns.beginning import Beginnings
-from antiphon_edge.turns.running import OnGenerated
+from antiphon_edge.turns.metering import Meter
 
 MEMBERS: Collection[str] = (
     "model",
@@ -37,10 +37,9 @@ MEMBERS: Collection[str] = (
 class CompactRoutes:
     """The handler."""
 
-    def __init__(self, beginnings: Beginnings, translator: Translator, *, on_generated: OnGenerated) -> None:
-        """`on_generated` is told of what was generated, as by a turn."""
+    def __init__(self, beginnings: Beginnings, translator: Translator, *, meter: Meter) -> None:
         self._beginnings = beginnings
-        self._on_generated = on_generated
+        self._meter = meter
         self._translator = translator
 
     def table(self) -> list[web.RouteDef]:
@@ -54,7 +53,7 @@ class CompactRoutes:
         items = [*loads(turn.history), *loads(turn.input)]
         context_window.require_something(items)
         summary = await compaction.summarise(self._translator, turn)
-        await self._on_generated(tenant, dumps({"usage": summary.usage}))
+        self._meter.ended(tenant, dumps({"usage": summary.usage}))
         return answers.json(
             {
                 "id": turn.response_id,

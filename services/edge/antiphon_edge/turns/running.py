@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -24,11 +24,10 @@ from antiphon_edge.turns.ending import Endings
 from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.holding import Holdings
+from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.told import Told
 
 log = logging.getLogger(__name__)
-
-OnGenerated = Callable[[str, bytes], Awaitable[None]]  # the tenant, and the response as the translator ended it
 
 
 class Runs:
@@ -40,13 +39,13 @@ class Runs:
         translator: Translator,
         beginnings: Beginnings,
         holdings: Holdings,
-        on_generated: OnGenerated | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self._store = store
         self._translator = translator
         self._beginnings = beginnings
         self._holdings = holdings
-        self._on_generated = on_generated
+        self._meter = meter or Meter()
         self.endings = Endings(store)
         self._tidying = beginnings.tidying
         self._detached: set[asyncio.Task[None]] = set()
@@ -161,8 +160,7 @@ class Runs:
         begun = await _flushed(begun, event_log)
         if isinstance(end, SessionLocked):
             begun = replace(begun, lease=None)  # the record stands beside the conversation, not in it
-        if isinstance(end, Batch) and end.final is not None and self._on_generated is not None:
-            await self._on_generated(begun.tenant, end.final.body)
+        self._charge(begun, generation, end)
         if isinstance(end, SessionLost):
             ended = await self.endings.lost(begun, generation.fold, end)
         else:
@@ -174,6 +172,12 @@ class Runs:
             await self._holdings.let_go(begun, is_over=ended.is_settled)
         return ended.batch
 
+    def _charge(self, begun: Begun, generation: Generation, end: Batch | Exception) -> None:
+        if isinstance(end, Batch) and end.final is not None:
+            self._meter.ended(begun.tenant, end.final.body)
+        else:
+            self._meter.broke_off(begun.tenant, len(generation.token_ids))
+
     async def _give_up(self, begun: Begun, generation: Generation, event_log: EventLogWriter | None) -> None:
         """Ends a turn that nobody waits for any more: with a record, if it said anything. Under a key it is left to
         whoever comes back."""
@@ -181,6 +185,7 @@ class Runs:
         if generation.fold.next_sequence == 0:
             await self._forget(begun)
         elif begun.key is None:
+            self._meter.broke_off(begun.tenant, len(generation.token_ids))
             await self.endings.cancel(begun, generation.fold)
         else:
             await self._holdings.let_go(begun, is_over=False)

@@ -30,8 +30,9 @@ from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import Holdings
+from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.repeating import Repetitions
-from antiphon_edge.turns.running import OnGenerated, Runs
+from antiphon_edge.turns.running import Runs
 
 
 class Turns:
@@ -46,7 +47,7 @@ class Turns:
         ids: Ids,
         sealer: Sealer | None = None,
         wait_ms: int = 0,
-        on_generated: OnGenerated | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """Without a `sealer` what is sealed can be opened by this process alone. `wait_ms` is for Beginnings."""
         self._store = store
@@ -54,7 +55,7 @@ class Turns:
         sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self.beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
         self._holdings = Holdings(store, ids=ids)
-        self._runs = Runs(store, translator, self.beginnings, self._holdings, on_generated)
+        self._runs = Runs(store, translator, self.beginnings, self._holdings, meter)
         self._repetitions = Repetitions(store, self._runs, self._holdings)
 
     async def stream(

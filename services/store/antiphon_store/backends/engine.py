@@ -14,9 +14,18 @@ from antiphon_store.backends.roles.idempotency import IdempotencyAtoms
 from antiphon_store.backends.roles.jobs import JobAtoms
 from antiphon_store.backends.roles.lineage import LineageAtoms
 from antiphon_store.backends.roles.retention import RetentionAtoms
+from antiphon_store.backends.roles.spending import SpendingAtoms
 
 
 class StoreEngine(
-    Backend, LineageAtoms, EventLogAtoms, JobAtoms, ConversationAtoms, IdempotencyAtoms, RetentionAtoms, Protocol
+    Backend,
+    LineageAtoms,
+    EventLogAtoms,
+    JobAtoms,
+    ConversationAtoms,
+    IdempotencyAtoms,
+    RetentionAtoms,
+    SpendingAtoms,
+    Protocol,
 ):
     """All atoms."""

@@ -25,6 +25,7 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
+from antiphon_core.spending import Accounts
 from antiphon_store.backends import admission, conversations, job_states, leases
 from antiphon_store.backends import status as statuses
 from antiphon_store.backends.base import Durability, Write
@@ -39,6 +40,7 @@ from antiphon_store.backends.memory_idempotency import MemoryIdempotency
 from antiphon_store.backends.memory_jobs import MemoryJobs, MemoryJobTable
 from antiphon_store.backends.memory_lineage import MemoryLineage
 from antiphon_store.backends.memory_retention import MemoryRetention
+from antiphon_store.backends.memory_spending import MemorySpending
 
 _Key = tuple[str, str]  # tenant, id
 
@@ -67,7 +69,13 @@ class _Node:
 
 
 class MemoryBackend(
-    MemoryEventLogs, MemoryJobs, MemoryRetention, MemoryLineage, MemoryConversations, MemoryIdempotency
+    MemoryEventLogs,
+    MemoryJobs,
+    MemoryRetention,
+    MemoryLineage,
+    MemoryConversations,
+    MemoryIdempotency,
+    MemorySpending,
 ):
     """Implements `base.Backend`."""
 
@@ -85,6 +93,7 @@ class MemoryBackend(
         self._key_uses: dict[_Key, KeyUse] = {}
         self._forks: dict[_Key, tuple[ForkSource, Fork]] = {}
         self._catalogue = Catalogue()
+        self._accounts = Accounts()
         self._open = False
 
     async def open(self) -> None:

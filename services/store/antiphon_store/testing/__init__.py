@@ -20,7 +20,7 @@ import pytest
 _SUITES = (
     "arguments calls conversations event_logs histories idempotency jobs leases lifecycle lineage "
     "lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
-    "persistence races reading records removal replacement retention session_limits subject sweeping tenancy "
+    "persistence races reading records removal replacement retention session_limits spending subject sweeping tenancy "
     "turn_ends turns"
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
@@ -61,6 +61,7 @@ from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
 from antiphon_store.testing.session_limits import SessionLimitSuite
+from antiphon_store.testing.spending import PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite, SpendingSuite
 from antiphon_store.testing.subject import Subject
 from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
@@ -104,6 +105,7 @@ __all__ = [
     "LinearizabilitySuite",
     "LogEndSuite",
     "PersistenceSuite",
+    "PlaceSuite",
     "RaceSuite",
     "ReadOnlySuite",
     "RecordSuite",
@@ -111,6 +113,9 @@ __all__ = [
     "ReplacementSuite",
     "RetentionSuite",
     "SessionLimitSuite",
+    "SharedSpendingSuite",
+    "SpendingArgumentSuite",
+    "SpendingSuite",
     "Subject",
     "SweepSuite",
     "TenancySuite",

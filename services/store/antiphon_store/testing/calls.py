@@ -11,6 +11,7 @@ from typing import Any
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.conversations import Addition, Founding
@@ -78,6 +79,8 @@ CALLS: dict[str, Call] = {
     "commit_turn_once": lambda b: b.commit_turn_once(TENANT, Write(RECORD), None, key=KEY),
     "put_once": lambda b: b.put_once(TENANT, Write(RECORD), key="k2", fingerprint=HASH),
     "forget_key": lambda b: b.forget_key(TENANT, KEY, RECORD.id),
+    # Spending
+    "spend": lambda b: b.spend(TENANT, Spend([Draw("requests", 1, 1, 20, 20)], Hold(["place"], 1000), ["another"])),
     # Retention
     "sweep": lambda b: b.sweep(TENANT, limit=1),
     "tenants": lambda b: b.tenants(),

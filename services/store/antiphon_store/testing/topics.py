@@ -41,6 +41,7 @@ from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
 from antiphon_store.testing.retention import RetentionSuite
 from antiphon_store.testing.session_limits import SessionLimitSuite
+from antiphon_store.testing.spending import PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite, SpendingSuite
 from antiphon_store.testing.sweeping import SweepSuite, TenantListSuite
 from antiphon_store.testing.tenancy import TenancySuite
 from antiphon_store.testing.turn_ends import JobTurnSuite, LogEndSuite
@@ -64,6 +65,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),
     "sweeping": (SweepSuite, TenantListSuite),
+    "spending": (SpendingSuite, PlaceSuite, SharedSpendingSuite, SpendingArgumentSuite),
     "races": (RaceSuite, LineageRaceSuite),
     "linearizability": (LinearizabilitySuite,),
     "lifecycle": (LifecycleSuite,),
@@ -83,6 +85,7 @@ class Capability(StrEnum):
     CONVERSATIONS = "conversations"
     IDEMPOTENCY_KEYS = "idempotency keys"
     SWEEPING = "sweeping"
+    SHARED_SPENDING = "shared spending"  # all processes that serve the same data count together
 
 
 Part = Suite | Callable[..., Any]
@@ -96,6 +99,7 @@ NEEDS: dict[Capability, tuple[Part, ...]] = {
     Capability.CONVERSATIONS: (*TOPICS["conversations"], PersistenceSuite.test_conversations_survive),
     Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
     Capability.SWEEPING: TOPICS["sweeping"],
+    Capability.SHARED_SPENDING: (SharedSpendingSuite,),
     Capability.UNTAGGED_SESSIONS: (
         RecordSuite.test_what_was_put_is_read_byte_by_byte,
         RecordSuite.test_other_content_under_the_same_id_is_refused,

@@ -18,6 +18,7 @@ from antiphon_store.backends.roles.idempotency import IdempotencyAtoms
 from antiphon_store.backends.roles.jobs import JobAtoms
 from antiphon_store.backends.roles.lineage import LineageAtoms
 from antiphon_store.backends.roles.retention import RetentionAtoms
+from antiphon_store.backends.roles.spending import SpendingAtoms
 
 ROLES: tuple[type[Any], ...] = (
     Backend,
@@ -27,6 +28,7 @@ ROLES: tuple[type[Any], ...] = (
     ConversationAtoms,
     IdempotencyAtoms,
     RetentionAtoms,
+    SpendingAtoms,
 )
 LIFE = frozenset({"open", "close"})  # of the engine, not of its data
 

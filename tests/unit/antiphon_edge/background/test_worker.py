@@ -11,6 +11,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobDraft, JobState
+from antiphon_core.ports.spending import Draw, Spend, Spent
 from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing, worker
 from tests.support.background import (
@@ -75,6 +76,51 @@ async def test_settled_jobs_and_tickets_stay_settled(shop: Bench) -> None:
         async with asyncio.timeout(5):
             while await states() != [JobState.SUCCEEDED] * 2:
                 await asyncio.sleep(0.01)
+
+
+# ---- What it takes ----
+
+BUCKET = Draw("tokens", 0, 0, 10**6, 0.001)  # as an edge describes it; nothing comes in while a test runs
+
+
+async def taken(shop: Bench) -> int:
+    """How many tokens the tenant was charged, as another replica's edge sees it."""
+    spent: Spent = await shop.new_store().spend(TENANT, Spend([BUCKET]))
+    (level,) = spent.levels
+    return round(level.capacity - level.level)
+
+
+async def test_the_tokens_of_responses_are_charged(shop: Bench) -> None:
+    assert await taken(shop) == 0
+    records = [await shop.create() for _ in range(3)]
+    async with shop.worker():
+        usages = [whole(await shop.ended(record.id))["usage"] for record in records]
+    assert await taken(shop) == sum(usage["total_tokens"] for usage in usages) > 0
+
+
+async def test_a_response_that_was_taken_over_is_charged_once(shop: Bench) -> None:
+    await taken(shop)
+    record = await shop.create()
+    shop.engine.holds_at = 6
+    async with shop.worker() as first:
+        await shop.until(lambda: len(shop.engine.told) == 6)
+        await asyncio.sleep(0.02)
+        await first.kill()
+    shop.engine.holds_at = None
+    async with shop.worker():
+        ended = whole(await shop.ended(record.id))
+    assert await taken(shop) == ended["usage"]["total_tokens"]
+
+
+async def test_a_cancelled_response_is_charged_what_was_said(shop: Bench) -> None:
+    await taken(shop)
+    record = await shop.create()
+    shop.engine.holds_at = 6
+    async with shop.worker() as working:
+        await shop.until(lambda: len(shop.engine.told) == 6)
+        await shop.replica().cancel(TENANT, record.id)
+        await working.part.stop()
+    assert await taken(shop) == 6
 
 
 # ---- Workers that die ----

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.jsons import dumps
+from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_edge.door.admission import duration
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.edge import RunningEdge, running_edge
@@ -163,6 +164,32 @@ async def test_what_is_read_as_a_stream_holds_a_place(monkeypatch: pytest.Monkey
         await leave(edge, asking)
 
 
+async def test_the_store_counts_for_other_edges_too() -> None:
+    async with running_edge(requests_per_minute=3, streams_per_tenant=2, clock=ManualClock()) as edge:
+        await edge.store.spend("default", Spend([Draw("requests", 1, 1, 3, 3)], Hold(["elsewhere"], 30_000)))
+        asking = await running(edge, 1)
+        answer = await edge.create()
+        assert (answer.status, "in progress at once: Limit 2" in answer.error["message"]) == (429, True)
+        assert answer.headers["x-ratelimit-remaining-requests"] == "1"
+        statuses = [(await edge.ask("GET", "/v1/models")).status for _ in range(2)]
+        assert statuses == [200, 429]
+        await leave(edge, asking)
+
+
+async def test_what_needs_no_store_is_answered_when_there_is_none() -> None:
+    async with running_edge(requests_per_minute=4, streams_per_tenant=2, replicas=2, clock=ManualClock()) as edge:
+        await edge.backend.close()
+        answers = [await edge.create(store=False) for _ in range(3)]
+        assert [answer.status for answer in answers] == [200, 200, 429]
+        assert answers[0].headers["x-ratelimit-limit-requests"] == "2"
+
+
+async def test_an_edge_may_count_its_part_by_itself() -> None:
+    async with running_edge(requests_per_minute=4, replicas=2, shared_limits=False, clock=ManualClock()) as edge:
+        assert [(await edge.create()).status for _ in range(3)] == [200, 200, 429]
+        assert (await edge.store.spend("default", Spend([Draw("requests")]))).levels == ()
+
+
 async def test_a_response_without_usage_costs_nothing() -> None:
     async with running_edge(tokens_per_minute=5) as edge:
         edge.translator.fault = ZeroDivisionError()
@@ -181,9 +208,12 @@ def test_durations_as_openai_writes_them(seconds: float, text: str) -> None:
 
 def test_the_limiter_is_the_applications() -> None:
     """Whoever serves a WebSocket asks it for each response."""
+    from antiphon_core.ids import RandomIds
     from antiphon_edge.door import admission
-    from antiphon_edge.door.rate_limits import LocalRateLimiter, RateLimits
+    from antiphon_edge.door.counting import OwnShare
+    from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
 
-    app, counting = web.Application(), LocalRateLimiter(RateLimits(), ManualClock())
+    app, clock = web.Application(), ManualClock()
+    counting = RateLimiter(RateLimits(), OwnShare(1, clock), clock=clock, ids=RandomIds())
     admission.set_limiter(app, counting)
     assert app[admission._LIMITER] is counting

@@ -142,9 +142,19 @@ def test_limits_and_bounds_are_what_was_set() -> None:
         tokens_per_minute=2,
         streams_per_tenant=3,
         replicas=4,
+        shared_limits=False,
+        place_ttl_s=5,
         write_timeout_s=5.0,
         send_buffer_bytes=8_192,
     )
-    assert settings.rate_limits() == RateLimits(1, 2, 3, 4)
+    assert settings.rate_limits() == RateLimits(1, 2, 3)
+    assert (settings.replicas, settings.shared_limits, settings.place_ttl_s) == (4, False, 5)
     assert settings.write_bounds() == WriteBounds(5.0, 8_192)
     assert not DoorSettings().rate_limits().any
+    assert DoorSettings().shared_limits
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 3_601, float("nan")])
+def test_places_last_for_a_while(seconds: float) -> None:
+    with pytest.raises(SettingsError, match="PLACE_TTL_S must be 1 to 3600 seconds"):
+        DoorSettings(place_ttl_s=seconds)

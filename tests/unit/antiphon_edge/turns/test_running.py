@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -26,12 +26,14 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Fence, Lease, Stamp, Status, TurnCommit
+from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import leases, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
+from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.running import Runs
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -75,7 +77,9 @@ class Bench:
         self.beginnings = Beginnings(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
         self.holdings = Holdings(slow, ids=RandomIds())
         self.translator = translator or losable(self.sayer)
-        self.runs = Runs(slow, self.translator, self.beginnings, self.holdings)
+        self.charged: list[tuple[str, int]] = []
+        meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
+        self.runs = Runs(slow, self.translator, self.beginnings, self.holdings, meter)
 
     async def begin(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> Begun:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
@@ -153,6 +157,51 @@ async def test_a_caller_that_leaves_before_stops_the_model_and_is_recorded(bench
     await bench.settle()
     assert (await bench.stored(begun))["status"] == "cancelled"
     assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+async def test_what_a_turn_took_is_charged_once(bench: Bench) -> None:
+    log = await bench.play(await bench.begin())
+    assert bench.charged == [(TENANT, log[-1]["response"]["usage"]["total_tokens"])]
+
+
+async def test_what_was_said_to_a_caller_that_left_is_charged(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    async with aclosing(bench.runs.run(await bench.begin())) as batches:
+        told_ids = [token async for batch in heard_to_its_text(batches) for token in batch.token_ids]
+    await bench.settle()
+    assert bench.charged == [(TENANT, len(told_ids))]
+    assert told_ids
+
+
+async def test_a_turn_that_nobody_told_anything_of_is_free(bench: Bench) -> None:
+    with pytest.raises(ModelNotFound):
+        await bench.play(await bench.begin(model="other"))
+    assert bench.charged == []
+
+
+async def test_what_was_said_of_a_turn_that_broke_is_charged() -> None:
+    bench = Bench(ScriptedTranslator(fault=ZeroDivisionError()))
+    await bench.backend.open()
+    assert (await bench.play(await bench.begin()))[-1]["type"] == events.FAILED
+    assert bench.charged == [(TENANT, 0)]  # this one brings no ids
+
+
+async def test_a_turn_under_a_key_is_charged_by_whoever_ends_it(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    begun = await bench.begin(key="k")
+    async with aclosing(bench.runs.run(begun)) as batches:
+        async for _ in heard_to_its_text(batches):
+            pass
+    await bench.settle()
+    assert bench.charged == []
+
+
+async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterator[Batch]:
+    """The batches up to the first text of the answer."""
+    async for batch in batches:
+        yield batch
+        if b"output_text.delta" in batch.frames:
+            return
 
 
 async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(bench: Bench) -> None:

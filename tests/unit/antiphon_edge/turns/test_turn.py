@@ -23,6 +23,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, Status, TurnCommit
 from antiphon_core.request import CreateRequest
 from antiphon_edge.turns.ending import Endings
+from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn import Turns
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -39,13 +40,9 @@ class Bench:
         self.backend = MemoryBackend(clock)
         self.store = StoreService(self.backend)
         self.translator = ScriptedTranslator()
-        self.generated: list[tuple[str, Any]] = []
-        self.turns = Turns(
-            self.store, self.translator, clock=clock, ids=RandomIds(), on_generated=self._note_what_was_generated
-        )
-
-    async def _note_what_was_generated(self, tenant: str, body: bytes) -> None:
-        self.generated.append((tenant, loads(body)["usage"]["total_tokens"]))
+        self.charged: list[tuple[str, int]] = []
+        meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
+        self.turns = Turns(self.store, self.translator, clock=clock, ids=RandomIds(), meter=meter)
 
     async def stream(self, **members: Any) -> list[Object]:
         """All events of a turn."""
@@ -77,7 +74,7 @@ def numbers(log: list[Object]) -> list[int]:
 
 async def test_whoever_counts_is_told_what_was_generated(bench: Bench) -> None:
     await bench.stream()
-    assert bench.generated == [(TENANT, 5)]
+    assert bench.charged == [(TENANT, 5)]
 
 
 async def test_the_stream_the_json_and_the_record_are_one_response(bench: Bench) -> None:

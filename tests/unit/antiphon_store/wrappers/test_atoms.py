@@ -15,7 +15,7 @@ WRITES = (
     "put remove acquire_lease renew_lease release_lease begin_turn commit_turn "
     "change_status fork append_events enqueue_job claim_job heartbeat_job settle_job cancel_job "
     "create_conversation update_conversation remove_conversation add_items remove_item "
-    "begin_turn_once commit_turn_once put_once forget_key sweep"
+    "begin_turn_once commit_turn_once put_once forget_key spend sweep"
 )
 
 

@@ -20,6 +20,7 @@ from antiphon_store.backends.postgres.lineage import PostgresLineage
 from antiphon_store.backends.postgres.outcomes import Asked, Outcome
 from antiphon_store.backends.postgres.retention import PostgresRetention
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.backends.postgres.spending import PostgresSpending
 from antiphon_store.backends.postgres.turns import PostgresTurns
 from antiphon_store.backends.postgres.writes import PostgresWrites
 
@@ -32,6 +33,7 @@ class PostgresBackend(
     PostgresJobs,
     PostgresLineage,
     PostgresRetention,
+    PostgresSpending,
 ):
     """Implements `base.Backend`. Any number of processes may share the database.
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from antiphon_store.backends import named_queries
 
-FILES = ("queries.sql", "turns.sql", "event_logs.sql", "jobs.sql", "lineage.sql", "conversations.sql", "sweeping.sql")
+FILES = (
+    "queries.sql",
+    "turns.sql",
+    "event_logs.sql",
+    "jobs.sql",
+    "lineage.sql",
+    "conversations.sql",
+    "sweeping.sql",
+    "spending.sql",
+)
 
 QUERIES = {
     name: statement

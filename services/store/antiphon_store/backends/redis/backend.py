@@ -38,6 +38,7 @@ from antiphon_store.backends.redis.keys import Keyspace
 from antiphon_store.backends.redis.link import FAULTS, Link
 from antiphon_store.backends.redis.refusals import accepted
 from antiphon_store.backends.redis.retention import Announcements, RedisRetention
+from antiphon_store.backends.redis.spending import RedisSpending
 from antiphon_store.backends.redis.trees import RedisTrees
 from antiphon_store.backends.redis.turns import RedisTurns
 
@@ -50,6 +51,7 @@ class RedisBackend(
     RedisIdempotency,
     RedisJobs,
     RedisRetention,
+    RedisSpending,
     RedisTrees,
     RedisTurns,
 ):
@@ -166,7 +168,7 @@ class RedisBackend(
         common = (now_ms, *self._keys.around_tag(tenant))
         link = self._opened
         with link.atom():
-            if script.writes and not self._keys.is_spread:
+            if script.lasts and not self._keys.is_spread:
                 await self._announcements.make(link, tenant)
             answer = await link.run(script, keys, (*common, *arguments))
         return accepted(answer, session_id=session_id)

@@ -22,10 +22,13 @@
         :queue:Q   zset    the jobs of a queue, by when they can be claimed; see parts/job_steps.lua
         :held:Q    hash    holder -> the job of the queue that it claimed last
         :key:KEY   hash    what became of an idempotency key; see parts/key_uses.lua
+        :buckets   hash    what the tenant may use up; see spend.lua
+        :places    zset    what it runs at once, by when that is over
     antiphon:tenants                       set     everybody who ever wrote; see retention.py
 
 With `Partition.TREE` each tree is a slot of its own: `antiphon:{TENANT:TAG}`. There is no slot then for what belongs to
-a tenant and to no tree: `require_one_slot`. Tenants are quoted, so that none can forge a brace or a colon.
+a tenant and to no tree: `require_one_slot`. Buckets and places have one of their own. Tenants are quoted, so that
+none can forge a brace or a colon.
 """
 
 from __future__ import annotations
@@ -96,6 +99,11 @@ class Keyspace:
         """The responses that were made in a session: in the slot of their tree, when trees have slots."""
         root = self._root(tenant, (tree_tag(session_id) or session_id) if self.is_spread else "")
         return f"{root}:made:{session_id}"
+
+    def spending_keys(self, tenant: str) -> list[str]:
+        """A tenant's buckets and its places: in one slot, however the rest lies."""
+        root = self._root(tenant, "")
+        return [f"{root}:buckets", f"{root}:places"]
 
     def job_key(self, tenant: str, job_id: str) -> str:
         return f"{self.tree_root(tenant, job_id)}:job:{job_id}"

@@ -47,7 +47,7 @@ class Link:
         """What the script answers. StoreUnavailable: closed, or Redis cannot; a write may still have happened."""
         async with self._call(), self._places:
             call = (len(keys), *keys, *arguments)
-            if script.writes and self._replicas and isinstance(self._client, Redis):
+            if script.lasts and self._replicas and isinstance(self._client, Redis):
                 return await self._run_and_wait(self._client, script, call)
             return await self._run(script, call)
 

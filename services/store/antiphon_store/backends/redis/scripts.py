@@ -1,7 +1,8 @@
 """The Lua scripts, composed and named: Lua is data, and a script or a part that is not there fails at import.
 
 A script begins with its `#!lua` line and a comment that says what it needs. The parts that it names come before its
-own text, each after those that it needs itself, and each once.
+own text, each after those that it needs itself, and each once. A comment that begins with `Passing:` says of one that
+writes that nothing of it has to be kept.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ _NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One atom. `sha` is the name by which a server that has seen it knows it."""
+    """One atom. `sha` is the name by which a server that has seen it knows it. `lasts`: it writes what is to be kept,
+    on replicas too, and to be swept."""
 
     name: str
     text: str
     sha: str
-    writes: bool
+    lasts: bool
 
 
 def compose(name: str) -> Script:
@@ -35,7 +37,7 @@ def compose(name: str) -> Script:
     parts = dict(_parts(body))
     text = "\n".join([shebang, *parts.values(), body])
     sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, text, sha, writes="no-writes" not in shebang)
+    return Script(name, text, sha, lasts="no-writes" not in shebang and "-- Passing:" not in body)
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
@@ -82,6 +84,7 @@ ANNOUNCE = compose("announce")
 TENANTS = compose("tenants")
 APPEND_EVENTS = compose("append_events")
 READ_LOG = compose("read_log")
+SPEND = compose("spend")
 ENQUEUE_JOB = compose("enqueue_job")
 CLAIM_JOB = compose("claim_job")
 HEARTBEAT_JOB = compose("heartbeat_job")

@@ -21,6 +21,7 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
+from antiphon_core.spending import Accounts
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.bounds import ChainBounds
 from antiphon_store.backends.sqlite import atoms
@@ -32,6 +33,7 @@ from antiphon_store.backends.sqlite.idempotency import SqliteIdempotency
 from antiphon_store.backends.sqlite.job_backend import SqliteJobs
 from antiphon_store.backends.sqlite.lineage_backend import SqliteLineage
 from antiphon_store.backends.sqlite.readers import Readers
+from antiphon_store.backends.sqlite.spending import SqliteSpending
 from antiphon_store.backends.sqlite.sweeping import SqliteRetention
 from antiphon_store.backends.sqlite.writer import Writer
 
@@ -39,7 +41,13 @@ READERS = 2  # Python runs one thread at a time; the second reads while the firs
 
 
 class SqliteBackend(
-    SqliteEventLogs, SqliteJobs, SqliteRetention, SqliteConversations, SqliteLineage, SqliteIdempotency
+    SqliteEventLogs,
+    SqliteJobs,
+    SqliteRetention,
+    SqliteConversations,
+    SqliteLineage,
+    SqliteIdempotency,
+    SqliteSpending,
 ):
     """Implements `base.Backend`. Several processes of one machine may open the same file; their writes take turns."""
 
@@ -49,6 +57,7 @@ class SqliteBackend(
         self.durability = durability
         self._path = path
         self._clock = clock or SystemClock()
+        self._accounts = Accounts()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 

@@ -53,13 +53,17 @@ class Writer:
     async def run(self, atom: Atom[_Answer]) -> _Answer:
         """What `atom` returns or raises, once the transaction it was part of is durable. It runs even when the caller
         stops waiting. StoreUnavailable: closed, overloaded, or the transaction failed and nothing was written."""
-        if self._closed:
-            raise StoreUnavailable("The store is closed.")
+        self.require_open()
         if self._queue.qsize() >= QUEUE_ATOMS_MAX:
             raise StoreUnavailable("The store is overloaded; try again later.")
         answer: asyncio.Future[_Answer] = self._loop.create_future()
         self._queue.put(_Job(atom, answer))
         return await answer
+
+    def require_open(self) -> None:
+        """StoreUnavailable after `close`."""
+        if self._closed:
+            raise StoreUnavailable("The store is closed.")
 
     async def close(self) -> None:
         """Lets queued atoms end, then closes the connection."""

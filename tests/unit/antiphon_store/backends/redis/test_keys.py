@@ -42,6 +42,14 @@ def test_a_tenant_is_one_slot() -> None:
     keys.require_turns("any", field="f")
 
 
+def test_what_a_tenant_spends_is_in_one_slot_wherever_the_rest_is() -> None:
+    for keys in (Keyspace(), SPREAD):
+        buckets, places = keys.spending_keys("acme")
+        assert slot(buckets) == slot(places)
+        assert buckets != keys.spending_keys("acme2")[0]
+    assert slot(Keyspace().spending_keys("acme")[0]) == slot(Keyspace().tenant_root("acme", "Sweep"))
+
+
 def test_the_root_of_a_tenant_is_that_of_the_tree_without_a_tag() -> None:
     assert Keyspace().tenant_root("acme", "Sweep") == "antiphon:{acme}:" == "".join(Keyspace().around_tag("acme"))
 

@@ -1,0 +1,27 @@
+"""What background responses took, counted in the store.
+
+A worker knows no limits: it draws on the buckets that edges described, and where none did nobody counts.
+"""
+
+from __future__ import annotations
+
+from antiphon_core.ports.spending import Draw, Spend, Spending
+from antiphon_edge.door.rate_limits import TOKENS
+from antiphon_edge.turns.tidying import Tidying
+
+
+class StoreCharges:
+    """Charges tenants, without anybody waiting for it."""
+
+    def __init__(self, store: Spending) -> None:
+        self._store = store
+        self._tidying = Tidying()
+
+    def charge(self, tenant: str, tokens: int) -> None:
+        if tokens:
+            spend = Spend([Draw(TOKENS, tokens)])
+            self._tidying.later(self._store.spend(tenant, spend), f"{tokens} tokens of {tenant} were not counted")
+
+    async def settle(self) -> None:
+        """Returns when nothing is under way."""
+        await self._tidying.settle()

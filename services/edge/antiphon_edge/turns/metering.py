@@ -1,0 +1,30 @@
+"""What responses took of their tenants' tokens, told to whoever counts it.
+
+Generated, not read: a response that is told again under its idempotency key is not paid for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from antiphon_core.jsons import loads
+
+Charge = Callable[[str, int], None]  # so many tokens of a tenant's
+
+
+class Meter:
+    """Reads what a response took, if anybody counts it. It waits for nothing."""
+
+    def __init__(self, charge: Charge | None = None) -> None:
+        self._charge = charge
+
+    def ended(self, tenant: str, response: bytes) -> None:
+        """A response came to its end: its JSON, with or without the output."""
+        if self._charge is not None:
+            usage = loads(response).get("usage") or {}
+            self._charge(tenant, usage.get("total_tokens", 0))
+
+    def broke_off(self, tenant: str, tokens: int) -> None:
+        """A response was given up, or broke, behind so many tokens of output; what its input took nobody knows."""
+        if self._charge is not None:
+            self._charge(tenant, tokens)

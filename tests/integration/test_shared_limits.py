@@ -1,0 +1,239 @@
+"""Rate limits over several edges: the store counts for all of them, and each its own part when the store is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import dumps
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import RpcServer
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.client import StoreClient
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from tests.support.http import Answer, Http
+from tests.support.redis_servers import RedisServer, backend_at, redis_server
+from tests.support.replicas import Replicas, fleet
+from tests.support.storytelling import StorytellingTriton, storytelling_triton
+from tests.support.translators import ScriptedTranslator
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EDGES = 3
+TOKENS_OF_ONE = 5  # of a response of the scripted translator
+REMAINING_TOKENS = "x-ratelimit-remaining-tokens"
+
+
+@dataclass
+class Edges:
+    """Edges with a store server each, over one Redis, by one clock that the test moves."""
+
+    redis: RedisServer
+    clock: ManualClock = field(default_factory=ManualClock)
+    https: list[Http] = field(default_factory=list)
+    translators: list[ScriptedTranslator] = field(default_factory=list)
+
+    async def add(self, life: AsyncExitStack, session: aiohttp.ClientSession, **limits: Any) -> None:
+        backend = backend_at(self.redis.url, clock=self.clock)
+        await backend.open()
+        life.push_async_callback(backend.close)
+        rpc = RpcServer()
+        rpc.add(STORE, handlers(StoreService(backend)), ready=backend.ready)
+        store = StoreClient(f"127.0.0.1:{await rpc.start('127.0.0.1', 0)}")
+        life.push_async_callback(rpc.drain, 0)
+        await life.enter_async_context(store)
+        self.translators.append(ScriptedTranslator())
+        settings = EdgeSettings(port=0, drain_s=1, replicas=EDGES, **limits)
+        server = EdgeServer(settings, store, self.translators[-1], clock=self.clock, ids=RandomIds())
+        await server.start()
+        life.push_async_callback(server.stop)
+        self.https.append(Http(session, server.url))
+
+    async def create(self, edge: int, **members: Any) -> Answer:
+        return await self.https[edge % EDGES].create(**({"model": "m", "input": "hi"} | members))
+
+    async def statuses(self, count: int, **members: Any) -> Counter[int]:
+        """What became of so many requests at once, each to the next edge."""
+        answers = await asyncio.gather(*(self.create(number, **members) for number in range(count)))
+        return Counter(answer.status for answer in answers)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no store that is gone."""
+    monkeypatch.setattr("antiphon_edge.door.counting.PATIENCE_S", 20.0)
+
+
+@asynccontextmanager
+async def edges(**limits: Any) -> AsyncIterator[Edges]:
+    async with AsyncExitStack() as life:
+        made = Edges(life.enter_context(redis_server()))
+        session = await life.enter_async_context(aiohttp.ClientSession())
+        for _ in range(EDGES):
+            await made.add(life, session, **limits)
+        yield made
+
+
+async def test_so_many_requests_come_through_whichever_edge_they_reach() -> None:
+    async with edges(requests_per_minute=10) as running:
+        assert await running.statuses(7) == {200: 7}
+        assert await running.statuses(30) == {200: 3, 429: 27}
+        for edge in range(EDGES):
+            answer = await running.create(edge, stream=True)
+            assert (answer.status, answer.error["type"]) == (429, "requests")
+            assert (answer.headers["retry-after"], answer.headers["retry-after-ms"]) == ("6", "6000")
+            assert answer.headers["x-ratelimit-limit-requests"] == "10"
+            assert answer.headers["x-ratelimit-remaining-requests"] == "0"
+        running.clock.advance(12)
+        assert await running.statuses(9) == {200: 2, 429: 7}
+
+
+async def test_what_one_edge_generated_the_others_know() -> None:
+    async with edges(tokens_per_minute=2 * TOKENS_OF_ONE) as running:
+        for edge in range(2):
+            assert (await running.create(edge)).status == 200
+        async with asyncio.timeout(30):
+            while (answer := await running.create(2)).status == 200:
+                await asyncio.sleep(0.01)
+        assert (answer.status, answer.error["type"]) == (429, "tokens")
+        assert answer.headers[REMAINING_TOKENS] == "0"
+        assert (await running.https[2].get("/v1/models")).status == 200
+        running.clock.advance(int(answer.headers["retry-after"]))
+        assert (await running.create(0)).status == 200
+
+
+async def test_a_store_that_stops_leaves_each_edge_its_part() -> None:
+    async with edges(requests_per_minute=9, streams_per_tenant=9) as running:
+        assert await running.statuses(9) == {200: 9}
+        running.redis.kill()
+        async with asyncio.timeout(30):
+            assert await running.statuses(30, store=False) == {200: 9, 429: 21}
+        await asyncio.to_thread(running.redis.start)
+        running.clock.advance(60)
+        async with asyncio.timeout(30):
+            while (answer := await running.create(0, store=False)).headers["x-ratelimit-limit-requests"] != "9":
+                await asyncio.sleep(0.05)  # its connection comes back
+                running.clock.advance(60)
+        assert answer.status == 200
+
+
+async def test_edges_that_share_nothing_count_their_parts() -> None:
+    async with edges(requests_per_minute=9, shared_limits=False) as running:
+        statuses = [(await running.create(0)).status for _ in range(5)]
+        assert statuses == [200, 200, 200, 429, 429]
+        assert (await running.create(1)).headers["x-ratelimit-limit-requests"] == "3"
+
+
+# ---- Processes ----
+
+STREAMS = 4
+PLACE_TTL_S = 2
+TOKENS_PER_MINUTE = 1_000  # 17 come back in a second
+RESPONSES = 10
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def triton() -> AsyncIterator[StorytellingTriton]:
+    async with storytelling_triton(30) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Replicas]:
+    limits = (
+        f"--edge-streams-per-tenant={STREAMS}",
+        f"--edge-tokens-per-minute={TOKENS_PER_MINUTE}",
+        f"--edge-place-ttl-s={PLACE_TTL_S}",
+        "--edge-trusted-proxies=127.0.0.1/32",
+    )
+    async with fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint, *limits) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterator[aiohttp.ClientSession]:
+    """Of a tenant that nobody else is. All processes run."""
+    await replicas.start(*replicas.dead())
+    triton.pause_s = 0.0
+    connector = aiohttp.TCPConnector(force_close=True, limit=0)
+    async with aiohttp.ClientSession(connector=connector, headers={"x-tenant-id": RandomIds().hex(8)}) as made:
+        yield made
+
+
+async def begin_stream(life: AsyncExitStack, http: Http) -> None:
+    """A stream that goes on until the end of `life`."""
+    told = await life.enter_async_context(http.stream(model="m", input="hi"))
+    assert (await anext(told))["type"] == "response.created"
+
+
+async def until_refused(http: Http) -> Answer:
+    """The refusal of a stream. An edge for which the store was too slow, as on a busy machine, admits by its own share
+    for a while: who hangs up then has taken nothing."""
+    body = dumps({"model": "m", "input": "hi", "stream": True})
+    async with asyncio.timeout(60):
+        while True:
+            async with http.session.post(f"{http.url}/v1/responses", data=body) as answer:
+                if answer.status == 429:
+                    headers = {name.lower(): value for name, value in answer.headers.items()}
+                    return Answer(answer.status, headers, await answer.read())
+                answer.close()
+            await asyncio.sleep(0.5)
+
+
+async def until_admitted(http: Http) -> Answer:
+    async with asyncio.timeout(60):
+        while (answer := await http.create(model="m", input="hi")).status == 429:
+            await asyncio.sleep(0.05)
+    return answer
+
+
+async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
+    replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
+) -> None:
+    https = [Http(session, f"http://127.0.0.1:{port}") for port in replicas.balancer.ports]
+    triton.pause_s = 3600.0
+    async with AsyncExitStack() as life:
+        for number in range(STREAMS):
+            await begin_stream(life, https[number % EDGES])
+        await asyncio.sleep(2.5 * PLACE_TTL_S)
+        for http in https:
+            answer = await until_refused(http)
+            assert "Limit 4" in answer.error["message"]
+            assert answer.headers["retry-after"] == "1"
+        replicas.kill("edge-0")  # and with it two streams
+        triton.pause_s = 0.0
+        assert (await until_admitted(https[1])).status == 200
+        triton.pause_s = 3600.0
+        for http in https[1:]:
+            await begin_stream(life, http)
+        await until_refused(https[1])
+    triton.pause_s = 0.0
+    assert (await until_admitted(https[2])).status == 200  # whoever hangs up gives its place back
+
+
+async def test_the_tokens_of_background_responses_count(replicas: Replicas, session: aiohttp.ClientSession) -> None:
+    http = Http(session, replicas.url)
+
+    async def ended(response_id: str) -> Any:
+        while (answer := (await http.get(f"/v1/responses/{response_id}")).json)["status"] != "completed":
+            await asyncio.sleep(0.05)
+        return answer
+
+    async with asyncio.timeout(60):
+        created = [(await http.create(model="m", input="hi", background=True)).json for _ in range(RESPONSES)]
+        responses = [await ended(each["id"]) for each in created]
+        taken = sum(response["usage"]["total_tokens"] for response in responses)
+        while int((await http.get("/v1/models")).headers[REMAINING_TOKENS]) > max(0, TOKENS_PER_MINUTE - taken / 2):
+            await asyncio.sleep(0.05)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ports.spending import Draw, Spend
+from antiphon_edge.background.charging import StoreCharges
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+
+TOKENS = Draw("tokens", 0, 0, 60, 60)
+
+
+async def level(store: StoreService) -> float:
+    (found,) = (await store.spend("acme", Spend([TOKENS]))).levels
+    return found.level
+
+
+async def test_a_tenant_pays_out_of_the_bucket_that_edges_described() -> None:
+    backend = MemoryBackend(ManualClock())
+    await backend.open()
+    store = StoreService(backend)
+    charges = StoreCharges(store)
+    charges.charge("acme", 100)  # nobody counts
+    await charges.settle()
+    assert await level(store) == 60
+    for tokens in (100, 0, 7):
+        charges.charge("acme", tokens)
+    await charges.settle()
+    assert await level(store) == 60 - 107
+
+
+async def test_a_store_that_is_gone_is_said_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    charges = StoreCharges(StoreService(MemoryBackend()))
+    charges.charge("acme", 5)
+    await charges.settle()
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["5 tokens of acme were not counted"]

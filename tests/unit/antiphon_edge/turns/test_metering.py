@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_edge.turns.metering import Meter
+
+
+@pytest.mark.parametrize(
+    ("response", "tokens"), [(b'{"usage":{"total_tokens":7}}', 7), (b'{"usage":null}', 0), (b"{}", 0)]
+)
+def test_what_a_response_took_is_in_its_usage(response: bytes, tokens: int) -> None:
+    charged: list[tuple[str, int]] = []
+    meter = Meter(lambda tenant, count: charged.append((tenant, count)))
+    meter.ended("acme", response)
+    meter.broke_off("globex", 3)
+    assert charged == [("acme", tokens), ("globex", 3)]
+
+
+def test_where_nobody_counts_nothing_is_read() -> None:
+    meter = Meter()
+    meter.ended("acme", b"no JSON")
+    meter.broke_off("acme", 3)
