@@ -11,6 +11,7 @@ from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import LogEnd, ResponseStore, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.begun import Begun
 
 log = logging.getLogger(__name__)
@@ -56,8 +57,10 @@ class Endings:
 
     async def commit(self, begun: Begun, batch: Batch, final: Final) -> None:
         """Writes the record, and closes the log if there is one."""
-        if not begun.keep:
-            return
+        if begun.keep:
+            await lost_parents.committed(begun, lambda turn: self._commit(turn, batch, final))
+
+    async def _commit(self, begun: Begun, batch: Batch, final: Final) -> None:
         commit = TurnCommit(
             record=begun.ended(final),
             fence=begun.fence,

@@ -1,0 +1,73 @@
+"""Deleting what a running turn is about: nothing that was begun is lost, and nothing goes on that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from antiphon_core.jsons import Object
+from tests.support.http import Answer, Http
+from tests.support.thinking_edges import Edges, thinking_edges
+
+ANSWER = "Rome, it is."
+QUESTION = "And of France?"
+
+
+@pytest.fixture
+async def edges() -> AsyncIterator[Edges]:
+    async with thinking_edges(ANSWER) as running:
+        yield running
+
+
+@asynccontextmanager
+async def in_mid_run(edges: Edges, asking: Awaitable[Answer]) -> AsyncIterator[asyncio.Future[Answer]]:
+    """A turn whose model waits behind its first token until the block is left."""
+    before = len(edges.sayer.requests)
+    edges.sayer.pause_at = 1
+    turn = asyncio.ensure_future(asking)
+    async with asyncio.timeout(20):
+        while len(edges.sayer.requests) == before:
+            await asyncio.sleep(0.01)
+    yield turn
+    edges.sayer.go.set()
+    await turn
+
+
+async def delete(http: Http, path: str) -> Answer:
+    return await http.ask("DELETE", path)
+
+
+def response_of(answer: Answer) -> Object:
+    """What an answer or a stream ended with."""
+    assert answer.status == 200, answer.body
+    is_stream = answer.headers["content-type"].startswith("text/event-stream")
+    told: Object = answer.events[-1]["response"] if is_stream else answer.json
+    return told
+
+
+Ask = Callable[[Http, Object], Awaitable[Answer]]
+WAYS: dict[str, Ask] = {
+    "JSON": lambda http, asked: http.post("/v1/responses", asked),
+    "stream": lambda http, asked: http.post("/v1/responses", asked | {"stream": True}),
+    "key": lambda http, asked: http.ask("POST", "/v1/responses", asked, headers={"Idempotency-Key": "k"}),
+}
+
+
+@pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
+async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None:
+    first = (await edges.create(input="Capital of Italy?"))["id"]
+    asked: Object = {"model": "m", "input": QUESTION, "previous_response_id": first}
+    async with in_mid_run(edges, ask(edges.http, asked)) as turn:
+        assert (await delete(edges.http, f"/v1/responses/{first}")).status == 200
+    told = response_of(turn.result())
+    assert (told["status"], told["previous_response_id"]) == ("completed", first)
+    assert (await edges.http.get(f"/v1/responses/{told['id']}")).json == told
+    await edges.create(input="Thanks.", previous_response_id=told["id"])
+    places = [edges.prompt.index(text) for text in ("Capital of Italy?", ANSWER, QUESTION, "Thanks.")]
+    assert places == sorted(places)
+    assert (await edges.http.get(f"/v1/responses/{first}")).status == 404
+    if ask is WAYS["key"]:
+        assert response_of(await ask(edges.http, asked)) == told
