@@ -8,7 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.settings import WorkerSettings
 from tests.support.http import Answer, Http
 from tests.support.thinking_edges import Edges, thinking_edges
 
@@ -71,3 +76,36 @@ async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None
     assert (await edges.http.get(f"/v1/responses/{first}")).status == 404
     if ask is WAYS["key"]:
         assert response_of(await ask(edges.http, asked)) == told
+
+
+@asynccontextmanager
+async def worker(edges: Edges) -> AsyncIterator[None]:
+    clock = SystemClock()
+    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
+    part = Worker(WorkerSettings(slots=1), edges.store, edges.translator, clock=clock, ids=RandomIds(), sealer=sealer)
+    await part.start()
+    try:
+        yield
+    finally:
+        await part.stop()
+
+
+async def ended(http: Http, response_id: str) -> Object:
+    """A background response at its end."""
+    async with asyncio.timeout(20):
+        while (told := (await http.get(f"/v1/responses/{response_id}")).json)["status"] in ("queued", "in_progress"):
+            await asyncio.sleep(0.01)
+    return dict(told)
+
+
+@pytest.mark.parametrize("last", ["an item", "a deleted response"])
+async def test_a_background_turn_continues_what_only_its_conversation_shows(edges: Edges, last: str) -> None:
+    seed: Object = {"items": [{"role": "user", "content": "Capital of Italy?"}]}
+    talk = (await edges.http.post("/v1/conversations", seed if last == "an item" else {})).json["id"]
+    if last == "a deleted response":
+        first = (await edges.create(input="Capital of Italy?", conversation=talk))["id"]
+        assert (await delete(edges.http, f"/v1/responses/{first}")).status == 200
+    turn = await edges.create(input=QUESTION, conversation=talk, background=True)
+    async with worker(edges):
+        assert (await ended(edges.http, turn["id"]))["status"] == "completed"
+    assert edges.prompt.index("Capital of Italy?") < edges.prompt.index(QUESTION)

@@ -170,7 +170,7 @@ class Background:
 
         async def commit(turn: Begun) -> None:
             record = turn.record(Status.QUEUED, body, output_items)
-            new = Precondition(version=0)
+            new = Precondition(version=0, fence=turn.fence)
             await self._store.commit_turn(turn.tenant, TurnCommit(record, idempotency_key=turn.key, precondition=new))
 
         try:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -27,7 +28,7 @@ from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation, ConversationStore
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import Fence, Order, Record, ResponseStore, TurnCommit
+from antiphon_core.ports.store import Fence, Order, Precondition, Record, ResponseStore, Status, TurnCommit
 from antiphon_store.testing.lineage_subject import peer_lineage
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import Subject, draft, turn_in
@@ -199,6 +200,22 @@ class ConversationItemSuite:
         expected = ["seed", *items_of(first), "a", "b", *items_of(second)]
         assert await context(subject, made.id) == expected
         assert names_in(await subject.begin_after(second)) == expected
+
+    async def test_a_holder_may_write_behind_items_before_its_turn_ends(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        history, lease = await subject.begin_in(made.id)
+        record = draft(tag=made.id, parent_id=history.head_id, session_id=made.id, status=Status.QUEUED)
+        with pytest.raises(ResponseNotFound):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(record))
+        new = Precondition(version=0, fence=lease.fence)
+        for _ in range(2):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(record, precondition=new))
+        session = await subject.store.describe_session(subject.tenant, made.id)
+        assert (session.head_id, session.lease) == (history.head_id, lease)
+        ended = replace(record, status=Status.COMPLETED)
+        commit = TurnCommit(ended, lease.fence, precondition=Precondition(statuses=frozenset({Status.QUEUED})))
+        await subject.store.commit_turn(subject.tenant, commit)
+        assert await context(subject, made.id) == ["a", *items_of(ended)]
 
     async def test_what_was_added_is_no_response(self, subject: Subject) -> None:
         made = await create(subject)
