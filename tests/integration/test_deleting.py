@@ -36,9 +36,11 @@ async def in_mid_run(edges: Edges, asking: Awaitable[Answer]) -> AsyncIterator[a
     async with asyncio.timeout(20):
         while len(edges.sayer.requests) == before:
             await asyncio.sleep(0.01)
-    yield turn
-    edges.sayer.go.set()
-    await turn
+    try:
+        yield turn
+    finally:
+        edges.sayer.go.set()
+        await turn
 
 
 async def delete(http: Http, path: str) -> Answer:
@@ -109,3 +111,47 @@ async def test_a_background_turn_continues_what_only_its_conversation_shows(edge
     async with worker(edges):
         assert (await ended(edges.http, turn["id"]))["status"] == "completed"
     assert edges.prompt.index("Capital of Italy?") < edges.prompt.index(QUESTION)
+
+
+LOCKED = {
+    "message": "Another process is currently operating on this conversation. Please retry in a few seconds.",
+    "type": "invalid_request_error",
+    "param": "conversation",
+    "code": "conversation_locked",
+}
+
+
+@pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
+async def test_a_conversation_is_not_deleted_under_a_turn(edges: Edges, ask: Ask) -> None:
+    talk = (await edges.http.post("/v1/conversations", {})).json["id"]
+    async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
+        refused = await delete(edges.http, f"/v1/conversations/{talk}")
+        assert (refused.status, refused.error) == (400, LOCKED)
+    assert response_of(turn.result())["status"] == "completed"
+    assert len((await edges.http.get(f"/v1/conversations/{talk}/items")).json["data"]) == 2
+    assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
+    assert (await edges.http.get(f"/v1/conversations/{talk}")).status == 404
+
+
+async def test_a_conversation_is_deleted_when_its_background_turn_was_cancelled(edges: Edges) -> None:
+    talk = (await edges.http.post("/v1/conversations", {})).json["id"]
+    turn = (await edges.create(conversation=talk, background=True))["id"]
+    refused = await delete(edges.http, f"/v1/conversations/{talk}")
+    assert (refused.status, refused.error) == (400, LOCKED)
+    assert (await edges.http.post(f"/v1/responses/{turn}/cancel", {})).json["status"] == "cancelled"
+    assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
+
+
+@pytest.mark.parametrize("ask", [WAYS["JSON"], WAYS["stream"]], ids=["JSON", "stream"])
+async def test_a_turn_that_lost_its_conversation_says_so_in_words_of_its_callers(edges: Edges, ask: Ask) -> None:
+    talk = (await edges.http.post("/v1/conversations", {})).json["id"]
+    async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
+        lease = (await edges.store.describe_session("default", talk)).lease
+        assert lease is not None
+        await edges.store.release_session("default", lease.fence)  # as time does when an edge sleeps for too long
+        assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
+    answer = turn.result()
+    if answer.status == 200:
+        assert (answer.events[-1]["type"], answer.events[-1]["response"]["status"]) == ("response.failed", "failed")
+    assert not {"fence", "lease", "stale"} & set(answer.body.decode().lower().replace("_", " ").split())
+    assert b"aken over" in answer.body

@@ -245,7 +245,7 @@ OPERATIONS: tuple[Operation, ...] = (
         _TALK,
         "Delete a conversation",
         "DeletedConversation",
-        (ConversationNotFound,),
+        (ConversationNotFound, SessionLocked),
         parameters=(p.CONVERSATION_ID,),
     ),
     Operation(

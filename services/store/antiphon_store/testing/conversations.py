@@ -34,6 +34,7 @@ from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import Subject, draft, turn_in
 
 TTL_MS = 60_000
+LEASE_MS = 500
 ROUNDS = 10
 
 
@@ -127,6 +128,7 @@ class ConversationSuite:
         made = await create(subject, "a")
         record = await turn(subject, made.id)
         lease = await subject.store.acquire_session(subject.tenant, made.id, holder="h")
+        await subject.store.release_session(subject.tenant, lease.fence)
         await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
         for attempt in calls(made.id).values():
             with pytest.raises(ConversationNotFound):
@@ -136,13 +138,45 @@ class ConversationSuite:
         assert (await subject.get(record)).id == record.id
         assert names_in(await subject.begin_after(record)) == ["a", *items_of(record)]
 
-    async def test_a_turn_in_a_deleted_conversation_is_refused(self, subject: Subject) -> None:
-        made = await create(subject)
+    async def test_it_is_not_deleted_while_a_turn_runs_in_it(self, subject: Subject) -> None:
+        made = await create(subject, "a")
         _history, lease = await subject.begin_in(made.id)
+        for way in (subject.store, subject.peer):
+            with pytest.raises(SessionLocked) as caught:
+                await talks_of(way).delete_conversation(subject.tenant, made.id)
+            assert (caught.value.field, caught.value.code) == ("conversation", "conversation_locked")
+        assert (await subject.store.describe_session(subject.tenant, made.id)).lease == lease
+        head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
+        record = draft(tag=made.id, session_id=made.id, parent_id=head_id)
+        await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        assert await context(subject, made.id) == ["a", *items_of(record)]
+        await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
+        with pytest.raises(ConversationNotFound):
+            await talks_of(subject.peer).get_conversation(subject.tenant, made.id)
+
+    async def test_a_turn_that_slept_through_its_deletion_is_refused(self, subject: Subject) -> None:
+        made = await create(subject)
+        _history, lease = await subject.begin_in(made.id, lease_ttl_ms=LEASE_MS)
+        await subject.elapse(LEASE_MS)
         await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
         record = draft(tag=made.id, session_id=made.id)
         with pytest.raises(StaleFence):
             await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        assert (await subject.store.describe_session(subject.tenant, made.id)).head_id is None
+
+    async def test_a_turn_ends_or_its_conversation_does_first(self, subject: Subject) -> None:
+        for _ in range(ROUNDS):
+            made = await create(subject)
+            _history, lease = await subject.begin_in(made.id)
+            commit = TurnCommit(draft(tag=made.id, session_id=made.id), lease.fence)
+            _done, errors = await race(
+                subject.store.commit_turn(subject.tenant, commit),
+                talks_of(subject.peer).delete_conversation(subject.tenant, made.id),
+            )
+            assert all(isinstance(error, SessionLocked) for error in errors)  # the turn's commit is never refused
+            assert (await subject.get(commit.record)).id == commit.record.id
+            head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
+            assert head_id == (commit.record.id if errors else None)
 
     async def test_an_id_that_was_deleted_begins_anew(self, subject: Subject) -> None:
         chosen = new_id()

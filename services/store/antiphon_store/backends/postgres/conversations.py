@@ -85,9 +85,13 @@ class PostgresConversations(Asking):
 
     async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
         parameters = {"tenant": tenant, "conversation_id": conversation_id}
-        ((was_there,),) = await self._run("remove_conversation", parameters)
-        if not was_there:
-            raise ConversationNotFound.of(conversation_id)
+        match await self._run("remove_conversation", parameters):
+            case [("removed",)]:
+                return
+            case [("missing",)]:
+                raise ConversationNotFound.of(conversation_id)
+            case [(outcome,)]:
+                raise _refusal(outcome, conversation_id)
 
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
         while True:

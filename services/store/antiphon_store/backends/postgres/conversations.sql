@@ -19,7 +19,7 @@ SELECT outcome, metadata, version, created_at_ms
 FROM update_conversation_v1(%(now_ms)s, %(tenant)s, %(conversation_id)s, %(metadata)s, %(expected_version)s);
 
 -- name: remove_conversation
-SELECT remove_conversation_v1(%(now_ms)s, %(tenant)s, %(conversation_id)s);
+SELECT remove_conversation_v2(%(now_ms)s, %(tenant)s, %(conversation_id)s);
 
 -- name: add_items
 SELECT outcome, (stored).id, (stored).parent_id, (stored).session_id, (stored).status, (stored).version, (stored).place,
