@@ -110,6 +110,7 @@ class MemoryBackend(
         self._require_fence(tenant, precondition.fence, now_ms)
         admission.require_precondition(node.record, precondition)
         node.deleted = True
+        self._catalogue.drop(node.key)
         self._reclaim(node, now_ms)
 
     async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:

@@ -80,11 +80,11 @@ async def context(subject: Subject, conversation_id: str) -> list[str]:
     return names_in(page.items)
 
 
-async def turn(subject: Subject, conversation_id: str) -> Record:
+async def turn(subject: Subject, conversation_id: str, **options: Any) -> Record:
     """One whole turn, behind whatever the head is."""
     history, lease = await subject.begin_in(conversation_id)
     record = draft(tag=conversation_id, parent_id=history.head_id, session_id=conversation_id)
-    await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+    await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence, **options))
     return record
 
 

@@ -74,6 +74,7 @@ def remove(connection: _Connection, tenant: str, response_id: str, condition: Pr
     node = nodes.find(connection, tenant, response_id)
     if node is not None:
         nodes.mark_deleted(connection, node.place)
+        item_index.drop(connection, node.place)
         lineage.reclaim(connection, node.place, now_ms)
 
 

@@ -107,9 +107,7 @@ local function save(tree, node, write, new_branch)
   redis.call('HSET', tree .. ':ids', node.id, place)
   redis.call('HSET', tree .. ':items', place, write.items)
   redis.call('HSET', tree .. ':body', place, write.body)
-  if node.deleted == '0' then
-    file(tree, node, write.item_ids)
-  end
+  file(tree, node, write.item_ids)
   limit_life(tree, node, new_branch)
   return stamp_of(node)
 end
