@@ -175,7 +175,7 @@ class StatusMismatch(Conflict):
 class StaleFence(Conflict):
     @classmethod
     def of(cls, session_id: str, *, token: int) -> Self:
-        message = f"Fence {token} of session '{session_id}' is stale: its lease ran out or another was granted."
+        message = f"'{session_id}' was taken over, or left for too long: what was done in it was not kept."
         return cls(message, session_id=session_id, token=token)
 
 
@@ -348,7 +348,7 @@ TABLE: tuple[Row, ...] = (
     Row(AlreadyExists, "ALREADY_EXISTS", _Code.ALREADY_EXISTS, 409, _REQUEST, "already_exists"),
     Row(VersionMismatch, "VERSION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "version_mismatch"),
     Row(StatusMismatch, "STATUS_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "status_mismatch"),
-    Row(StaleFence, "STALE_FENCE", _Code.FAILED_PRECONDITION, 409, _REQUEST, "stale_fence"),
+    Row(StaleFence, "STALE_FENCE", _Code.FAILED_PRECONDITION, 409, _REQUEST, "taken_over"),
     Row(PositionMismatch, "POSITION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "position_mismatch"),
     Row(LogClosed, "LOG_CLOSED", _Code.FAILED_PRECONDITION, 409, _REQUEST, "log_closed"),
     Row(

@@ -53,7 +53,8 @@ class ConversationStore(Protocol):
         """Replaces all metadata. The same update again changes nothing. VersionMismatch."""
 
     async def delete_conversation(self, tenant: str, conversation_id: str) -> None:
-        """Ends the conversation, its lease and its context; not the responses that were made in it."""
+        """Ends the conversation and its context; not the responses that were made in it. SessionLocked: a turn runs in
+        it."""
 
     async def add_conversation_items(
         self,

@@ -64,7 +64,8 @@ class RecordPage:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedItem:
-    """An item, as a JSON object, and the response that it was found in."""
+    """An item, as a JSON object, and the response that it was found in: for one that was added to a conversation the id
+    that stands for the addition in chains."""
 
     id: str
     response_id: str
@@ -108,8 +109,8 @@ class LineageStore(Protocol):
         be larger than PAGE_BYTES_MAX, but has at least one record. An unknown session has none."""
 
     async def resolve_items(self, tenant: str, item_ids: Sequence[str]) -> ResolvedItems:
-        """Up to LOOKUP_ITEMS_MAX items by their ids, from any readable response: from the oldest where there are
-        several.
+        """Up to LOOKUP_ITEMS_MAX items by their ids, from any readable response, and those that were added to a
+        conversation as long as they stand there: from the oldest where there are several.
 
         LimitExceeded: together they are over PAGE_BYTES_MAX."""
 

@@ -33,6 +33,7 @@ from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background import queueing
 from antiphon_edge.background.following import FIRST_EVENT_S, Followings
+from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.ending import cancellation, failure, final_of
@@ -168,17 +169,21 @@ class Background:
         born = response.skeleton(parameters, response_id=begun.response_id, created_at=begun.turn.created_at)
         queued = born | {"status": Status.QUEUED.value}
         body, output_items = response.split(queued)
-        record = begun.record(Status.QUEUED, body, output_items)
+
+        async def commit(turn: Begun) -> None:
+            record = turn.record(Status.QUEUED, body, output_items)
+            new = Precondition(version=0, fence=turn.fence)
+            await self._store.commit_turn(turn.tenant, TurnCommit(record, idempotency_key=turn.key, precondition=new))
+
         try:
-            new = Precondition(version=0)
-            await self._store.commit_turn(begun.tenant, TurnCommit(record, idempotency_key=begun.key, precondition=new))
+            begun = await lost_parents.committed(begun, commit)
             await self._store.append_events(begun.tenant, queueing.opening(begun.response_id, queued))
             await queueing.enqueue(self._store, begun)
         except BaseException:
             with suppress(AntiphonError):  # without a job it will be told as failed
                 await self._store.delete(begun.tenant, begun.response_id)
             raise
-        return record
+        return begun.record(Status.QUEUED, body, output_items)
 
     async def _ask_for_the_end(self, tenant: str, response_id: str) -> bool:
         """Whether there was a job to be ended: it comes a moment after its response."""

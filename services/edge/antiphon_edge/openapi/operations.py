@@ -246,7 +246,7 @@ OPERATIONS: tuple[Operation, ...] = (
         _TALK,
         "Delete a conversation",
         "DeletedConversation",
-        (ConversationNotFound,),
+        (ConversationNotFound, SessionLocked),
         parameters=(p.CONVERSATION_ID,),
     ),
     Operation(

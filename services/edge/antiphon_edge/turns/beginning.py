@@ -21,7 +21,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, dumps, join_arrays
+from antiphon_core.jsons import Object, canonical, dumps, join_arrays, loads
 from antiphon_core.limits import PAGE_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
@@ -70,13 +70,12 @@ class Beginnings:
         _require_store(request, session_id=session_id, key=key)
         carried = self._carried(tenant, request, carried)
         carried_history.require_no_session(carried, session_id)
+        _require_conversation_id(conversation_id)
         given = await self._looked_up(tenant, request.input_given)
-        if conversation_id is not None:
-            await self._require_conversation(tenant, conversation_id)
         previous_id = sealed_context.continued_id(request, carried)
         asked = self._asked(request, previous_id, session_id, key)
         asked = await session_trees.placed(self._store, tenant, asked, self._ids)
-        start = await self._started(tenant, asked)
+        start = await self._started(tenant, asked, conversation_id)
         response_id = str(asked.response_id)
         if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
@@ -113,7 +112,7 @@ class Beginnings:
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
         """All items of a conversation, without its lease."""
-        await self._require_conversation(tenant, conversation_id)
+        _require_conversation_id(conversation_id)
         pages: list[bytes] = []
         after, has_more = None, True
         while has_more:
@@ -136,12 +135,14 @@ class Beginnings:
         )
 
     async def renew(self, begun: Begun) -> Begun:
-        """A turn in a session, begun again by whoever runs it now: with the lease, and what stands there now."""
+        """A turn in a session, begun again by whoever runs it now: with the lease, and what stands there now.
+
+        ConversationNotFound: it was deleted meanwhile."""
         if begun.lease is None:
             return begun
-        session_id = begun.lease.fence.session_id
-        asked = TurnRequest(session_id=session_id, holder=begun.response_id)
-        start = await self._store.begin_turn(begun.tenant, asked)
+        asked = TurnRequest(session_id=begun.lease.fence.session_id, holder=begun.response_id)
+        conversation = loads(begun.turn.request).get("conversation")
+        start = await self._start(begun.tenant, asked, conversation["id"] if conversation else None)
         turn = replace(begun.turn, history=start.history.items)
         return replace(begun, turn=turn, lease=start.lease, parent_id=start.history.head_id)
 
@@ -170,9 +171,9 @@ class Beginnings:
             response_id=response_id,
         )
 
-    async def _started(self, tenant: str, asked: TurnRequest) -> TurnStart:
-        """The same. A caller that goes away in between leaves nothing behind."""
-        starting = asyncio.ensure_future(self._start(tenant, asked))
+    async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+        """As `_start`. A caller that goes away in between leaves nothing behind."""
+        starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
             await self._patience.while_it_lives(starting)
             return starting.result()
@@ -186,6 +187,9 @@ class Beginnings:
             start = await starting
         except AntiphonError:
             return  # then nothing was taken, as far as can be known
+        await self._let_go(tenant, asked, start)
+
+    async def _let_go(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:
         if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
             await self._store.abort_turn(
                 tenant,
@@ -194,12 +198,21 @@ class Beginnings:
                 response_id=asked.response_id if asked.idempotency_key is not None else None,
             )
 
-    async def _start(self, tenant: str, asked: TurnRequest) -> TurnStart:
+    async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
+        """What a turn begins with. A session may begin with its first turn; a conversation must have been made. It is
+        looked for under its lease: nobody deletes it as long as that is held. ConversationNotFound."""
         if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
             return NOTHING_BEFORE
         if asked.idempotency_key is None:
             asked = replace(asked, response_id=None)
-        return await self._store.begin_turn(tenant, asked)
+        start = await self._store.begin_turn(tenant, asked)
+        if conversation_id is not None and start.lease is not None:
+            try:
+                await self._store.get_conversation(tenant, conversation_id)
+            except BaseException:
+                await self._let_go(tenant, asked, start)
+                raise
+        return start
 
     def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
         """The items of what a request continues, where the store has none of them. InvalidRequest."""
@@ -211,14 +224,6 @@ class Beginnings:
 
         return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
 
-    async def _require_conversation(self, tenant: str, conversation_id: str) -> None:
-        """A session may begin with its first turn; a conversation must have been made."""
-        if not is_conversation_id(conversation_id):
-            raise ConversationNotFound.of(conversation_id)
-        getting = asyncio.ensure_future(self._store.get_conversation(tenant, conversation_id))
-        await self._patience.while_it_lives(getting)
-        getting.result()
-
     async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
         """The input with the items in it that it only refers to, and with what is sealed in it."""
         if isinstance(given, str):
@@ -228,6 +233,12 @@ class Beginnings:
 
 def _is_repeated(start: TurnStart) -> bool:
     return start.replay is not None or start.running_response_id is not None
+
+
+def _require_conversation_id(conversation_id: str | None) -> None:
+    """ConversationNotFound: no conversation has such an id."""
+    if conversation_id is not None and not is_conversation_id(conversation_id):
+        raise ConversationNotFound.of(conversation_id)
 
 
 def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:

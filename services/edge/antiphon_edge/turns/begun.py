@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, Precondition, Record, Status
 from antiphon_core.ports.translator import Final, Turn
 
@@ -42,6 +43,11 @@ class Begun:
             parent_id=self.parent_id,
             session_id=self.lease.fence.session_id if self.lease is not None else None,
         )
+
+    def as_root(self) -> Begun:
+        """The same turn with nothing before it: its history is the beginning of its input."""
+        whole = join_arrays([self.turn.history, self.turn.input])
+        return replace(self, turn=replace(self.turn, history=b"[]", input=whole), parent_id=None)
 
     def ended(self, final: Final) -> Record:
         """The record of this turn at its end."""

@@ -13,6 +13,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import LogEnd, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.begun import Begun
 
 log = logging.getLogger(__name__)
@@ -87,8 +88,10 @@ class Endings:
 
     async def commit(self, begun: Begun, batch: Batch, final: Final) -> None:
         """Writes the record, and closes the log if there is one."""
-        if not begun.keep:
-            return
+        if begun.keep:
+            await lost_parents.committed(begun, lambda turn: self._commit(turn, batch, final))
+
+    async def _commit(self, begun: Begun, batch: Batch, final: Final) -> None:
         commit = TurnCommit(
             record=begun.ended(final),
             fence=begun.fence,

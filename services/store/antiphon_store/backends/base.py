@@ -94,7 +94,8 @@ class Backend(Protocol):
     async def put(self, tenant: str, write: Write) -> Stamp:
         """Inserts or replaces one record; the rules are in `admission`. In one step: the fence of the precondition,
         the precondition, that the parent is readable, the new place in the tree, the end of the log. The fence is a
-        job's when there is a job of its `session_id`, else a session's.
+        job's when there is a job of its `session_id`, else a session's; then the head of that session may be the
+        parent even when its id was deleted.
 
         ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
         PositionMismatch, LogClosed: of `log_end`. LimitExceeded: the session made as many as it may."""

@@ -95,7 +95,7 @@ def node_id(stored: StoredConversation, addition: Addition) -> str:
 
 
 def write_of(stored: StoredConversation, addition: Addition, *, parent_id: str | None, now_ms: int) -> Write:
-    """The node that an addition becomes. It lives as long as its conversation."""
+    """The node that an addition becomes. It lives as long as its conversation; its items are found by their ids."""
     record = Record(
         id=node_id(stored, addition),
         status=Status.COMPLETED,
@@ -104,7 +104,8 @@ def write_of(stored: StoredConversation, addition: Addition, *, parent_id: str |
         parent_id=parent_id,
         session_id=stored.conversation.id,
     )
-    return Write(record, ttl_ms=stored.expires_at_ms - now_ms if stored.expires_at_ms is not None else None)
+    ttl_ms = stored.expires_at_ms - now_ms if stored.expires_at_ms is not None else None
+    return Write(record, ttl_ms=ttl_ms, item_ids=tuple(dict.fromkeys(item["id"] for item in loads(addition.items))))
 
 
 def answer_again(existing: Record, addition: Addition) -> bytes:

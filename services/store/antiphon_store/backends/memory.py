@@ -7,7 +7,7 @@ children, so a fork shares its ancestors by reference and a chain is a walk with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from antiphon_core.clock import Clock, SystemClock
@@ -119,6 +119,7 @@ class MemoryBackend(
         self._require_fence(tenant, precondition.fence, now_ms)
         admission.require_precondition(node.record, precondition)
         node.deleted = True
+        self._catalogue.drop(node.key)
         self._reclaim(node, now_ms)
 
     async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
@@ -185,7 +186,7 @@ class MemoryBackend(
         if fence is None:
             return self._put(tenant, write, now_ms)
         state = self._session(tenant, fence.session_id)
-        stamp = self._put(tenant, write, now_ms, fence=fence, head_id=state.head_id)
+        stamp = self._put(tenant, write, now_ms, fence=fence)
         if leases.holds(state, fence, now_ms):  # not so when this is a replay
             self._move_head(tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
         return stamp
@@ -234,22 +235,21 @@ class MemoryBackend(
         statuses.require_ended(node.record.id, node.record.status)
         return node
 
-    def _put(
-        self, tenant: str, write: Write, now_ms: int, *, fence: Fence | None = None, head_id: str | None = None
-    ) -> Stamp:
-        """`fence` is required besides the precondition's. `head_id` may be continued although it was deleted: the head
-        of the session that this turn holds."""
+    def _put(self, tenant: str, write: Write, now_ms: int, *, fence: Fence | None = None) -> Stamp:
+        """`fence` is required besides the precondition's."""
         node = self._readable(tenant, write.record.id, now_ms)
         existing = node.record if node else None
         if existing is not None and admission.is_replay(existing, write):
             return admission.stamp_of(existing)
-        for each in (fence, write.precondition.fence):
+        fences = [each for each in (fence, write.precondition.fence) if each is not None]
+        for each in fences:
             self._require_fence(tenant, each, now_ms)
         admission.require_admission(existing, write)
         append_end = self._end_of_log(tenant, write.log_end, now_ms)
         if node is None:
             self._require_room(tenant, write, now_ms)
-            node = self._insert(tenant, write, now_ms, head_id=head_id)
+            head_ids = [self._session(tenant, each.session_id).head_id for each in fences]
+            node = self._insert(tenant, write, now_ms, head_ids)
         else:
             node.record = admission.stamped(existing, write, depth=0, now_ms=now_ms)
             self._catalogue.file(tenant, write)
@@ -262,8 +262,9 @@ class MemoryBackend(
             made = self._catalogue.of_session(tenant, session_id)
             require_room(session_id, sum(self._nodes[key].is_readable(now_ms) for key in made), most)
 
-    def _insert(self, tenant: str, write: Write, now_ms: int, *, head_id: str | None) -> _Node:
-        parent = self._parent(tenant, write.record, now_ms, head_id=head_id)
+    def _insert(self, tenant: str, write: Write, now_ms: int, head_ids: Collection[str | None]) -> _Node:
+        """`head_ids` may be continued although they were deleted: the heads of sessions that the writer holds."""
+        parent = self._parent(tenant, write.record, now_ms, head_ids)
         key = (tenant, write.record.id)
         if key in self._nodes:
             self._reclaim(self._nodes[key], now_ms)
@@ -295,14 +296,14 @@ class MemoryBackend(
     def _append_hidden(self, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
         """A node behind the session's head that is deleted from the start, and the session's new head."""
         state = self._session(tenant, session_id)
-        self._insert(tenant, write, now_ms, head_id=state.head_id).deleted = True
+        self._insert(tenant, write, now_ms, [state.head_id]).deleted = True
         self._move_head(tenant, session_id, state, write.record.id, now_ms)
 
-    def _parent(self, tenant: str, record: Record, now_ms: int, *, head_id: str | None) -> _Node | None:
+    def _parent(self, tenant: str, record: Record, now_ms: int, head_ids: Collection[str | None]) -> _Node | None:
         if record.parent_id is None:
             return None
         node = self._nodes.get((tenant, record.parent_id))
-        may_be_deleted = record.parent_id == head_id
+        may_be_deleted = record.parent_id in head_ids
         if node is None or node.is_expired(now_ms) or (node.deleted and not may_be_deleted):
             raise ResponseNotFound.of(record.parent_id)
         return node

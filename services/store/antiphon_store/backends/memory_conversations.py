@@ -69,6 +69,7 @@ class MemoryConversations:
     async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
         now_ms = self._now_ms()
         self._require_conversation(tenant, conversation_id, now_ms)
+        conversations.require_free(self._session(tenant, conversation_id), conversation_id, None, now_ms)
         self._end_conversation(tenant, conversation_id, now_ms)
 
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:

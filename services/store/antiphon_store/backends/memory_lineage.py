@@ -28,6 +28,7 @@ class _Memory(Protocol):
 
     _nodes: dict[_Key, _Node]
     _forks: dict[_Key, tuple[ForkSource, Fork]]
+    _removed_items: dict[_Key, set[str]]
     _catalogue: Catalogue
 
     def _now_ms(self) -> int: ...
@@ -85,7 +86,7 @@ class MemoryLineage:
         found = []
         for item_id in item_ids:
             keys = self._catalogue.of_item(tenant, item_id)
-            records = [node.record for node in (self._readable(*key, now_ms) for key in keys) if node]
+            records = [self._nodes[key].record for key in keys if _is_found(self, self._nodes[key], item_id, now_ms)]
             if records:
                 owner = min(records, key=_by_birth)
                 item = pick(owner.id, (owner.input_items, owner.output_items), {item_id})[item_id]
@@ -135,6 +136,20 @@ class MemoryLineage:
         node = self._require(tenant, response_id, now_ms)
         others = (each for each in node.parent.children.values() if each is not node) if node.parent else ()
         return _slice(others, now_ms, after=after, limit=limit)
+
+
+def _is_found(memory: _Memory, node: _Node, item_id: str, now_ms: int) -> bool:
+    """Whether an item that is filed under a node is found there: one that was added by hand as long as it stands in
+    the conversation that it was added to."""
+    if node.is_readable(now_ms) or node.is_expired(now_ms):
+        return node.is_readable(now_ms)
+    conversation = (node.key[0], node.record.session_id or "")
+    if item_id in memory._removed_items.get(conversation, ()):  # noqa: SLF001 - ours
+        return False
+    step = memory._head(node.key[0], memory._session(*conversation), now_ms)  # noqa: SLF001 - ours
+    while step is not None and step is not node:
+        step = step.parent
+    return step is node
 
 
 def _source_head(memory: _Memory, tenant: str, source: ForkSource, now_ms: int) -> str:

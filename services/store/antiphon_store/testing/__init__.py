@@ -25,6 +25,7 @@ _SUITES = (
 )
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.split()))
 
+from antiphon_store.testing.added_items import AddedItemSuite
 from antiphon_store.testing.arguments import ArgumentSuite
 from antiphon_store.testing.conversations import (
     ConversationArgumentSuite,
@@ -72,6 +73,7 @@ from antiphon_store.testing.turns import TurnSuite
 __all__ = [
     "NEEDS",
     "TOPICS",
+    "AddedItemSuite",
     "ArgumentSuite",
     "Capability",
     "ConversationArgumentSuite",

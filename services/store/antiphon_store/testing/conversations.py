@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -27,12 +28,13 @@ from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation, ConversationStore
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import Fence, Order, Record, ResponseStore, TurnCommit
+from antiphon_core.ports.store import Fence, Order, Precondition, Record, ResponseStore, Status, TurnCommit
 from antiphon_store.testing.lineage_subject import peer_lineage
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import Subject, draft, turn_in
 
 TTL_MS = 60_000
+LEASE_MS = 500
 ROUNDS = 10
 
 
@@ -78,11 +80,11 @@ async def context(subject: Subject, conversation_id: str) -> list[str]:
     return names_in(page.items)
 
 
-async def turn(subject: Subject, conversation_id: str) -> Record:
+async def turn(subject: Subject, conversation_id: str, **options: Any) -> Record:
     """One whole turn, behind whatever the head is."""
     history, lease = await subject.begin_in(conversation_id)
     record = draft(tag=conversation_id, parent_id=history.head_id, session_id=conversation_id)
-    await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+    await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence, **options))
     return record
 
 
@@ -126,6 +128,7 @@ class ConversationSuite:
         made = await create(subject, "a")
         record = await turn(subject, made.id)
         lease = await subject.store.acquire_session(subject.tenant, made.id, holder="h")
+        await subject.store.release_session(subject.tenant, lease.fence)
         await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
         for attempt in calls(made.id).values():
             with pytest.raises(ConversationNotFound):
@@ -135,13 +138,45 @@ class ConversationSuite:
         assert (await subject.get(record)).id == record.id
         assert names_in(await subject.begin_after(record)) == ["a", *items_of(record)]
 
-    async def test_a_turn_in_a_deleted_conversation_is_refused(self, subject: Subject) -> None:
-        made = await create(subject)
+    async def test_it_is_not_deleted_while_a_turn_runs_in_it(self, subject: Subject) -> None:
+        made = await create(subject, "a")
         _history, lease = await subject.begin_in(made.id)
+        for way in (subject.store, subject.peer):
+            with pytest.raises(SessionLocked) as caught:
+                await talks_of(way).delete_conversation(subject.tenant, made.id)
+            assert (caught.value.field, caught.value.code) == ("conversation", "conversation_locked")
+        assert (await subject.store.describe_session(subject.tenant, made.id)).lease == lease
+        head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
+        record = draft(tag=made.id, session_id=made.id, parent_id=head_id)
+        await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        assert await context(subject, made.id) == ["a", *items_of(record)]
+        await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
+        with pytest.raises(ConversationNotFound):
+            await talks_of(subject.peer).get_conversation(subject.tenant, made.id)
+
+    async def test_a_turn_that_slept_through_its_deletion_is_refused(self, subject: Subject) -> None:
+        made = await create(subject)
+        _history, lease = await subject.begin_in(made.id, lease_ttl_ms=LEASE_MS)
+        await subject.elapse(LEASE_MS)
         await talks_of(subject.store).delete_conversation(subject.tenant, made.id)
         record = draft(tag=made.id, session_id=made.id)
         with pytest.raises(StaleFence):
             await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
+        assert (await subject.store.describe_session(subject.tenant, made.id)).head_id is None
+
+    async def test_a_turn_ends_or_its_conversation_does_first(self, subject: Subject) -> None:
+        for _ in range(ROUNDS):
+            made = await create(subject)
+            _history, lease = await subject.begin_in(made.id)
+            commit = TurnCommit(draft(tag=made.id, session_id=made.id), lease.fence)
+            _done, errors = await race(
+                subject.store.commit_turn(subject.tenant, commit),
+                talks_of(subject.peer).delete_conversation(subject.tenant, made.id),
+            )
+            assert all(isinstance(error, SessionLocked) for error in errors)  # the turn's commit is never refused
+            assert (await subject.get(commit.record)).id == commit.record.id
+            head_id = (await subject.store.describe_session(subject.tenant, made.id)).head_id
+            assert head_id == (commit.record.id if errors else None)
 
     async def test_an_id_that_was_deleted_begins_anew(self, subject: Subject) -> None:
         chosen = new_id()
@@ -199,6 +234,22 @@ class ConversationItemSuite:
         expected = ["seed", *items_of(first), "a", "b", *items_of(second)]
         assert await context(subject, made.id) == expected
         assert names_in(await subject.begin_after(second)) == expected
+
+    async def test_a_holder_may_write_behind_items_before_its_turn_ends(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        history, lease = await subject.begin_in(made.id)
+        record = draft(tag=made.id, parent_id=history.head_id, session_id=made.id, status=Status.QUEUED)
+        with pytest.raises(ResponseNotFound):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(record))
+        new = Precondition(version=0, fence=lease.fence)
+        for _ in range(2):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(record, precondition=new))
+        session = await subject.store.describe_session(subject.tenant, made.id)
+        assert (session.head_id, session.lease) == (history.head_id, lease)
+        ended = replace(record, status=Status.COMPLETED)
+        commit = TurnCommit(ended, lease.fence, precondition=Precondition(statuses=frozenset({Status.QUEUED})))
+        await subject.store.commit_turn(subject.tenant, commit)
+        assert await context(subject, made.id) == ["a", *items_of(ended)]
 
     async def test_what_was_added_is_no_response(self, subject: Subject) -> None:
         made = await create(subject)

@@ -19,10 +19,12 @@ from antiphon_core.errors import (
     InvalidRequest,
     PreviousResponseNotFound,
     PreviousResponseNotReady,
+    ResponseNotFound,
     SessionLocked,
     StaleFence,
     StatusMismatch,
 )
+from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnCommit, TurnRequest, TurnStart
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import Subject, content, draft, new_session_id
@@ -71,6 +73,20 @@ class IdempotentTurnSuite:
             assert start.replay is not None
             assert content(start.replay) == content(first)
             assert start.lease is None
+
+    async def test_a_turn_that_is_written_as_a_root_keeps_its_key(self, subject: Subject) -> None:
+        (parent,) = await subject.put_line(1)
+        first, second = draft(parent), draft()
+        history = (await begin(subject, keyed(first, previous_response_id=parent.id))).history.items
+        await subject.delete(parent)
+        with pytest.raises(ResponseNotFound):
+            await commit(subject, first)
+        assert (await begin(subject, keyed(second))).running_response_id == first.id
+        root = replace(first, parent_id=None, input_items=join_arrays([history, first.input_items]))
+        await commit(subject, root)
+        start = await begin(subject, keyed(second))
+        assert start.replay is not None
+        assert content(start.replay) == content(root)
 
     async def test_another_request_is_refused(self, subject: Subject) -> None:
         first, second = draft(), draft()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
 
+from antiphon_store.testing.added_items import AddedItemSuite
 from antiphon_store.testing.arguments import ArgumentSuite
 from antiphon_store.testing.conversations import ConversationArgumentSuite, ConversationItemSuite, ConversationSuite
 from antiphon_store.testing.event_logs import (
@@ -57,7 +58,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "status": (LineageStatusSuite,),
     "trees": (LineageTreeSuite,),
     "lists and batches": (LineageListSuite, LineageBatchSuite, LineageArgumentSuite),
-    "items by id": (LineageItemSuite,),
+    "items by id": (LineageItemSuite, AddedItemSuite),
     "forks": (LineageForkSuite,),
     "event logs": (EventLogSuite, EventLogAppendSuite, EventLogFollowSuite, EventLogArgumentSuite, LogEndSuite),
     "jobs": (JobSuite, JobLeaseSuite, JobCancelSuite, JobStateSuite, JobArgumentSuite, JobTurnSuite),

@@ -19,10 +19,12 @@ from antiphon_core.errors import (
     ResponseNotFound,
     StaleFence,
 )
+from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_store.testing import event_logs, jobs
-from antiphon_store.testing.subject import Subject, draft, new_session_id
+from antiphon_store.testing.lineage import joined
+from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
 
 def end_at(position: int, count: int = 1) -> LogEnd:
@@ -96,6 +98,26 @@ class LogEndSuite:
             with pytest.raises(refusal):
                 await commit(subject, record, log_end=end_at(1))
             assert await event_logs.write(subject, event_logs.append_at(record.id, 1)) == 2
+
+    @pytest.mark.parametrize("is_kept", [False, True], ids=["reclaimed", "kept by another child"])
+    async def test_a_turn_whose_parent_was_deleted_is_written_as_a_root(self, subject: Subject, is_kept: bool) -> None:
+        line = await subject.put_line(2)
+        if is_kept:
+            await subject.put_line(1, parent=line[1])
+        child = draft(line[1])
+        history = await subject.begin_after(line[1])
+        await event_logs.write(subject, event_logs.append_at(child.id, 0))
+        await subject.delete(line[1])
+        with pytest.raises(ResponseNotFound) as caught:
+            await commit(subject, child, log_end=end_at(1))
+        assert caught.value.facts == {"id": line[1].id}
+        root = replace(child, parent_id=None, input_items=join_arrays([history, child.input_items]))
+        for _ in range(2):
+            await commit(subject, root, log_end=end_at(1))
+        assert (await event_logs.read(subject, child.id))[-1].terminal
+        assert [content(each) for each in await subject.peer.chain(subject.tenant, child.id)] == [content(root)]
+        (after,) = await subject.put_line(1, parent=root)
+        assert await subject.begin_after(after) == joined([*line, child, after])
 
     async def test_it_completes_a_record_that_is_there(self, subject: Subject) -> None:
         record = draft(status=Status.IN_PROGRESS)

@@ -18,6 +18,7 @@ from antiphon_core.errors import (
     SessionLocked,
     StaleFence,
 )
+from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.store import (
     UNFINISHED,
     History,
@@ -198,6 +199,19 @@ class TurnSuite:
             await subject.store.commit_turn(subject.tenant, TurnCommit(taken, lease.fence))
         session = await subject.store.describe_session(subject.tenant, session_id)
         assert (session.head_id, session.lease) == (head.id, lease)
+
+    async def test_a_turn_whose_head_came_to_its_end_is_written_as_a_root(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        head = await subject.commit_in(session_id, ttl_ms=TTL_MS)
+        history, lease = await subject.begin_in(session_id)
+        await subject.elapse(TTL_MS)
+        child = draft(head, session_id=session_id)
+        with pytest.raises(ResponseNotFound):
+            await subject.store.commit_turn(subject.tenant, TurnCommit(child, lease.fence))
+        root = replace(child, parent_id=None, input_items=join_arrays([history.items, child.input_items]))
+        await subject.store.commit_turn(subject.tenant, TurnCommit(root, lease.fence))
+        after, _lease = await subject.begin_in(session_id)
+        assert after == History(joined([head, child]), 1, root.id)
 
     async def test_a_history_that_is_too_long_takes_no_lease(self, subject: Subject) -> None:
         session_id = new_session_id()

@@ -17,6 +17,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
+from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
@@ -100,6 +101,26 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
             await asyncio.sleep(0)
     await shop.run_of(job).go()
     assert (await shop.edge.current(TENANT, job.id)).status is Status.COMPLETED
+
+
+async def test_what_it_continues_may_be_deleted_before_it_is_queued(shop: Bench) -> None:
+    first = await shop.create(input="One.")
+    await shop.run_next()
+    store = shop.new_store()
+
+    async def delete() -> None:
+        del store.before["commit_turn"]
+        await shop.store.delete(TENANT, first.id)
+
+    store.before["commit_turn"] = delete
+    request = background_request(input="Two.", previous_response_id=first.id)
+    record = await shop.edge_over(store).create(TENANT, request, key="k")
+    assert record.parent_id is None
+    said = [item["content"][0]["text"] for item in loads(record.input_items)]
+    assert (said[0], said[2:]) == ("One.", ["Two."])
+    await shop.run_next()
+    ended = await shop.edge.create(TENANT, request, key="k")
+    assert (ended.id, ended.status, ended.input_items) == (record.id, Status.COMPLETED, record.input_items)
 
 
 # ---- Under a key ----

@@ -503,6 +503,19 @@ async def test_a_session_that_others_take_in_mid_run_stops_the_model(
     assert (session.head_id, session.lease.holder) == (None, "other")
 
 
+async def test_in_a_conversation_that_was_deleted_meanwhile_it_fails(shop: Bench) -> None:
+    await shop.store.create_conversation(TENANT, conversation_id=TALK)
+    waiting = (await shop.create(conversation=TALK)).id
+    shop.clock.advance(queueing.WAITING_LEASE_MS / 1000)
+    await shop.store.delete_conversation(TENANT, TALK)
+    await shop.run_next()
+    ended = whole(await shop.edge.current(TENANT, waiting))
+    assert (ended["status"], ended["error"]["message"]) == ("failed", f"Conversation with id '{TALK}' not found.")
+    assert shop.engine.starts == []
+    session = await shop.store.describe_session(TENANT, TALK)
+    assert (session.head_id, session.lease) == (None, None)
+
+
 async def test_another_attempt_in_a_session_goes_on_where_the_first_one_was(shop: Bench) -> None:
     first = await in_session(shop)
     await shop.run_next()

@@ -11,6 +11,7 @@ from antiphon_core.limits import CHAIN_DEPTH_MAX
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
 from antiphon_edge.door.authentication import TENANT_HEADER
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.http import Answer
 
 ALL = "/v1/conversations"
 UNKNOWN = "conv_" + "0" * 48
@@ -362,3 +363,26 @@ async def test_what_became_too_long_to_be_read_says_so(edge: RunningEdge) -> Non
         answer = await edge.ask(method, path)
         assert (answer.status, answer.error["code"], answer.error["param"]) == (400, "limit_exceeded", None)
         assert answer.error["message"].startswith("This conversation is over the limit of 1000 responses")
+
+
+async def test_what_was_added_is_referred_to_as_long_as_it_stands_there(edge: RunningEdge) -> None:
+    conversation_id = await made(edge, "seed")
+    items = f"{ALL}/{conversation_id}/items"
+    (added,) = (await edge.ask("POST", items, {"items": [words("later")]})).json["data"]
+    (seed, _later) = await items_of(edge, conversation_id)
+
+    async def refer(item: Object) -> Answer:
+        return await edge.create(input=[{"type": "item_reference", "id": item["id"]}], store=False)
+
+    for item in (seed, added):
+        assert (await refer(item)).status == 200
+        assert loads(edge.translator.turns[-1].input) == [item]
+    other = await made(edge)
+    copied = await edge.ask("POST", f"{ALL}/{other}/items", {"items": [{"type": "item_reference", "id": added["id"]}]})
+    assert [text_of(item) for item in copied.json["data"]] == ["later"]
+    assert (await edge.ask("DELETE", f"{items}/{added['id']}")).status == 200
+    assert (await refer(added)).status == 404
+    assert (await refer(copied.json["data"][0])).status == 200
+    assert (await edge.ask("DELETE", f"{ALL}/{conversation_id}")).status == 200
+    missing = await refer(seed)
+    assert (missing.status, missing.error["param"]) == (404, "input")

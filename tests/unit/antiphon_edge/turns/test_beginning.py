@@ -133,7 +133,23 @@ async def test_a_conversation_must_have_been_made(desk: Desk) -> None:
     assert begun.lease.fence.session_id == conversation_id
     for unknown in (new_conversation_id(RandomIds()), "nonsense"):
         with pytest.raises(ConversationNotFound):
-            await desk.begin(conversation=unknown)
+            await desk.begin(conversation=unknown, key="k")
+        assert (await desk.store.describe_session(TENANT, unknown)).lease is None
+    assert (await desk.begin(key="k")).key == "k"  # which nobody has
+
+
+async def test_a_conversation_is_looked_for_under_its_lease(desk: Desk) -> None:
+    conversation_id = await desk.conversation()
+    desk.slow.calls.clear()
+    begun = await desk.begin(conversation=conversation_id)
+    assert desk.slow.calls == ["begin_turn", "get_conversation"]
+    with pytest.raises(SessionLocked):
+        await desk.store.delete_conversation(TENANT, conversation_id)
+    desk.clock.advance(31)
+    await desk.store.delete_conversation(TENANT, conversation_id)
+    with pytest.raises(ConversationNotFound):
+        await desk.beginnings.renew(begun)
+    assert (await desk.store.describe_session(TENANT, conversation_id)).lease is None
 
 
 async def test_one_past_only(desk: Desk) -> None:

@@ -26,3 +26,11 @@ def test_the_record_says_what_was_asked_where_it_stands_and_what_came_of_it() ->
 def test_without_a_lease_it_stands_in_no_session() -> None:
     record = Begun("t", TURN).record(Status.QUEUED, b"{}", b"[]")
     assert (record.session_id, record.parent_id, record.status) == (None, None, Status.QUEUED)
+
+
+def test_as_a_root_it_has_its_history_in_its_input() -> None:
+    turn = Turn(RESPONSE_ID, 1, b"{}", history=b'[{"id":"msg_0"}]', input=TURN.input)
+    root = Begun("t", turn, parent_id="resp_0", key="k").as_root()
+    record = root.record(Status.QUEUED, b"{}", b"[]")
+    assert (record.parent_id, record.input_items) == (None, b'[{"id":"msg_0"},{"id":"msg_1"}]')
+    assert (root.turn.history, root.key, root.response_id) == (b"[]", "k", RESPONSE_ID)

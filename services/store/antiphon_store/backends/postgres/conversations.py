@@ -25,10 +25,13 @@ from antiphon_store.backends.places import DEPTH_MAX
 from antiphon_store.backends.postgres import rows
 from antiphon_store.backends.postgres.asking import Asking
 from antiphon_store.backends.postgres.contexts import context_of, removed_of
-from antiphon_store.backends.postgres.lineage import digest_of
+from antiphon_store.backends.postgres.lineage import digest_of, digests_of
 
 _NO_DRAFT: dict[str, object] = dict.fromkeys(
-    ("id", "parent_id", "session_id", "status", "items_crc", "body_crc", "input_bytes", "items", "body", "ttl_ms")
+    (
+        *("id", "parent_id", "session_id", "status", "items_crc", "body_crc", "input_bytes", "items", "body"),
+        *("ttl_ms", "digests"),
+    )
 )
 
 
@@ -85,9 +88,13 @@ class PostgresConversations(Asking):
 
     async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
         parameters = {"tenant": tenant, "conversation_id": conversation_id}
-        ((was_there,),) = await self._run("remove_conversation", parameters)
-        if not was_there:
-            raise ConversationNotFound.of(conversation_id)
+        match await self._run("remove_conversation", parameters):
+            case [("removed",)]:
+                return
+            case [("missing",)]:
+                raise ConversationNotFound.of(conversation_id)
+            case [(outcome,)]:
+                raise _refusal(outcome, conversation_id)
 
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
         while True:
@@ -167,7 +174,8 @@ def _conversation_of(conversation_id: str, columns: node_rows.Row) -> Conversati
 
 def _draft(stored: StoredConversation, addition: Addition) -> dict[str, object]:
     """The node that an addition becomes; its parent and its end are the database's to say."""
-    return rows.draft_parameters(conversations.write_of(stored, addition, parent_id=None, now_ms=0))
+    write = conversations.write_of(stored, addition, parent_id=None, now_ms=0)
+    return rows.draft_parameters(write) | {"digests": digests_of(write.item_ids)}
 
 
 def _refusal(outcome: str, conversation_id: str) -> Exception:

@@ -60,12 +60,14 @@ WHERE n = 1 OR (n <= %(limit)s AND bytes <= %(max_bytes)s)
 ORDER BY n;
 
 -- name: find_items
--- The oldest readable response of each item, with the digests of the items that it is for.
-WITH hit AS (
+-- The oldest readable response of each item, or addition to a conversation, with the digests of the items that it is for.
+WITH moment AS MATERIALIZED (
+    SELECT now_ms_v1(%(now_ms)s) AS ms
+), hit AS (
     SELECT DISTINCT ON (digest) digest, node.place
-    FROM item JOIN node ON node.place = item.place
-    WHERE item.tenant = %(tenant)s AND digest = ANY (%(digests)s) AND NOT deleted
-        AND (expires_at_ms IS NULL OR expires_at_ms > (SELECT now_ms_v1(%(now_ms)s)))
+    FROM item JOIN node ON node.place = item.place CROSS JOIN moment
+    WHERE item.tenant = %(tenant)s AND digest = ANY (%(digests)s) AND (expires_at_ms IS NULL OR expires_at_ms > ms)
+        AND (NOT deleted OR is_in_context_v1(node.tenant, node.session_id, node.place, digest, ms))
     ORDER BY digest, created_at_ms, node.id
 ), wanted AS (
     SELECT place, array_agg(digest) AS digests FROM hit GROUP BY place

@@ -41,7 +41,7 @@ LEFT JOIN (
 
 -- name: remove
 SELECT (answer).*
-FROM remove_v1(
+FROM remove_v2(
     %(now_ms)s, %(tenant)s, %(id)s, %(expected_version)s, %(statuses)s, %(unless_statuses)s,
     %(fence_session)s, %(fence_token)s
 ) AS answer;

@@ -2,7 +2,7 @@
 
 -- name: write
 SELECT (answer).*
-FROM write_v2(
+FROM write_v3(
     %(now_ms)s, %(tenant)s,
     ROW(%(id)s, %(parent_id)s, %(session_id)s, %(status)s, %(items_crc)s, %(body_crc)s, %(input_bytes)s, %(items)s,
         %(body)s, %(ttl_ms)s)::draft_v1,

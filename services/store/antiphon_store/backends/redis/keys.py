@@ -18,7 +18,7 @@
     antiphon:{TENANT}:                     the root of a tenant's keys, the tree of no tag
         :ends      zset    what expires, by when: a letter for its kind, and its name; see parts/ends.lua
         :made:ID   zset    the responses made in a session; see parts/catalogue.lua
-        :item:ID   zset    the responses that an item is in
+        :item:ID   zset    the responses that an item is in, and additions to conversations
         :queue:Q   zset    the jobs of a queue, by when they can be claimed; see parts/job_steps.lua
         :held:Q    hash    holder -> the job of the queue that it claimed last
         :key:KEY   hash    what became of an idempotency key; see parts/key_uses.lua

@@ -30,8 +30,8 @@ class ConversationAtoms(Protocol):
         """Compares the version and replaces the metadata in one step. VersionMismatch."""
 
     async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
-        """Conversation, lease, head and the marks of removed items, in one step; reclaims what the head kept. The
-        fencing token stays used."""
+        """In one step: that nobody holds the lease; conversation, head and the marks of removed items. Reclaims what
+        the head kept. The fencing token stays used. SessionLocked."""
 
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
         """In one step: that the addition was not made before, that the lease is free or the fence's, the node behind

@@ -62,9 +62,10 @@ class LineageAtoms(Protocol):
         ends before `max_bytes`, but has at least one record when there is one."""
 
     async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
-        """Those of distinct `item_ids` that are in a readable response, in their order. The index behind it is written
-        in the step that writes the response, from `Write.item_ids`. Of several responses the first by birth and id
-        counts. LimitExceeded: the items are over `max_bytes`."""
+        """Those of distinct `item_ids` that are in a readable response, in their order, and those that were added to a
+        conversation and stand in its context. The index behind it is written in the step that writes the node, from
+        `Write.item_ids`. Of several nodes the first by birth and id counts. LimitExceeded: the items are over
+        `max_bytes`."""
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
         """In one step: what the source is now (`forking.head_of`), that the new session is free

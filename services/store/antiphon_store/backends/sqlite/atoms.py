@@ -7,6 +7,7 @@ reads is one statement, and sees one moment.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Collection
 from dataclasses import replace
 
 from antiphon_core.errors import AlreadyExists, PreviousResponseNotFound, ResponseNotFound
@@ -41,21 +42,13 @@ _Connection = sqlite3.Connection
 # ---- Records ----
 
 
-def put(
-    connection: _Connection,
-    tenant: str,
-    write: Write,
-    now_ms: int,
-    *,
-    fence: Fence | None = None,
-    session_head_id: str | None = None,
-) -> Stamp:
-    """`fence` is required besides the precondition's. `session_head_id` may be continued although it was deleted: the
-    head of the session that the turn holds."""
+def put(connection: _Connection, tenant: str, write: Write, now_ms: int, *, fence: Fence | None = None) -> Stamp:
+    """`fence` is required besides the precondition's."""
     existing = nodes.read(connection, tenant, write.record.id, now_ms)
     if existing is not None and admission.is_replay(existing, write):
         return admission.stamp_of(existing)
-    for each in (fence, write.precondition.fence):
+    held = [each for each in (fence, write.precondition.fence) if each is not None]
+    for each in held:
         fences.require(connection, tenant, each, now_ms)
     admission.require_admission(existing, write)
     if write.log_end is not None:
@@ -63,7 +56,8 @@ def put(
     if existing is not None:
         return _replace(connection, tenant, existing, write, now_ms)
     _require_room(connection, tenant, write, now_ms)
-    return _insert(connection, tenant, write, now_ms, session_head_id=session_head_id)
+    head_ids = [sessions.read(connection, tenant, each.session_id).head_id for each in held]
+    return _insert(connection, tenant, write, now_ms, head_ids)
 
 
 def fetch(connection: _Connection, tenant: str, response_id: str, now_ms: int) -> Record:
@@ -80,6 +74,7 @@ def remove(connection: _Connection, tenant: str, response_id: str, condition: Pr
     node = nodes.find(connection, tenant, response_id)
     if node is not None:
         nodes.mark_deleted(connection, node.place)
+        item_index.drop(connection, node.place)
         lineage.reclaim(connection, node.place, now_ms)
 
 
@@ -170,7 +165,7 @@ def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence
     if fence is None:
         return put(connection, tenant, write, now_ms)
     state = sessions.read(connection, tenant, fence.session_id)
-    stamp = put(connection, tenant, write, now_ms, fence=fence, session_head_id=state.head_id)
+    stamp = put(connection, tenant, write, now_ms, fence=fence)
     if leases.holds(state, fence, now_ms):  # not so when this is a replay
         move_head(connection, tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
     return stamp
@@ -179,7 +174,7 @@ def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence
 def append_hidden(connection: _Connection, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
     """A node behind the session's head that is deleted from the start, and the session's new head."""
     state = sessions.read(connection, tenant, session_id)
-    _insert(connection, tenant, write, now_ms, session_head_id=state.head_id)
+    _insert(connection, tenant, write, now_ms, [state.head_id])
     node = nodes.find(connection, tenant, write.record.id)
     if node is not None:
         nodes.mark_deleted(connection, node.place)
@@ -213,8 +208,9 @@ def _require_room(connection: _Connection, tenant: str, write: Write, now_ms: in
         require_room(session_id, made, most)
 
 
-def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, *, session_head_id: str | None) -> Stamp:
-    parent = _parent_place(connection, tenant, write.record.parent_id, now_ms, session_head_id=session_head_id)
+def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, head_ids: Collection[str | None]) -> Stamp:
+    """`head_ids` may be continued although they were deleted: the heads of sessions that the writer holds."""
+    parent = _parent_place(connection, tenant, write.record.parent_id, now_ms, head_ids)
     former = nodes.find(connection, tenant, write.record.id)
     if former is not None:
         lineage.reclaim(connection, former.place, now_ms)
@@ -228,12 +224,12 @@ def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, *, 
 
 
 def _parent_place(
-    connection: _Connection, tenant: str, parent_id: str | None, now_ms: int, *, session_head_id: str | None
+    connection: _Connection, tenant: str, parent_id: str | None, now_ms: int, head_ids: Collection[str | None]
 ) -> int | None:
     if parent_id is None:
         return None
     parent = nodes.find(connection, tenant, parent_id)
-    may_be_deleted = parent_id == session_head_id
+    may_be_deleted = parent_id in head_ids
     if parent is None or parent.is_expired(now_ms) or (parent.deleted and not may_be_deleted):
         raise ResponseNotFound.of(parent_id)
     return parent.place

@@ -57,6 +57,7 @@ def update(
 
 def remove(connection: _Connection, tenant: str, conversation_id: str, now_ms: int) -> None:
     fetch(connection, tenant, conversation_id, now_ms)
+    conversations.require_free(sessions.read(connection, tenant, conversation_id), conversation_id, None, now_ms)
     end(connection, tenant, conversation_id, now_ms)
 
 

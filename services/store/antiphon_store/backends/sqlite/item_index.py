@@ -23,16 +23,22 @@ def write(connection: sqlite3.Connection, tenant: str, place: int, item_ids: Ite
     connection.executemany(_INSERT, ({"tenant": tenant, "id": each, "place": place} for each in item_ids))
 
 
+def drop(connection: sqlite3.Connection, place: int) -> None:
+    """A response that was deleted has no items that could be found."""
+    connection.execute(_DROP, {"place": place})
+
+
 def rewrite(connection: sqlite3.Connection, tenant: str, place: int, item_ids: Iterable[str]) -> None:
     """The items of a response that was replaced."""
-    connection.execute(_DROP, {"place": place})
+    drop(connection, place)
     write(connection, tenant, place, item_ids)
 
 
 def find(
     connection: sqlite3.Connection, tenant: str, item_ids: Sequence[str], now_ms: int, *, max_bytes: int
 ) -> list[ResolvedItem]:
-    """The items that are in a readable response, in the order of `item_ids`. Each response is read once."""
+    """The items that are in a readable response, or stand in the conversation that they were added to, in the order of
+    `item_ids`. Each node is read once."""
     wanted: dict[int, set[str]] = {}
     for item_id in item_ids:
         row = connection.execute(_FIND, {"tenant": tenant, "id": item_id, "now_ms": now_ms}).fetchone()

@@ -48,9 +48,26 @@ INSERT INTO item (tenant, id, place) VALUES (:tenant, :id, :place);
 DELETE FROM item WHERE place = :place;
 
 -- name: find_item
--- The oldest readable response that has the item.
+-- The oldest readable response that has the item, or addition to a conversation in whose context it stands: that is on
+-- the way from the session's head to the root.
 SELECT node.place FROM item CROSS JOIN node ON node.place = item.place
-WHERE item.tenant = :tenant AND item.id = :id AND deleted = 0 AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms)
+WHERE item.tenant = :tenant AND item.id = :id AND (expires_at_ms IS NULL OR expires_at_ms > :now_ms)
+    AND (deleted = 0 OR NOT EXISTS (
+        SELECT 1 FROM removed_item
+        WHERE removed_item.tenant = :tenant AND conversation_id = node.session_id AND item_id = :id
+    ) AND EXISTS (
+        WITH RECURSIVE segment (first, last) AS (
+            SELECT head.place & ~16777215, head.place
+            FROM session CROSS JOIN node AS head ON head.tenant = session.tenant AND head.id = session.head_id
+            WHERE session.tenant = :tenant AND session.id = node.session_id
+                AND (head.expires_at_ms IS NULL OR head.expires_at_ms > :now_ms)
+            UNION ALL
+            SELECT forked_at & ~16777215, forked_at
+            FROM segment CROSS JOIN branch ON branch.id = first >> 24
+            WHERE forked_at IS NOT NULL
+        )
+        SELECT 1 FROM segment WHERE node.place BETWEEN first AND last
+    ))
 ORDER BY created_at_ms, node.id
 LIMIT 1;
 

@@ -775,7 +775,8 @@ class CommitTurnRequest(betterproto2.Message):
 
     precondition: "Precondition | None" = betterproto2.field(6, betterproto2.TYPE_MESSAGE, optional=True)
     """
-    Lets it complete a record that is there. Its fence may be that of the job that runs the turn.
+    Lets it complete a record that is there. Its fence may be that of the job that runs the turn; or, where `fence` is not
+    given, that of the session: then the record stands behind the session's head, deleted or not, and the turn goes on.
     """
 
 

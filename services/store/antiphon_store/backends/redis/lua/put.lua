@@ -7,5 +7,5 @@
 -- Indivisible: fence, precondition, readable parent, the place in the tree, the end of the log.
 
 local write = parse_write()
-local stamp, refusal = put(write, {fence_at(2, write.fence_id, write.fence_token)}, nil)
+local stamp, refusal = put(write, {fence_at(2, write.fence_id, write.fence_token)})
 return refusal or stamp

@@ -16,7 +16,7 @@ if is_in_force(use) and use.stamp then
   write_use(KEYS[1], use) -- for the replicas, as in parts/writing.lua
   return parse_stamp(use.stamp)
 end
-local stamp, refusal = put(write, {fence_at(3, write.fence_id, write.fence_token)}, nil)
+local stamp, refusal = put(write, {fence_at(3, write.fence_id, write.fence_token)})
 if refusal then
   return refusal
 end

@@ -4,11 +4,13 @@
 -- KEYS: the conversation's key, the set of its removed items, its session's key
 -- ARGV: now, tree before, tree after, id
 -- Answer: ok; or a refusal
--- Indivisible: conversation, lease, head and removed items, and what is reclaimed because only the head kept it.
+-- Indivisible: that nobody holds the lease, conversation, head and removed items, and what is reclaimed because only the head kept it.
 
 local conversation, refusal = find_conversation(ARGV[4])
 if refusal then
   return refusal
+elseif is_held(read_session(conversation.session_key)) then
+  return {'session_locked'}
 end
 end_conversation(conversation)
 return {'ok'}

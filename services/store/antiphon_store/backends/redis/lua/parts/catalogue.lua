@@ -1,5 +1,5 @@
--- Where responses are found besides by their ids: by the session that they were made in, and by their items. Only what
--- was not deleted is filed; what expired is passed over until it is swept.
+-- Where responses are found besides by their ids: by the session that they were made in, and by their items. Of what was
+-- deleted only additions to conversations are filed, by their items; what expired is passed over until it is swept.
 --
 --   `:made:SESSION`  members of birth, depth and id, all at score 0: their order is that of the characters
 --   `:item:ITEM`     members of birth and id, in the same way; item ids are quoted
@@ -51,9 +51,9 @@ local function readable(id)
   end
 end
 
--- Files a node under its session and its items, as they are now.
+-- Files a node under its session, if it was made there, and under its items, as they are now.
 local function file(tree, node, item_ids)
-  if node.session ~= NONE then
+  if node.session ~= NONE and node.deleted == '0' then
     redis.call('ZADD', made_key(tree, node.session), 0, made_member(node.created, node.depth, node.id))
   end
   if item_ids == '' or IS_SPREAD then

@@ -5,10 +5,10 @@
 -- The stamp, or nil and the refusal. `other` is the fence of the precondition.
 local function commit(write, fence, other)
   if not fence then
-    return put(write, {other}, nil)
+    return put(write, {other})
   end
   local session = read_session(fence.session_key)
-  local stamp, refusal = put(write, {fence, other}, session.head)
+  local stamp, refusal = put(write, {fence, other})
   if stamp and holds(session, fence.token) then -- not so when this is a repetition
     release(session)
     move_head(session, write.id)

@@ -80,7 +80,7 @@ local function append_hidden(conversation, session, write)
   write.deleted = '1'
   write.parent = head and head.id or NONE
   write.ttl_ms = conversation.expires ~= NONE and integer(tonumber(conversation.expires) - now_ms) or NONE
-  local stamp, refusal = insert(tree, find(tree, write.id), write, session.head)
+  local stamp, refusal = insert(tree, find(tree, write.id), write, {[session.head] = true})
   if stamp then
     move_head(session, write.id)
   end

@@ -36,6 +36,15 @@ local function path_to(tree, node)
   end
 end
 
+-- Whether a node is on the way from the root to another one of its tree, or is that one.
+local function is_behind(tree, node, other)
+  local branch, depth = other.branch, tonumber(other.depth)
+  while branch and branch ~= node.branch do
+    branch, depth = split_place(fork_of(tree, branch))
+  end
+  return branch ~= nil and tonumber(node.depth) <= depth
+end
+
 local function parent_place(tree, node)
   local depth = tonumber(node.depth)
   local fork = fork_of(tree, node.branch)

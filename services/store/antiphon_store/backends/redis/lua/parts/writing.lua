@@ -75,13 +75,21 @@ local function is_replay(tree, node, write)
     and redis.call('HGET', tree .. ':body', place) == write.body
 end
 
--- The parent of a new node. `head` may be continued although it was deleted.
-local function find_parent(tree, write, head)
+-- The heads of the sessions that the writer holds: they may be continued although they were deleted.
+local function heads_of(fences)
+  local heads = {}
+  for _, fence in ipairs(fences) do
+    heads[read_session(fence.session_key).head] = true
+  end
+  return heads
+end
+
+local function find_parent(tree, write, heads)
   if write.parent == NONE then
     return nil
   end
   local parent = find(tree, write.parent)
-  if not parent or is_expired(parent) or (parent.deleted == '1' and write.parent ~= head) then
+  if not parent or is_expired(parent) or (parent.deleted == '1' and not heads[write.parent]) then
     return nil, {'response_not_found', write.parent}
   end
   return parent
@@ -99,15 +107,13 @@ local function save(tree, node, write, new_branch)
   redis.call('HSET', tree .. ':ids', node.id, place)
   redis.call('HSET', tree .. ':items', place, write.items)
   redis.call('HSET', tree .. ':body', place, write.body)
-  if node.deleted == '0' then
-    file(tree, node, write.item_ids)
-  end
+  file(tree, node, write.item_ids)
   limit_life(tree, node, new_branch)
   return stamp_of(node)
 end
 
-local function insert(tree, former, write, head)
-  local parent, refusal = find_parent(tree, write, head)
+local function insert(tree, former, write, heads)
+  local parent, refusal = find_parent(tree, write, heads)
   if refusal then
     return nil, refusal
   end
@@ -131,9 +137,8 @@ local function refused_write(tree, existing, write, fences, log)
     or not existing and refused_crowd(tree, write.session, write.session_most)
 end
 
--- Inserts or replaces a response and appends to its log: the stamp, or nil and the refusal. All `fences` must hold;
--- `head` may be continued although it was deleted.
-local function put(write, fences, head)
+-- Inserts or replaces a response and appends to its log: the stamp, or nil and the refusal. All `fences` must hold.
+local function put(write, fences)
   local tree = tree_of(write.id)
   local node = find(tree, write.id)
   local existing = node and is_readable(node) and node or nil
@@ -153,7 +158,7 @@ local function put(write, fences, head)
     unfile(tree, existing)
     stamp = save(tree, existing, write, false)
   else
-    stamp, refusal = insert(tree, node, write, head)
+    stamp, refusal = insert(tree, node, write, heads_of(fences))
   end
   if stamp and log then
     append_to(log, write.log_end)

@@ -1,0 +1,99 @@
+"""Items that were added to a conversation by hand are found by their ids for as long as they stand in it."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from antiphon_core.jsons import loads
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_store.testing.conversations import TTL_MS, add, context, create, item, items_of, new_id, talks_of, turn
+from antiphon_store.testing.lineage_subject import lineage, peer_lineage
+from antiphon_store.testing.subject import Subject
+from antiphon_store.testing.sweeping import sweep
+
+
+async def found(subject: Subject, *item_ids: str) -> list[str]:
+    """Which of the items are found."""
+    resolved = await lineage(subject).resolve_items(subject.tenant, item_ids)
+    assert {each.id for each in resolved.items}.isdisjoint(resolved.missing_ids)
+    for each in resolved.items:
+        assert loads(each.item)["id"] == each.id
+    return [each.id for each in resolved.items]
+
+
+class AddedItemSuite:
+    async def test_they_are_found_beside_those_of_responses(self, subject: Subject) -> None:
+        made = await create(subject, "first", "ü b%20 ")
+        record = await turn(subject, made.id)
+        await add(subject, made.id, "later")
+        said = items_of(record)[0]
+        resolved = await peer_lineage(subject).resolve_items(subject.tenant, ["later", said, "ü b%20 ", "no", "first"])
+        assert [each.id for each in resolved.items] == ["later", said, "ü b%20 ", "first"]
+        assert (loads(resolved.items[3].item), resolved.missing_ids) == (item("first"), ["no"])
+        added, response = await subject.store.chain(subject.tenant, record.id)
+        assert [each.response_id for each in resolved.items[1:]] == [response.id, added.id, added.id]
+
+    async def test_one_that_was_taken_out_is_not_found(self, subject: Subject) -> None:
+        made, odd = await create(subject, "a", "ü %41"), "ü %41"
+        await talks_of(subject.store).delete_conversation_item(subject.tenant, made.id, odd)
+        assert await found(subject, "a", odd) == ["a"]
+        await add(subject, made.id, odd, "b")  # out of this conversation for good
+        assert await found(subject, "a", odd, "b") == ["a", "b"] == await context(subject, made.id)
+        other = await create(subject, odd)
+        assert await found(subject, odd) == [odd]
+        assert await context(subject, other.id) == [odd]
+
+    async def test_they_go_with_their_conversation(self, subject: Subject) -> None:
+        chosen = new_id()
+        await create(subject, "a", conversation_id=chosen)
+        record = await turn(subject, chosen)
+        await add(subject, chosen, "b")
+        await talks_of(subject.store).delete_conversation(subject.tenant, chosen)
+        said = items_of(record)
+        assert await found(subject, "a", "b", *said) == said
+        await create(subject, conversation_id=chosen)
+        assert await found(subject, "a", "b") == []
+        await add(subject, chosen, "b")
+        assert await found(subject, "a", "b") == ["b"]
+
+    async def test_they_are_found_until_its_time_is_over(self, subject: Subject) -> None:
+        chosen = new_id()
+        await create(subject, "a", conversation_id=chosen, ttl_ms=TTL_MS)
+        await add(subject, chosen, "b")
+        await subject.elapse(TTL_MS - 1)
+        assert await found(subject, "a", "b") == ["a", "b"]
+        await subject.elapse(1)
+        assert await found(subject, "a", "b") == []
+
+    async def test_they_are_not_found_where_the_context_began_anew(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        await turn(subject, made.id, ttl_ms=TTL_MS)
+        await subject.elapse(TTL_MS)
+        assert await context(subject, made.id) == []
+        assert await found(subject, "a") == []
+        while (await sweep(subject)).has_more:
+            pass
+        assert await found(subject, "a") == []
+        await add(subject, made.id, "b")
+        assert await found(subject, "a", "b") == ["b"] == await context(subject, made.id)
+
+    async def test_they_are_found_on_every_branch(self, subject: Subject) -> None:
+        made = await create(subject, "a")
+        record = await turn(subject, made.id)
+        fork = await lineage(subject).fork(subject.tenant, ForkSource(session_id=made.id))
+        await create(subject, conversation_id=fork.session_id)
+        for number in range(3):  # by turns: one of the two goes on in the branch, the other one in a new one
+            await add(subject, fork.session_id, f"fork {number}")
+            await add(subject, made.id, f"made {number}")
+        names = [f"{where} {number}" for where in ("fork", "made") for number in range(3)]
+        assert await found(subject, "a", *names) == ["a", *names]
+        await subject.delete(record)
+        assert await found(subject, "a", *items_of(record), *names) == ["a", *names]
+        await talks_of(subject.store).delete_conversation(subject.tenant, fork.session_id)
+        assert await found(subject, *names) == names[3:]
+
+    async def test_another_tenants_do_not_exist(self, subject: Subject) -> None:
+        await create(subject, "mine")
+        assert await found(replace(subject, tenant=subject.tenant + "-other"), "mine") == []

@@ -1,0 +1,157 @@
+"""Deleting what a running turn is about: nothing that was begun is lost, and nothing goes on that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.settings import WorkerSettings
+from tests.support.http import Answer, Http
+from tests.support.thinking_edges import Edges, thinking_edges
+
+ANSWER = "Rome, it is."
+QUESTION = "And of France?"
+
+
+@pytest.fixture
+async def edges() -> AsyncIterator[Edges]:
+    async with thinking_edges(ANSWER) as running:
+        yield running
+
+
+@asynccontextmanager
+async def in_mid_run(edges: Edges, asking: Awaitable[Answer]) -> AsyncIterator[asyncio.Future[Answer]]:
+    """A turn whose model waits behind its first token until the block is left."""
+    before = len(edges.sayer.requests)
+    edges.sayer.pause_at = 1
+    turn = asyncio.ensure_future(asking)
+    async with asyncio.timeout(20):
+        while len(edges.sayer.requests) == before:
+            await asyncio.sleep(0.01)
+    try:
+        yield turn
+    finally:
+        edges.sayer.go.set()
+        await turn
+
+
+async def delete(http: Http, path: str) -> Answer:
+    return await http.ask("DELETE", path)
+
+
+def response_of(answer: Answer) -> Object:
+    """What an answer or a stream ended with."""
+    assert answer.status == 200, answer.body
+    is_stream = answer.headers["content-type"].startswith("text/event-stream")
+    told: Object = answer.events[-1]["response"] if is_stream else answer.json
+    return told
+
+
+Ask = Callable[[Http, Object], Awaitable[Answer]]
+WAYS: dict[str, Ask] = {
+    "JSON": lambda http, asked: http.post("/v1/responses", asked),
+    "stream": lambda http, asked: http.post("/v1/responses", asked | {"stream": True}),
+    "key": lambda http, asked: http.ask("POST", "/v1/responses", asked, headers={"Idempotency-Key": "k"}),
+}
+
+
+@pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
+async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None:
+    first = (await edges.create(input="Capital of Italy?"))["id"]
+    asked: Object = {"model": "m", "input": QUESTION, "previous_response_id": first}
+    async with in_mid_run(edges, ask(edges.http, asked)) as turn:
+        assert (await delete(edges.http, f"/v1/responses/{first}")).status == 200
+    told = response_of(turn.result())
+    assert (told["status"], told["previous_response_id"]) == ("completed", first)
+    assert (await edges.http.get(f"/v1/responses/{told['id']}")).json == told
+    await edges.create(input="Thanks.", previous_response_id=told["id"])
+    places = [edges.prompt.index(text) for text in ("Capital of Italy?", ANSWER, QUESTION, "Thanks.")]
+    assert places == sorted(places)
+    assert (await edges.http.get(f"/v1/responses/{first}")).status == 404
+    if ask is WAYS["key"]:
+        assert response_of(await ask(edges.http, asked)) == told
+
+
+@asynccontextmanager
+async def worker(edges: Edges) -> AsyncIterator[None]:
+    clock = SystemClock()
+    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
+    part = Worker(WorkerSettings(slots=1), edges.store, edges.translator, clock=clock, ids=RandomIds(), sealer=sealer)
+    await part.start()
+    try:
+        yield
+    finally:
+        await part.stop()
+
+
+async def ended(http: Http, response_id: str) -> Object:
+    """A background response at its end."""
+    async with asyncio.timeout(20):
+        while (told := (await http.get(f"/v1/responses/{response_id}")).json)["status"] in ("queued", "in_progress"):
+            await asyncio.sleep(0.01)
+    return dict(told)
+
+
+@pytest.mark.parametrize("last", ["an item", "a deleted response"])
+async def test_a_background_turn_continues_what_only_its_conversation_shows(edges: Edges, last: str) -> None:
+    seed: Object = {"items": [{"role": "user", "content": "Capital of Italy?"}]}
+    talk = (await edges.http.post("/v1/conversations", seed if last == "an item" else {})).json["id"]
+    if last == "a deleted response":
+        first = (await edges.create(input="Capital of Italy?", conversation=talk))["id"]
+        assert (await delete(edges.http, f"/v1/responses/{first}")).status == 200
+    turn = await edges.create(input=QUESTION, conversation=talk, background=True)
+    async with worker(edges):
+        assert (await ended(edges.http, turn["id"]))["status"] == "completed"
+    assert edges.prompt.index("Capital of Italy?") < edges.prompt.index(QUESTION)
+
+
+LOCKED = {
+    "message": "Another process is currently operating on this conversation. Please retry in a few seconds.",
+    "type": "invalid_request_error",
+    "param": "conversation",
+    "code": "conversation_locked",
+}
+
+
+@pytest.mark.parametrize("ask", WAYS.values(), ids=WAYS)
+async def test_a_conversation_is_not_deleted_under_a_turn(edges: Edges, ask: Ask) -> None:
+    talk = (await edges.http.post("/v1/conversations", {})).json["id"]
+    async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
+        refused = await delete(edges.http, f"/v1/conversations/{talk}")
+        assert (refused.status, refused.error) == (400, LOCKED)
+    assert response_of(turn.result())["status"] == "completed"
+    assert len((await edges.http.get(f"/v1/conversations/{talk}/items")).json["data"]) == 2
+    assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
+    assert (await edges.http.get(f"/v1/conversations/{talk}")).status == 404
+
+
+async def test_a_conversation_is_deleted_when_its_background_turn_was_cancelled(edges: Edges) -> None:
+    talk = (await edges.http.post("/v1/conversations", {})).json["id"]
+    turn = (await edges.create(conversation=talk, background=True))["id"]
+    refused = await delete(edges.http, f"/v1/conversations/{talk}")
+    assert (refused.status, refused.error) == (400, LOCKED)
+    assert (await edges.http.post(f"/v1/responses/{turn}/cancel", {})).json["status"] == "cancelled"
+    assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
+
+
+@pytest.mark.parametrize("ask", [WAYS["JSON"], WAYS["stream"]], ids=["JSON", "stream"])
+async def test_a_turn_that_lost_its_conversation_says_so_in_words_of_its_callers(edges: Edges, ask: Ask) -> None:
+    talk = (await edges.http.post("/v1/conversations", {})).json["id"]
+    async with in_mid_run(edges, ask(edges.http, {"model": "m", "input": "hi", "conversation": talk})) as turn:
+        lease = (await edges.store.describe_session("default", talk)).lease
+        assert lease is not None
+        await edges.store.release_session("default", lease.fence)  # as time does when an edge sleeps for too long
+        assert (await delete(edges.http, f"/v1/conversations/{talk}")).status == 200
+    answer = turn.result()
+    if answer.status == 200:
+        assert (answer.events[-1]["type"], answer.events[-1]["response"]["status"]) == ("response.failed", "failed")
+    assert not {"fence", "lease", "stale"} & set(answer.body.decode().lower().replace("_", " ").split())
+    assert b"aken over" in answer.body

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import AntiphonError, ResponseNotFound, TooLarge
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.translator import Turn
+from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.lost_parents import committed
+
+PARENT_ID = new_response_id(RandomIds())
+TURN = Turn(new_response_id(RandomIds(), relative=PARENT_ID), 1, b"{}", history=b'[{"id":"a"}]', input=b'[{"id":"b"}]')
+CHILD = Begun("t", TURN, parent_id=PARENT_ID)
+
+
+class Store:
+    """Keeps what was tried, after as many errors as it was given."""
+
+    def __init__(self, *errors: AntiphonError) -> None:
+        self.errors = list(errors)
+        self.tried: list[Begun] = []
+
+    async def commit(self, begun: Begun) -> None:
+        self.tried.append(begun)
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+async def test_a_turn_with_its_parent_is_committed_once() -> None:
+    store = Store()
+    assert await committed(CHILD, store.commit) == CHILD
+    assert store.tried == [CHILD]
+
+
+async def test_without_its_parent_it_is_committed_as_a_root() -> None:
+    store = Store(ResponseNotFound.of(PARENT_ID))
+    root = await committed(CHILD, store.commit)
+    assert store.tried == [CHILD, root]
+    assert (root.parent_id, root.turn.history, root.turn.input) == (None, b"[]", b'[{"id":"a"},{"id":"b"}]')
+
+
+@pytest.mark.parametrize(
+    ("begun", "errors"),
+    [
+        (CHILD.as_root(), [ResponseNotFound.of(PARENT_ID)]),
+        (CHILD, [ResponseNotFound.of(TURN.response_id)]),
+        (CHILD, [ResponseNotFound.of(PARENT_ID), TooLarge("too much")]),
+    ],
+    ids=["a root", "another response", "too large as a root"],
+)
+async def test_what_a_root_does_not_help_is_raised(begun: Begun, errors: list[AntiphonError]) -> None:
+    store = Store(*errors)
+    with pytest.raises(type(errors[-1])):
+        await committed(begun, store.commit)
+    assert len(store.tried) == len(errors)
