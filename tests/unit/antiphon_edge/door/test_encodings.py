@@ -35,6 +35,7 @@ PATHS = (
         (b"deflate", zlib.compress(BODY)),
         (b"identity", BODY),
     ],
+    ids=["gzip", "GZIP", "deflate", "identity"],
 )
 async def test_a_body_may_be_compressed(edge: RunningEdge, encoding: bytes, body: bytes) -> None:
     answer = await exchange(edge.server.url, post(body, b"Content-Encoding: " + encoding))

@@ -70,7 +70,7 @@ async def test_header_and_body_may_say_the_same(edge: RunningEdge, shape: Any) -
     assert (await ask(edge, conversation_id, key="k")).json == first.json
 
 
-@pytest.mark.parametrize("session_id", [UNKNOWN, "mine"])
+@pytest.mark.parametrize("session_id", [UNKNOWN, "mine"], ids=["a conversation's", "a session's"])
 async def test_header_and_body_that_differ_are_refused(edge: RunningEdge, session_id: str) -> None:
     answer = await ask(edge, session_id, conversation=await made(edge))
     assert (answer.status, answer.error["code"]) == (400, "mutually_exclusive_parameters")
