@@ -397,49 +397,11 @@ _ROW_BY_CLASS = {row.error: row for row in TABLE}
 _ROW_BY_REASON = {row.reason: row for row in TABLE}
 for _row in TABLE:
     _row.error.reason = _row.reason
-_SHOWN = ("code", "retry_after_ms")  # the facts that an answer over HTTP is made of
 
 
 def row_of(error: AntiphonError) -> Row:
     """The table row of an error."""
     return _ROW_BY_CLASS[type(error)]
-
-
-def cause_of(error: AntiphonError) -> dict[str, str]:
-    """What of an error is kept beside its message, so that `revive` makes of both what callers were shown."""
-    facts = {"field": error.field} | {name: error.facts.get(name) for name in _SHOWN}
-    return {"reason": error.reason} | {name: value for name, value in facts.items() if value is not None}
-
-
-CODES_IN_RESPONSES = frozenset(
-    {
-        "server_error",
-        "rate_limit_exceeded",
-        "invalid_prompt",
-        "invalid_image",
-        "invalid_image_format",
-        "invalid_base64_image",
-        "invalid_image_url",
-        "image_too_large",
-        "image_too_small",
-        "image_parse_error",
-        "image_file_too_large",
-        "unsupported_image_media_type",
-        "empty_image_file",
-        "failed_to_download_image",
-        "image_file_not_found",
-        "context_length_exceeded",
-    }
-)
-"""What `error.code` of a response may be: OpenAI's closed list as far as it can happen here, and the last, which is not
-on it, but which OpenAI sends and Codex acts on."""
-
-
-def code_in_response(error: AntiphonError) -> str:
-    """What an error is called within a failed response: `code` where the list has it."""
-    if error.code in CODES_IN_RESPONSES:
-        return str(error.code)
-    return "invalid_prompt" if isinstance(error, InvalidRequest) else "server_error"
 
 
 def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
@@ -448,15 +410,3 @@ def revive(reason: str, message: str, facts: dict[str, str]) -> AntiphonError:
     cls = row.error if row else InternalError
     rest = dict(facts)
     return cls(message, field=rest.pop("field", None), **rest)
-
-
-def envelope(error: AntiphonError) -> dict[str, dict[str, str | None]]:
-    """The body of an HTTP error answer: OpenAI's envelope with all four keys."""
-    return {
-        "error": {
-            "message": error.message,
-            "type": row_of(error).openai_type,
-            "param": error.field,
-            "code": error.code,
-        }
-    }

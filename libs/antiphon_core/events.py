@@ -6,7 +6,8 @@ Frames are made once, by whoever makes the event, and travel as bytes from there
 
 from __future__ import annotations
 
-from antiphon_core.errors import AntiphonError, envelope
+from antiphon_core.error_forms import envelope
+from antiphon_core.errors import AntiphonError
 from antiphon_core.jsons import Object, dumps, loads
 
 CREATED = "response.created"

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon_core.errors import AntiphonError, InternalError, cause_of, code_in_response, revive
+from antiphon_core.error_forms import cause_of, code_in_response
+from antiphon_core.errors import AntiphonError, InternalError, revive
 from antiphon_core.jsons import Object, dumps, with_member
 from antiphon_core.ports.store import Status
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from antiphon_core import events
+from antiphon_core.error_forms import envelope
 from antiphon_core.errors import (
     AntiphonError,
     EngineFault,
     EngineTimeout,
     EngineUnavailable,
     InvalidRequest,
-    envelope,
     row_of,
 )
 from antiphon_core.ids import RandomIds, new_conversation_id

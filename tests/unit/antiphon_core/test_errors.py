@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from antiphon_core import errors
-from antiphon_core.errors import TABLE, AntiphonError, InvalidRequest, ResponseNotFound, envelope, revive, row_of
+from antiphon_core.errors import TABLE, AntiphonError, InvalidRequest, revive, row_of
 
 CLASSES = [
     cls
@@ -44,19 +44,6 @@ def test_the_code_of_a_request_error_is_the_one_it_was_given() -> None:
     assert InvalidRequest("no").code is None
 
 
-def test_the_envelope_has_all_four_keys() -> None:
-    error = ResponseNotFound.of("resp_1")
-    assert envelope(error) == {
-        "error": {
-            "message": "Response with id 'resp_1' not found.",
-            "type": "invalid_request_error",
-            "param": None,
-            "code": None,
-        }
-    }
-    assert row_of(error).http_status == 404
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -83,7 +70,7 @@ def test_facts_are_fields_not_prose() -> None:
 
 def test_a_fact_that_is_not_known_is_none() -> None:
     error = errors.InvalidRequest("what happened", field="input", code=None)
-    assert (error.facts, error.code, envelope(error)["error"]["code"]) == ({}, None, None)
+    assert (error.facts, error.code) == ({}, None)
 
 
 @pytest.mark.parametrize("error", [errors.Unauthenticated("no"), errors.PermissionDenied.of("edge", tenant="t")])
@@ -105,27 +92,3 @@ def test_who_asks_and_how_often_is_answered_in_openais_words(
 ) -> None:
     row = row_of(error)
     assert (row.http_status, row.openai_type, error.code) == (status, openai_type, code)
-
-
-def test_a_fact_that_is_none_is_no_fact() -> None:
-    error = InvalidRequest("No.", field="input", code=None)
-    assert error.facts == {}
-    assert envelope(error)["error"]["code"] is None
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (errors.ContextLengthExceeded.of(input_tokens=9, context_length=8), "context_length_exceeded"),
-        (errors.ChainTooLong.of("resp_1", limit="9 items"), "context_length_exceeded"),
-        (InvalidRequest("No.", code="image_too_large"), "image_too_large"),
-        (InvalidRequest("No.", code="invalid_json_schema"), "invalid_prompt"),
-        (InvalidRequest("No tool call found."), "invalid_prompt"),
-        (errors.TokenRateExceeded("no"), "rate_limit_exceeded"),
-        (errors.EngineFault("no"), "server_error"),
-        (errors.SessionLocked.of("s"), "server_error"),
-    ],
-)
-def test_a_failed_response_has_a_code_of_openais_list(error: AntiphonError, code: str) -> None:
-    assert errors.code_in_response(error) == code
-    assert code in errors.CODES_IN_RESPONSES

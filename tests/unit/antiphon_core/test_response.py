@@ -4,6 +4,7 @@ import pytest
 from openresponses_types.types import ResponseResource
 
 from antiphon_core import response
+from antiphon_core.error_forms import envelope
 from antiphon_core.errors import (
     AntiphonError,
     EngineFault,
@@ -11,7 +12,6 @@ from antiphon_core.errors import (
     InvalidRequest,
     RequestRateExceeded,
     StaleFence,
-    envelope,
 )
 from antiphon_core.jsons import dumps, loads
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import InvalidRequest, envelope
+from antiphon_core.error_forms import envelope
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.limits import SCHEMA_CACHE_BYTES_MAX, SCHEMA_CACHE_ITEMS_MAX
 from antiphon_core.request import Parameters

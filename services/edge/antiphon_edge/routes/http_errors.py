@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
+from antiphon_core.error_forms import envelope
 from antiphon_core.errors import (
     AlreadyExists,
     AntiphonError,
@@ -35,7 +36,6 @@ from antiphon_core.errors import (
     Unavailable,
     Unimplemented,
     VersionMismatch,
-    envelope,
     row_of,
 )
 from antiphon_core.jsons import dumps

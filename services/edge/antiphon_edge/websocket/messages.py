@@ -12,7 +12,8 @@ import re
 from dataclasses import dataclass
 
 from antiphon_core import events
-from antiphon_core.errors import AntiphonError, InvalidRequest, envelope, row_of
+from antiphon_core.error_forms import envelope
+from antiphon_core.errors import AntiphonError, InvalidRequest, row_of
 from antiphon_core.jsons import Object, dumps, parse_object, with_member
 from antiphon_core.limits import STREAM_ID_CHARS_MAX
 from antiphon_core.request import CreateRequest
