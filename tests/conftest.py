@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -27,6 +28,13 @@ settings.load_profile("antiphon")
 def pytest_configure(config: pytest.Config) -> None:
     """The table is printed by the process that hears of all tests."""
     config.pluginmanager.register(KitTable(), "kit table")
+
+
+def pytest_collection_finish() -> None:
+    """What collecting made stays. The garbage collector need not look through it, in pauses that a timeout would take
+    for a server that does not answer."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
