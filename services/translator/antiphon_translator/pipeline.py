@@ -84,30 +84,18 @@ class TurnPipeline:
         top_logprobs = logprobs.wanted(parameters, controls)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
         prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
-        if prompt.tools.required and not prompt.forced.begun and level is not Level.CHAT:
-            raise _cannot_force()
-        if prompt.tools.required:
-            forced_calls.require_grammars(prompt.tools, prompt.forced)
+        _require_forced(prompt, level)
         prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
         prompt_tokens = model.prompt_tokens(prompt_ids, prompt.conversation)
         max_tokens = _output_limit(asked, prompt_tokens=prompt_tokens, context_length=model.context_length)
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = max_tokens
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
-        self._request = GenerationRequest(
-            request_id=turn.response_id,
-            max_tokens=max_tokens,
+        self._request = replace(
+            _generation(model, turn, parameters, prompt, level, max_tokens=max_tokens),
             prompt_ids=prompt_ids,
-            prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
-            chat=prompt.chat() if level is Level.CHAT else None,
-            stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
-            stop=parameters.stop_texts,
-            ignore_eos=bool(parameters.extensions.ignore_eos),
             sampling=chosen,
             top_logprobs=top_logprobs,
-            lora=model.lora,
-            images=prompt.images if level is Level.TEXT else (),
-            cache_key=parameters.prompt_cache_key,
         )
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
@@ -208,13 +196,35 @@ def _cannot_resume() -> InvalidRequest:
     return InvalidRequest("This turn cannot be resumed from token ids.", field="resume.token_ids", code="invalid_value")
 
 
-def _cannot_force() -> InvalidRequest:
-    """Nobody knows how a call of this family begins, and a wish is never ignored."""
-    return InvalidRequest(
-        "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
-        field="tool_choice",
-        code="unsupported_value",
+def _generation(
+    model: ServedModel, turn: Turn, parameters: Parameters, prompt: TurnPrompt, level: Level, *, max_tokens: int
+) -> GenerationRequest:
+    """What the engine is asked for, but for the choices that the pipeline makes of what it offers."""
+    return GenerationRequest(
+        request_id=turn.response_id,
+        max_tokens=max_tokens,
+        prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
+        chat=prompt.chat() if level is Level.CHAT else None,
+        stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
+        stop=parameters.stop_texts,
+        ignore_eos=bool(parameters.extensions.ignore_eos),
+        lora=model.lora,
+        images=prompt.images if level is Level.TEXT else (),
+        cache_key=parameters.prompt_cache_key,
     )
+
+
+def _require_forced(prompt: TurnPrompt, level: Level) -> None:
+    """InvalidRequest: a call is wanted, and nothing would make sure of it. A wish is never ignored."""
+    if not prompt.tools.required:
+        return
+    if not prompt.forced.begun and level is not Level.CHAT:  # nobody knows how a call of this family begins
+        raise InvalidRequest(
+            "This model can be offered tools, but not be made to call one: 'tool_choice' must be 'auto' or 'none'.",
+            field="tool_choice",
+            code="unsupported_value",
+        )
+    forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
 def _output_limit(asked: Object, *, prompt_tokens: int, context_length: int) -> int:
