@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from antiphon_core import events
-from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_edge.background.worker import Worker
 from antiphon_edge.routes.sessions import SESSION_HEADER
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
-from antiphon_edge.settings import WorkerSettings
 from tests.support.http import Answer, Http
-from tests.support.thinking_edges import Edges, thinking_edges
+from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 ANSWER = "Rome, it is."
 
@@ -27,18 +21,6 @@ ANSWER = "Rome, it is."
 async def edges() -> AsyncIterator[Edges]:
     async with thinking_edges(ANSWER) as running:
         yield running
-
-
-@asynccontextmanager
-async def worker(edges: Edges) -> AsyncIterator[None]:
-    clock = SystemClock()
-    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
-    part = Worker(WorkerSettings(slots=1), edges.store, edges.translator, clock=clock, ids=RandomIds(), sealer=sealer)
-    await part.start()
-    try:
-        yield
-    finally:
-        await part.stop()
 
 
 async def has_status(http: Http, response_id: str, status: str) -> None:

@@ -8,14 +8,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from antiphon_core.clock import SystemClock
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
-from antiphon_edge.settings import WorkerSettings
 from tests.support.http import Answer, Http
-from tests.support.thinking_edges import Edges, thinking_edges
+from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 ANSWER = "Rome, it is."
 QUESTION = "And of France?"
@@ -78,18 +73,6 @@ async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None
     assert (await edges.http.get(f"/v1/responses/{first}")).status == 404
     if ask is WAYS["key"]:
         assert response_of(await ask(edges.http, asked)) == told
-
-
-@asynccontextmanager
-async def worker(edges: Edges) -> AsyncIterator[None]:
-    clock = SystemClock()
-    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
-    part = Worker(WorkerSettings(slots=1), edges.store, edges.translator, clock=clock, ids=RandomIds(), sealer=sealer)
-    await part.start()
-    try:
-        yield
-    finally:
-        await part.stop()
 
 
 async def ended(http: Http, response_id: str) -> Object:

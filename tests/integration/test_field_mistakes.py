@@ -5,24 +5,19 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from antiphon_core import events
-from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
-from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
-from antiphon_edge.background.worker import Worker
-from antiphon_edge.settings import WorkerSettings
 from tests.support.http import Http
 from tests.support.schema import validate_response
 from tests.support.thinker import CALL, WEATHER
-from tests.support.thinking_edges import Edges, thinking_edges
+from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -31,17 +26,6 @@ UNKNOWN = "resp_" + "0" * 48
 async def edges() -> AsyncIterator[Edges]:
     async with thinking_edges("Hello there.", count=2) as running:
         yield running
-
-
-@asynccontextmanager
-async def worker(edges: Edges) -> AsyncIterator[None]:
-    settings = WorkerSettings(slots=2, drain_s=1)
-    running = Worker(settings, edges.store, edges.translator, clock=SystemClock(), ids=RandomIds())
-    await running.start()
-    try:
-        yield
-    finally:
-        await running.stop()
 
 
 async def streamed(http: Http, **members: Any) -> list[Object]:

@@ -19,8 +19,10 @@ from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Model, Resume, Turn
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -173,3 +175,17 @@ async def thinking_edges(
             servers.append(server)
         https = [Http(session, server.url) for server in servers]
         yield Edges(https, servers, sayer, translator, backend, store)
+
+
+@asynccontextmanager
+async def worker(edges: Edges) -> AsyncIterator[None]:
+    """Runs what these edges accept in the background, until the block is left."""
+    clock = SystemClock()
+    sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
+    settings = WorkerSettings(slots=2, drain_s=1)
+    part = Worker(settings, edges.store, edges.translator, clock=clock, ids=RandomIds(), sealer=sealer)
+    await part.start()
+    try:
+        yield
+    finally:
+        await part.stop()
