@@ -70,7 +70,8 @@ class ServerProcess:
     async def wait(self, timeout_s: float) -> bool:
         """Waits for the end, at most so long. True: it has ended."""
         try:
-            await asyncio.wait_for(self._process.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._process.wait()
         except TimeoutError:
             return False
         return True

@@ -1,8 +1,9 @@
 """Cancellations that got lost on their way.
 
-Seen: with Redis, a worker that was cancelled during a heartbeat went on as if nothing had happened, in one of four
-runs. Where its CancelledError was swallowed is not known. So a loop around calls to the store looks whether its task
-was cancelled: otherwise it might never end.
+On Python 3.11 `asyncio.wait_for` swallows the cancellation of a task when what it waits for ends in the same moment
+(https://github.com/python/cpython/issues/86296, mended in 3.12). We do not use it, but libraries do: redis-py writes
+within it, so a worker that was cancelled during a heartbeat went on as if nothing had happened. A loop around calls to
+the store therefore looks whether its task was cancelled: otherwise it might never end.
 """
 
 from __future__ import annotations

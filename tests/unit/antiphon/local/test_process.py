@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -20,6 +22,17 @@ async def test_what_it_prints_is_in_the_log(tmp_path: Path) -> None:
     assert await run.wait(5)
     assert run.exit_code == 3
     assert (tmp_path / "logs/a.log").read_text() == "out\nerr\n"
+
+
+async def test_who_is_cancelled_in_the_moment_of_its_end_is_cancelled() -> None:
+    ended = asyncio.get_running_loop().create_future()
+    run = ServerProcess(cast("asyncio.subprocess.Process", SimpleNamespace(wait=lambda: ended)))
+    waiting = asyncio.create_task(run.wait(5))
+    await asyncio.sleep(0)
+    ended.set_result(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
 
 
 async def test_children_are_seen_and_go_with_the_group(tmp_path: Path) -> None:
