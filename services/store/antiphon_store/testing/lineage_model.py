@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, cast
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from antiphon_core.jsons import loads
 from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
 from antiphon_core.ports.store import Order, Precondition, Record, Status
-from antiphon_store.testing.model import SESSIONS, OpenStore, StoreMachine, preconditions, sessions, statuses
+from antiphon_store.testing.model import SESSIONS, Ask, OpenStore, StoreMachine, preconditions, sessions, statuses
 
 targets = st.sampled_from((*SESSIONS, "s3", "s4"))
 
@@ -59,15 +59,18 @@ class LineageMachine(StoreMachine):
     def list_a_session(self, session_id: str, order: Order, limit: int) -> None:
         self.alike(lambda store: store.list_responses(self.tenant, session_id, order=order, limit=limit))
 
-    @invariant()
-    def lineage_reads_the_same(self) -> None:
+    def reads(self) -> Iterator[Ask]:
+        yield from super().reads()
+        yield from cast("Iterator[Ask]", self.lineage_reads())
+
+    def lineage_reads(self) -> Iterator[Callable[[LineageStore], Awaitable[Any]]]:
         for record in self.known[-4:]:
-            self.alike(lambda store, each=record: store.children(self.tenant, each.id))  # type: ignore[misc]
-            self.alike(lambda store, each=record: store.siblings(self.tenant, each.id, limit=2))  # type: ignore[misc]
-            self.alike(lambda store, each=record: store.leaves(self.tenant, each.id))  # type: ignore[misc]
-        if self.known:
-            asked = self.known[-6:]
-            item_ids = [item["id"] for record in asked for item in loads(record.output_items)]
-            self.alike(lambda store: store.batch_get(self.tenant, [record.id for record in asked]))
-            if item_ids:
-                self.alike(lambda store: store.resolve_items(self.tenant, item_ids))
+            yield lambda store, each=record: store.children(self.tenant, each.id)  # type: ignore[misc]
+            yield lambda store, each=record: store.siblings(self.tenant, each.id, limit=2)  # type: ignore[misc]
+            yield lambda store, each=record: store.leaves(self.tenant, each.id)  # type: ignore[misc]
+        asked = self.known[-6:]
+        item_ids = [item["id"] for record in asked for item in loads(record.output_items)]
+        if asked:
+            yield lambda store: store.batch_get(self.tenant, [record.id for record in asked])
+        if item_ids:
+            yield lambda store: store.resolve_items(self.tenant, item_ids)
