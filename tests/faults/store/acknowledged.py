@@ -9,17 +9,22 @@ from functools import partial
 from typing import TypeVar
 
 from antiphon_core.errors import StoreUnavailable, Timeout
+from antiphon_core.limits import LOOKUP_ITEMS_MAX
+from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, ResponseStore, TurnCommit
 from antiphon_store.testing.subject import content, draft
 
 TENANT = "t"
 WRITERS = 64  # at once, so that those who wait for the disk share a flush
 ACKNOWLEDGED = 10_000  # in all
-READERS = 32
 PATIENCE_S = 90.0
 ATTEMPTS = 40
 
 _Answer = TypeVar("_Answer")
+
+
+class Lost(Exception):
+    """Something that was acknowledged is not there."""
 
 
 async def write_lines(store: ResponseStore, acknowledged: list[Record], killed: asyncio.Event) -> None:
@@ -57,16 +62,14 @@ async def write_until_killed(store: ResponseStore, kill: Callable[[], object], c
     return acknowledged
 
 
-async def require_all(store: ResponseStore, acknowledged: Sequence[Record]) -> None:
-    """Every record is there as it was written, and the chains of the last ones are whole."""
-    waiting = iter(acknowledged)
-
-    async def read() -> None:
-        for record in waiting:
-            found = await patiently(partial(store.get, TENANT, record.id))
-            assert (found.version, content(found)) == (1, content(record))
-
-    await asyncio.gather(*(read() for _ in range(READERS)))
+async def require_all(store: FullStore, acknowledged: Sequence[Record]) -> None:
+    """Every record is there as it was written, and the chains of the last ones are whole. Lost: it is not."""
+    for start in range(0, len(acknowledged), LOOKUP_ITEMS_MAX):
+        asked = acknowledged[start : start + LOOKUP_ITEMS_MAX]
+        found = await patiently(partial(store.batch_get, TENANT, [record.id for record in asked]))
+        if lost := {record.id for record in asked} - {record.id for record in found}:
+            raise Lost(f"{len(lost)} of {len(asked)}, such as {min(lost)}")
+        assert [(each.version, *content(each)) for each in found] == [(1, *content(each)) for each in asked]
     for record in acknowledged[-WRITERS:]:
         chain = await patiently(partial(store.chain, TENANT, record.id))
         assert [each.depth for each in chain] == list(range(len(chain)))

@@ -9,13 +9,12 @@ import random
 import sqlite3
 from pathlib import Path
 
-from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.backend import SqliteBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
-from tests.faults.store.acknowledged import TENANT, require_all
+from tests.faults.store.acknowledged import TENANT, Lost, require_all
 from tests.support.sqlite_disk import Disk, recording
 
 WRITERS = 16
@@ -84,6 +83,6 @@ async def test_what_does_not_wait_for_the_disk_is_lost(tmp_path: Path) -> None:
     for path, acknowledged in cuts:
         try:
             await require_whole(path, acknowledged)
-        except ResponseNotFound:
+        except Lost:
             lost += 1
     assert lost > CUTS // 4
