@@ -1,4 +1,7 @@
-"""The command line: `antiphon up | serve | store | keys | parse | config | version`."""
+"""The command line: `antiphon up | serve | store | keys | parse | config | version`.
+
+What a command needs is imported when it runs: starting a store does not load what `antiphon up` makes models with.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from antiphon import banner, keys_command, parse_command, settings, store_commands, up
+from antiphon import banner, keys_command, settings
 from antiphon.local.errors import LocalModelError
 from antiphon.settings import SECTIONS, Settings
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
@@ -44,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run_up = commands.add_parser("up", help="run everything on this machine, with a real Triton and a small model")
     run_up.add_argument("--port", help="HTTP port; 0 lets the system choose (default 8000)")
-    run_up.add_argument("--data", type=Path, default=up.default_data_folder(), help="where everything is kept")
+    run_up.add_argument("--data", type=Path, help="where everything is kept")
     run_up.add_argument("--gguf", type=Path, help="serve this GGUF file instead of the toy model")
     run_up.add_argument("--triton", metavar="HOST:PORT", help="use your own Triton (needs --model-dir)")
     run_up.add_argument("--model-dir", type=Path, help="tokenizer and template of the model that your Triton serves")
@@ -69,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
     keys.set_defaults(run=_keys)
 
     parse = commands.add_parser("parse", help="show what is made of a model's raw output")
-    parse_command.add_arguments(parse)
-    parse.set_defaults(run=lambda options, _flags: parse_command.run(options))
+    _add_parse_arguments(parse)
+    parse.set_defaults(run=_parse)
 
     show = commands.add_parser("config", help="print all settings as they are now")
     show.add_argument("--markdown", action="store_true", help="print the reference page instead")
@@ -89,6 +92,16 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
         group.add_argument(setting.flag, metavar="VALUE", help=setting.doc.replace("%", "%%"))
 
 
+def _add_parse_arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--family", required=True, help="how the model writes reasoning and calls")
+    command.add_argument("--prompt-tail", default="", help="the end of the prompt: what the template began")
+    command.add_argument("--tools", type=Path, help="a JSON file with the tools of the request")
+    command.add_argument("--tool-choice", help="the tool_choice of the request, as JSON")
+    command.add_argument("--finish", choices=["stop", "length"], default="stop", help="why the model ended")
+    command.add_argument("--tokenizer", type=Path, metavar="DIR", help="a folder with tokenizer.json, for token ids")
+    command.add_argument("--events", action="store_true", help="print the events instead of the items")
+
+
 def _settings_flags(options: argparse.Namespace) -> dict[str, str | None]:
     return {
         setting.flag: getattr(options, setting.flag.removeprefix("--").replace("-", "_"), None)
@@ -97,12 +110,14 @@ def _settings_flags(options: argparse.Namespace) -> dict[str, str | None]:
 
 
 def _up(options: argparse.Namespace, flags: Flags) -> int:
+    from antiphon import up
+
     if options.port is not None:
         flags.setdefault("--edge-port", options.port)
     if "--translator-profiles" in flags:
         raise config.SettingsError("'antiphon up' reads your own model profiles with --profiles DIR.")
     plan = up.Plan(
-        data=options.data.absolute(),
+        data=(options.data or up.default_data_folder()).absolute(),
         gguf=options.gguf,
         triton=options.triton,
         model_directory=options.model_dir,
@@ -131,6 +146,8 @@ async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
 
 
 def _migrate_store(options: argparse.Namespace, flags: Flags) -> int:
+    from antiphon import store_commands
+
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
     store_commands.migrate(loaded)
     return 0
@@ -140,6 +157,12 @@ def _keys(options: argparse.Namespace, flags: Flags) -> int:
     loaded = settings.load(environ=os.environ, flags=flags, file=options.config)
     options.keys(options, loaded.edge, SystemClock())
     return 0
+
+
+def _parse(options: argparse.Namespace, _flags: Flags) -> int:
+    from antiphon import parse_command
+
+    return parse_command.run(options)
 
 
 def _config(options: argparse.Namespace, flags: Flags) -> int:

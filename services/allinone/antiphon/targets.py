@@ -2,12 +2,15 @@
 
 A target's part starts its service and its sockets. Targets meet through ports: one that needs the store takes the one
 of this process, or a client when an endpoint is set. Nothing asks whether this is "all in one".
+
+What a target needs is imported when it is built: a store does not carry tokenizers, nor an edge databases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock, SystemClock
@@ -16,74 +19,12 @@ from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.lifecycle import Part
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
-from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.methods import STORE, TRANSLATOR
-from antiphon_core.rpc.server import RpcServer
-from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.server import EdgeServer
-from antiphon_store import server as store_server
-from antiphon_store.backends.registry import open_backend
-from antiphon_store.client import StoreClient
-from antiphon_store.retention.sweeper import Sweeper
-from antiphon_store.service import StoreService
-from antiphon_translator import server as translator_server
-from antiphon_translator.client import TranslatorClient
-from antiphon_translator.service import TranslatorService
 
-
-class StorePart:
-    """The store: its backend, its rules, its gRPC server, its sweeper."""
-
-    name = "store"
-
-    def __init__(self, settings: Settings, clock: Clock) -> None:
-        self._settings = settings.store
-        self.backend = open_backend(
-            self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
-        )
-        self.service = StoreService(self.backend, self._settings)
-        self._sweeper = Sweeper(self.service, self.backend, every_s=self._settings.sweep_s)
-        self.address = ""
-
-    async def start(self) -> None:
-        security = self._settings.security()
-        await self.backend.open()
-        self._server = RpcServer(security)
-        self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)
-        port = await self._server.start(self._settings.host, self._settings.port)
-        self.address = address(self._settings.host, port)
-        self._sweeper.start()
-
-    async def stop(self) -> None:
-        await self._sweeper.stop()
-        await self._server.drain(self._settings.drain_s)
-        await self.backend.close()
-
-
-class TranslatorPart:
-    """The translator: its models, their engines, its gRPC server."""
-
-    name = "translator"
-
-    def __init__(self, settings: Settings, clock: Clock, ids: Ids) -> None:
-        self._settings = settings.translator
-        self.service = TranslatorService(self._settings, clock=clock)
-        self.address = ""
-
-    async def start(self) -> None:
-        if self._settings.profiles is None:
-            raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
-        security = self._settings.security()
-        await self.service.open()
-        self._server = RpcServer(security)
-        self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)
-        port = await self._server.start(self._settings.host, self._settings.port)
-        self.address = address(self._settings.host, port)
-
-    async def stop(self) -> None:
-        await self._server.drain(self._settings.drain_s)
-        await self.service.close()
+if TYPE_CHECKING:
+    from antiphon.parts.store import StorePart
+    from antiphon.parts.translator import TranslatorPart
+    from antiphon_edge.background.worker import Worker
+    from antiphon_edge.server import EdgeServer
 
 
 @dataclass
@@ -100,6 +41,8 @@ class Process:
 
     def store_port(self) -> FullStore:
         if self.settings.edge.store:
+            from antiphon_store.client import StoreClient
+
             return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
         if self.store is None:
             raise SettingsError("The edge needs a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE.")
@@ -107,6 +50,8 @@ class Process:
 
     def translator_port(self) -> Translator:
         if self.settings.edge.translator:
+            from antiphon_translator.client import TranslatorClient
+
             return TranslatorClient(
                 self.settings.edge.translator, credentials=self.settings.edge.credentials_for("translator")
             )
@@ -118,16 +63,22 @@ class Process:
 
 
 def _store(process: Process) -> Part:
+    from antiphon.parts.store import StorePart
+
     process.store = StorePart(process.settings, process.clock)
     return process.store
 
 
 def _translator(process: Process) -> Part:
-    process.translator = TranslatorPart(process.settings, process.clock, process.ids)
+    from antiphon.parts.translator import TranslatorPart
+
+    process.translator = TranslatorPart(process.settings, process.clock)
     return process.translator
 
 
 def _edge(process: Process) -> Part:
+    from antiphon_edge.server import EdgeServer
+
     process.edge = EdgeServer(
         process.settings.edge, process.store_port(), process.translator_port(), clock=process.clock, ids=process.ids
     )
@@ -136,6 +87,9 @@ def _edge(process: Process) -> Part:
 
 def _worker(process: Process) -> Part:
     """Runs background responses over the edge's store and translator."""
+    from antiphon_edge.background.worker import Worker
+    from antiphon_edge.sealed.sealing import Sealer
+
     edge, clock = process.settings.edge, process.clock
     process.worker = Worker(
         process.settings.worker,

@@ -1,32 +1,24 @@
 from __future__ import annotations
 
-import asyncio
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from antiphon.settings import SECTIONS, Settings
-from antiphon.targets import TARGETS, Process, StorePart, build, expand
-from antiphon_core.clock import ManualClock
+from antiphon.parts.store import StorePart
+from antiphon.settings import SECTIONS
+from antiphon.targets import TARGETS, Process, build, expand
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
-from antiphon_core.logs import LogSettings
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
-
-
-def settings(edge: EdgeSettings | None = None) -> Settings:
-    return Settings(
-        edge=edge or EdgeSettings(port=0),
-        worker=WorkerSettings(),
-        translator=TranslatorSettings(port=0),
-        store=StoreSettings(url="memory://", port=0),
-        log=LogSettings(),
-    )
+from tests.support.local_settings import settings
 
 
 def test_all_is_a_list_and_the_order_is_that_of_the_table() -> None:
@@ -39,17 +31,45 @@ def test_an_unknown_target_is_named_with_the_known_ones() -> None:
         expand(["egde"])
 
 
+BUILT_ALONE = """
+import asyncio, sys
+from antiphon import cli, settings
+from antiphon.targets import Process, build
+
+async def main():
+    flags = {"--store-url": "memory://", "--edge-store": "h:1", "--edge-translator": "h:2"}
+    build([sys.argv[1]], Process(settings.load(environ={}, flags=flags, file=None)))
+
+asyncio.run(main())
+print(*sys.modules)
+"""
+TRANSLATING = {"numpy", "tritonclient", "tokenizers", "jinja2", "antiphon_translator.service"}
+STORING = {"redis", "psycopg", "antiphon_store.service", "antiphon_store.backends.registry"}
+SERVING = {"antiphon_edge.server", "antiphon_edge.background.worker"}
+
+
+@pytest.mark.parametrize(
+    ("target", "foreign"),
+    [
+        ("store", TRANSLATING | SERVING | {"redis", "psycopg", "antiphon.up"}),
+        ("translator", STORING | SERVING | {"antiphon.up"}),
+        ("edge", TRANSLATING | STORING | {"antiphon.up"}),
+        ("worker", TRANSLATING | STORING | {"antiphon.up"}),
+    ],
+)
+def test_a_target_does_not_load_what_only_others_need(target: str, foreign: set[str]) -> None:
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", BUILT_ALONE, target]
+    loaded = subprocess.run(command, check=True, capture_output=True, text=True, env=environ).stdout.split()
+    assert f"antiphon_{'edge' if target == 'worker' else target}" in loaded
+    assert foreign & set(loaded) == set()
+
+
 async def test_an_edge_alone_says_what_it_needs() -> None:
     with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_STORE"):
         build(["edge"], Process(settings()))
     with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_TRANSLATOR"):
         build(["store", "edge"], Process(settings()))
-
-
-async def test_a_translator_without_profiles_says_so() -> None:
-    (part,) = build(["translator"], Process(settings()))
-    with pytest.raises(SettingsError, match="ANTIPHON_TRANSLATOR_PROFILES"):
-        await part.start()
 
 
 async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> None:
@@ -60,17 +80,6 @@ async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> N
     build(["store"], elsewhere)
     client = elsewhere.store_port()
     assert isinstance(client, StoreClient)
-    await client.close()
-
-
-async def test_the_store_part_serves_until_it_is_stopped() -> None:
-    process = Process(settings())
-    (part,) = build(["store"], process)
-    await part.start()
-    assert isinstance(part, StorePart)
-    client = StoreClient(part.address)
-    await client.ready()
-    await part.stop()
     await client.close()
 
 
@@ -116,13 +125,3 @@ async def test_warnings_of_all_sections_are_collected() -> None:
 
 def test_every_target_has_a_section_of_its_name() -> None:
     assert set(TARGETS) <= set(SECTIONS)
-
-
-@pytest.mark.parametrize(("sweep_s", "sweeps"), [(60, True), (None, False)])
-async def test_a_store_sweeps_as_long_as_it_runs(sweep_s: int | None, sweeps: bool) -> None:
-    part = StorePart(replace(settings(), store=StoreSettings(url="memory://", port=0, sweep_s=sweep_s)), ManualClock())
-    await part.start()
-    running = {task.get_name() for task in asyncio.all_tasks()}
-    await part.stop()
-    assert ("sweeper" in running) is sweeps
-    assert "sweeper" not in {task.get_name() for task in asyncio.all_tasks()}

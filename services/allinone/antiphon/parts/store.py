@@ -1,0 +1,40 @@
+"""The store as a part of a process: its backend, its rules, its gRPC server, its sweeper."""
+
+from __future__ import annotations
+
+from antiphon.settings import Settings
+from antiphon_core.clock import Clock
+from antiphon_core.rpc.addresses import address
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.server import RpcServer
+from antiphon_store import server as store_server
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.retention.sweeper import Sweeper
+from antiphon_store.service import StoreService
+
+
+class StorePart:
+    name = "store"
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings.store
+        self.backend = open_backend(
+            self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
+        )
+        self.service = StoreService(self.backend, self._settings)
+        self._sweeper = Sweeper(self.service, self.backend, every_s=self._settings.sweep_s)
+        self.address = ""
+
+    async def start(self) -> None:
+        security = self._settings.security()
+        await self.backend.open()
+        self._server = RpcServer(security)
+        self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)
+        port = await self._server.start(self._settings.host, self._settings.port)
+        self.address = address(self._settings.host, port)
+        self._sweeper.start()
+
+    async def stop(self) -> None:
+        await self._sweeper.stop()
+        await self._server.drain(self._settings.drain_s)
+        await self.backend.close()

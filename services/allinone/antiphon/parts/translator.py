@@ -1,0 +1,35 @@
+"""The translator as a part of a process: its models, their engines, its gRPC server."""
+
+from __future__ import annotations
+
+from antiphon.settings import Settings
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.addresses import address
+from antiphon_core.rpc.methods import TRANSLATOR
+from antiphon_core.rpc.server import RpcServer
+from antiphon_translator import server as translator_server
+from antiphon_translator.service import TranslatorService
+
+
+class TranslatorPart:
+    name = "translator"
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings.translator
+        self.service = TranslatorService(self._settings, clock=clock)
+        self.address = ""
+
+    async def start(self) -> None:
+        if self._settings.profiles is None:
+            raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
+        security = self._settings.security()
+        await self.service.open()
+        self._server = RpcServer(security)
+        self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)
+        port = await self._server.start(self._settings.host, self._settings.port)
+        self.address = address(self._settings.host, port)
+
+    async def stop(self) -> None:
+        await self._server.drain(self._settings.drain_s)
+        await self.service.close()

@@ -1,0 +1,19 @@
+"""Settings of a process on this machine whose ports the system chooses and whose store is memory."""
+
+from __future__ import annotations
+
+from antiphon.settings import Settings
+from antiphon_core.logs import LogSettings
+from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_store.settings import StoreSettings
+from antiphon_translator.settings import TranslatorSettings
+
+
+def settings(edge: EdgeSettings | None = None) -> Settings:
+    return Settings(
+        edge=edge or EdgeSettings(port=0),
+        worker=WorkerSettings(),
+        translator=TranslatorSettings(port=0),
+        store=StoreSettings(url="memory://", port=0),
+        log=LogSettings(),
+    )

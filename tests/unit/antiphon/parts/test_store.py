@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from antiphon.parts.store import StorePart
+from antiphon_core.clock import ManualClock, SystemClock
+from antiphon_store.client import StoreClient
+from antiphon_store.settings import StoreSettings
+from tests.support.local_settings import settings
+
+
+async def test_it_serves_until_it_is_stopped() -> None:
+    part = StorePart(settings(), SystemClock())
+    await part.start()
+    client = StoreClient(part.address)
+    await client.ready()
+    await part.stop()
+    await client.close()
+
+
+@pytest.mark.parametrize(("sweep_s", "sweeps"), [(60, True), (None, False)])
+async def test_it_sweeps_as_long_as_it_runs(sweep_s: int | None, sweeps: bool) -> None:
+    part = StorePart(replace(settings(), store=StoreSettings(url="memory://", port=0, sweep_s=sweep_s)), ManualClock())
+    await part.start()
+    running = {task.get_name() for task in asyncio.all_tasks()}
+    await part.stop()
+    assert ("sweeper" in running) is sweeps
+    assert "sweeper" not in {task.get_name() for task in asyncio.all_tasks()}

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon.parts.translator import TranslatorPart
+from antiphon_core.clock import SystemClock
+from antiphon_core.config import SettingsError
+from tests.support.local_settings import settings
+
+
+async def test_without_profiles_it_says_so() -> None:
+    part = TranslatorPart(settings(), SystemClock())
+    with pytest.raises(SettingsError, match="ANTIPHON_TRANSLATOR_PROFILES"):
+        await part.start()
