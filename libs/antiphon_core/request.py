@@ -1,25 +1,28 @@
 """The body of POST /v1/responses: what it may say.
 
 `Parameters` declares everything but the input, `CreateRequest` adds the input (request_items.py); both refuse what they
-do not know. Tools are in request_tools.py, the form of an answer in request_text.py. How a finding becomes an error
-with OpenAI's code and the path of the culprit is request_errors.py's business; what is well-formed but not served is
-refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
+do not know. Tools are in request_tools.py, the form of an answer in request_text.py, small objects in
+request_options.py. How a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's
+business; what is well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is
+dropped in silence.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request_context import ContextManagement, Effort
+from antiphon_core.request_context import ContextManagement
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_items import Item
+from antiphon_core.request_models import Exact, Open, json_kind
+from antiphon_core.request_options import ImageOptions, PromptCacheOptions, Reasoning, ServiceTier, StreamOptions
 from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
-from antiphon_core.request_text import Exact, Text, refuse_chat_spelling
+from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 from antiphon_core.unserved import Unserved, anything
 
@@ -30,44 +33,6 @@ Metadata = Annotated[
     ],
     Field(max_length=limits.METADATA_PAIRS_MAX),
 ]
-
-
-_Summary = Literal["auto", "concise", "detailed"]
-
-
-class Reasoning(Exact):
-    """Only `effort` changes anything; the others are echoed."""
-
-    effort: Effort | None = None
-    summary: _Summary | None = None
-    generate_summary: _Summary | None = None
-    context: Literal["auto", "current_turn", "all_turns"] | None = None
-    mode: Literal["standard", "pro"] | None = None
-
-
-class StreamOptions(Exact):
-    """Obfuscation is never added, which `include_obfuscation` leaves open."""
-
-    include_obfuscation: bool | None = None
-
-
-class PromptCacheOptions(Exact):
-    """`mode` and `ttl` are echoed: what an engine caches is its own affair. Nothing is diagnosed, so a
-    `comparison_response_id` compares nothing. Over a WebSocket `prewarm` is `generate: false`."""
-
-    mode: Literal["implicit", "explicit"] | None = None
-    ttl: Literal["30m", "12h"] | None = None
-    prewarm: bool | None = None
-    comparison_response_id: str | None = None
-
-
-class ImageOptions(Exact):
-    context_compression: Literal["auto", "enabled", "disabled"] | None = None
-
-
-ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
-"""All are taken, and none makes a difference."""
-
 
 OUTPUT_LOGPROBS = "message.output_text.logprobs"
 Include = Literal[
@@ -80,8 +45,8 @@ Include = Literal[
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ]
-"""What a response can be asked to hold besides. Only OUTPUT_LOGPROBS adds anything yet: of the others, most speak of
-items that this server does not make."""
+"""What a response can be asked to hold besides. OUTPUT_LOGPROBS and sealed reasoning add something: of the others, most
+speak of items that this server does not make."""
 
 _NO_EXTENSIONS = Extensions()
 
@@ -90,10 +55,8 @@ class ConversationRef(Open):
     id: str
 
 
-class Parameters(BaseModel):
+class Parameters(Exact):
     """Everything that a create request can say besides its input."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     instructions: str | None = None

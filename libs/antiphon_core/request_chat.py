@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_errors import TAG, from_validation
-from antiphon_core.request_items import Open, json_kind
+from antiphon_core.request_models import Exact, Open, json_kind, type_tag
 from antiphon_core.unserved import Unserved, anything
-
-
-class _Exact(BaseModel):
-    """A misspelt member would be a wish that nobody hears."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
-
-
-def _tagged(value: object) -> str | None:
-    """Which model a part, a tool or a format is checked by: the one named after its `type`."""
-    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return TAG + str(given) if given is not None else None
-
 
 # ---- Messages ----
 
@@ -69,7 +56,7 @@ ChatPart = Annotated[
     | Annotated[ChatRefusal, Tag(TAG + "refusal")]
     | Annotated[ChatImage, Tag(TAG + "image_url")]
     | Annotated[ChatFile, Tag(TAG + "file")],
-    Discriminator(_tagged),
+    Discriminator(type_tag),
 ]
 ChatContent = Annotated[
     Annotated[str, Tag(TAG + "string")] | Annotated[list[ChatPart], Tag(TAG + "array")], Discriminator(json_kind)
@@ -100,7 +87,7 @@ class ChatCustomCall(Open):
 
 ChatCall = Annotated[
     Annotated[ChatFunctionCall, Tag(TAG + "function")] | Annotated[ChatCustomCall, Tag(TAG + "custom")],
-    Discriminator(_tagged),
+    Discriminator(type_tag),
 ]
 
 
@@ -119,44 +106,44 @@ class ChatMessage(Open):
 # ---- Tools, and the form of the answer ----
 
 
-class ChatFunctionTool(_Exact):
+class ChatFunctionTool(Exact):
     type: Literal["function"]
     function: Object
 
 
-class ChatCustomTool(_Exact):
+class ChatCustomTool(Exact):
     type: Literal["custom"]
     custom: Object
 
 
 ChatTool = Annotated[
     Annotated[ChatFunctionTool, Tag(TAG + "function")] | Annotated[ChatCustomTool, Tag(TAG + "custom")],
-    Discriminator(_tagged),
+    Discriminator(type_tag),
 ]
 
 
-class ChatFunctionChoice(_Exact):
+class ChatFunctionChoice(Exact):
     type: Literal["function"]
     function: Object
 
 
-class ChatCustomChoice(_Exact):
+class ChatCustomChoice(Exact):
     type: Literal["custom"]
     custom: Object
 
 
-class ChatAllowed(_Exact):
+class ChatAllowed(Exact):
     mode: Literal["auto", "required"]
     tools: list[Object]
 
 
-class ChatAllowedChoice(_Exact):
+class ChatAllowedChoice(Exact):
     type: Literal["allowed_tools"]
     allowed_tools: ChatAllowed
 
 
 def _choice_tag(value: object) -> str | None:
-    return TAG + "string" if isinstance(value, str) else _tagged(value)
+    return TAG + "string" if isinstance(value, str) else type_tag(value)
 
 
 ChatChoice = Annotated[
@@ -168,17 +155,17 @@ ChatChoice = Annotated[
 ]
 
 
-class ChatPlainFormat(_Exact):
+class ChatPlainFormat(Exact):
     type: Literal["text", "json_object"]
 
 
-class ChatSchemaFormat(_Exact):
+class ChatSchemaFormat(Exact):
     type: Literal["json_schema"]
     json_schema: Object
 
 
 def _format_tag(value: object) -> str | None:
-    tag = _tagged(value)
+    tag = type_tag(value)
     return TAG + "text" if tag == TAG + "json_object" else tag
 
 
@@ -188,7 +175,7 @@ ChatFormat = Annotated[
 ]
 
 
-class ChatStreamOptions(_Exact):
+class ChatStreamOptions(Exact):
     include_usage: bool | None = None
     include_obfuscation: bool | None = None
 
@@ -196,7 +183,7 @@ class ChatStreamOptions(_Exact):
 # ---- The request ----
 
 
-class ChatRequest(_Exact):
+class ChatRequest(Exact):
     """A whole request. Members that create requests have by the same name are checked there."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]

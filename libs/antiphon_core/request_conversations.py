@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request import Metadata
 from antiphon_core.request_errors import from_validation
 from antiphon_core.request_items import Item
+from antiphon_core.request_models import Exact
 from antiphon_core.request_previous import as_given
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _Body(Exact):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """What a JSON body says. InvalidRequest: `field` is the path of the culprit."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
+from antiphon_core.request_models import Exact
 
 StopTexts = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX)]],
@@ -23,14 +24,12 @@ Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """In the 32 bits that every engine takes."""
 
 
-class Extensions(BaseModel):
+class Extensions(Exact):
     """Sampling and decoding that OpenAI has no words for. `greedy` is also known as `greed_sampling`.
 
     At most one of the members `guided_*` says what the whole answer must look like: a JSON schema, a regular
     expression, a grammar in EBNF, or one of some texts.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     top_k: Annotated[int, Field(ge=-1)] | None = None
     """-1 and 0 are all tokens."""

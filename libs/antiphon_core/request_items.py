@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
@@ -21,7 +21,8 @@ from antiphon_core.request_context import (
     CompactionTrigger,
     ConfigurationUpdate,
 )
-from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
+from antiphon_core.request_errors import TAG
+from antiphon_core.request_models import Open, json_kind
 
 REFERENCE = "item_reference"
 
@@ -30,10 +31,6 @@ PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_
 
 CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
 _Status = Literal["in_progress", "completed", "incomplete"]
-
-
-def json_kind(value: object) -> str | None:
-    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
 
 
 def _part_tag(value: object) -> str | None:
@@ -56,12 +53,6 @@ def _item_tag(value: object) -> str | None:
 def _untyped(item: Object) -> str:
     """What an item without a type is: a message in its short form, or a mere reference."""
     return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
-
-
-class Open(BaseModel):
-    """Members that are not declared are kept and ignored."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
 
 
 # ---- Content ----

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request_items import REFERENCE, Item, ItemReference, Open
+from antiphon_core.request_items import REFERENCE, Item, ItemReference
+from antiphon_core.request_models import Open
 
 SEALED_CONTEXT = "encrypted_context"
 """The member of a response that holds, sealed, what was said before it."""

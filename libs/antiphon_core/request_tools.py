@@ -14,8 +14,7 @@ from pydantic import Discriminator, Field, Tag
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
-from antiphon_core.request_items import Open
-from antiphon_core.request_text import Exact
+from antiphon_core.request_models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -25,14 +24,8 @@ _Hidden = Literal[
 HIDDEN_TOOLS = get_args(_Hidden)
 
 
-def _tagged(value: object) -> str | None:
-    """Which model a tool or a choice is checked by: the one named after its `type`."""
-    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return TAG + str(given) if given is not None else None
-
-
 def _tool_tag(value: object) -> str | None:
-    tag = _tagged(value)
+    tag = type_tag(value)
     return TAG + "hidden" if tag in {TAG + hidden for hidden in HIDDEN_TOOLS} else tag
 
 
@@ -65,7 +58,7 @@ class CustomTool(Open):
     format: (
         Annotated[
             Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
-            Discriminator(_tagged),
+            Discriminator(type_tag),
         ]
         | None
     ) = None
@@ -79,7 +72,7 @@ class HiddenTool(Open):
 
 OwnTool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")] | Annotated[CustomTool, Tag(TAG + "custom")],
-    Discriminator(_tagged),
+    Discriminator(type_tag),
 ]
 
 
@@ -117,7 +110,7 @@ class AllowedTools(Open):
 def _choice_tag(value: object) -> str | None:
     if isinstance(value, str):
         return TAG + "string"
-    tag = _tagged(value)
+    tag = type_tag(value)
     return TAG + "named" if tag in (TAG + "function", TAG + "custom") else tag
 
 
