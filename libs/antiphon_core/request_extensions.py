@@ -32,15 +32,23 @@ class Extensions(Exact):
     """
 
     top_k: Annotated[int, Field(ge=-1)] | None = None
-    """-1 and 0 are all tokens."""
+    """Only this many of the most likely tokens are chosen from; -1 and 0 are all of them."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Only tokens are chosen from that are at least this fraction as likely as the most likely one."""
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    """What the weight of a token is divided by once it was written; 1 changes nothing."""
     greedy: Annotated[bool | None, Field(validation_alias=AliasChoices("greedy", "greed_sampling"))] = None
+    """Always the most likely token: temperature 0, whatever else is said."""
     ignore_eos: bool | None = None
+    """Only the length ends the answer."""
     guided_json: Object | None = None
+    """The whole answer is JSON of this schema."""
     guided_regex: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)] | None = None
+    """The whole answer matches this regular expression."""
     guided_grammar: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)] | None = None
+    """The whole answer is a text of this grammar, in EBNF."""
     guided_choice: Annotated[list[str], Field(min_length=1, max_length=limits.GUIDE_CHOICES_ITEMS_MAX)] | None = None
+    """The whole answer is one of these texts."""
 
     @property
     def guides(self) -> list[str]:

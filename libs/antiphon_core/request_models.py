@@ -1,4 +1,7 @@
-"""What the models of requests have in common: two bases, and the tags that say which form a value has."""
+"""What the models of requests have in common: two bases, and the tags that say which form a value has.
+
+The text behind a member is what the OpenAPI document says of it.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
 class Exact(BaseModel):
     """A misspelt member would be a wish that nobody hears."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
+    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True, use_attribute_docstrings=True)
 
 
 class Open(BaseModel):
     """Members that are not declared are kept and ignored."""
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    model_config = ConfigDict(extra="allow", strict=True, use_attribute_docstrings=True)
 
 
 def json_kind(value: object) -> str | None:

@@ -31,9 +31,13 @@ class JsonObject(Exact):
 class JsonSchema(Exact):
     type: Literal["json_schema"]
     name: SchemaName
+    """What the schema is called."""
     schema_: Annotated[Object, Field(alias="schema")]
+    """What the answer has to be like."""
     strict: bool | None = None
+    """Whether the schema has to keep OpenAI's rules for strict ones."""
     description: str | None = None
+    """What the answer is for."""
 
 
 TextFormat = Annotated[
@@ -46,7 +50,9 @@ TextFormat = Annotated[
 
 class Text(Exact):
     format: TextFormat | None = None
+    """Without it the answer is free text."""
     verbosity: Literal["low", "medium", "high"] | None = None
+    """Echoed."""
 
 
 def refuse_chat_spelling(given: Object) -> None:

@@ -33,8 +33,12 @@ class FunctionTool(Open):
     type: Literal["function"]
     name: ToolName
     description: str | None = None
+    """What it is for, to the model."""
     parameters: Object | None = None
+    """A JSON schema of its arguments."""
     strict: bool | None = None
+    """Whether the schema has to keep OpenAI's rules for strict ones. With `false` a call that is forced is held to
+    JSON, and not to the schema."""
 
 
 class PlainInput(Exact):
@@ -55,6 +59,7 @@ class CustomTool(Open):
     type: Literal["custom"]
     name: ToolName
     description: str | None = None
+    """What it is for, to the model."""
     format: (
         Annotated[
             Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
@@ -62,6 +67,7 @@ class CustomTool(Open):
         ]
         | None
     ) = None
+    """What its input looks like; without it, any text."""
 
 
 class HiddenTool(Open):
@@ -80,6 +86,7 @@ class NamespaceTool(Open):
     type: Literal["namespace"]
     name: ToolName
     description: str | None = None
+    """Accepted: a model is shown what each tool says of itself."""
     tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_ITEMS_MAX)]
 
 
@@ -104,7 +111,9 @@ class AllowedTools(Open):
 
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
+    """`required`: one of them must be called."""
     tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_ITEMS_MAX)]
+    """Tools of the request, by type and name."""
 
 
 def _choice_tag(value: object) -> str | None:
