@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from antiphon.settings import Settings
 from antiphon_core.clock import Clock, SystemClock
@@ -66,7 +67,7 @@ class TranslatorPart:
 
     name = "translator"
 
-    def __init__(self, settings: Settings, clock: Clock, ids: Ids) -> None:
+    def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings = settings.translator
         self.service = TranslatorService(self._settings, clock=clock)
         self.address = ""
@@ -98,6 +99,12 @@ class Process:
     edge: EdgeServer | None = None
     worker: Worker | None = None
 
+    @cached_property
+    def sealer(self) -> Sealer:
+        """One for all targets: without a file of keys nobody else could open what it sealed."""
+        edge = self.settings.edge
+        return Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock)
+
     def store_port(self) -> FullStore:
         if self.settings.edge.store:
             return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
@@ -123,27 +130,31 @@ def _store(process: Process) -> Part:
 
 
 def _translator(process: Process) -> Part:
-    process.translator = TranslatorPart(process.settings, process.clock, process.ids)
+    process.translator = TranslatorPart(process.settings, process.clock)
     return process.translator
 
 
 def _edge(process: Process) -> Part:
     process.edge = EdgeServer(
-        process.settings.edge, process.store_port(), process.translator_port(), clock=process.clock, ids=process.ids
+        process.settings.edge,
+        process.store_port(),
+        process.translator_port(),
+        clock=process.clock,
+        ids=process.ids,
+        sealer=process.sealer,
     )
     return process.edge
 
 
 def _worker(process: Process) -> Part:
     """Runs background responses over the edge's store and translator."""
-    edge, clock = process.settings.edge, process.clock
     process.worker = Worker(
         process.settings.worker,
         process.store_port(),
         process.translator_port(),
-        clock=clock,
+        clock=process.clock,
         ids=process.ids,
-        sealer=Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=clock),
+        sealer=process.sealer,
     )
     return process.worker
 

@@ -3,15 +3,20 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from antiphon import targets
 from antiphon.settings import SECTIONS, Settings
 from antiphon.targets import TARGETS, Process, StorePart, build, expand
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
 from antiphon_core.logs import LogSettings
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
@@ -61,6 +66,22 @@ async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> N
     client = elsewhere.store_port()
     assert isinstance(client, StoreClient)
     await client.close()
+
+
+async def test_what_a_worker_seals_the_edge_of_its_process_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealers: dict[str, Sealer] = {}
+
+    def remember(name: str, part: type[EdgeServer] | type[Worker]) -> None:
+        def make(*given: Any, sealer: Sealer, **options: Any) -> EdgeServer | Worker:
+            sealers[name] = sealer
+            return part(*given, sealer=sealer, **options)
+
+        monkeypatch.setattr(targets, part.__name__, make)
+
+    remember("edge", EdgeServer)
+    remember("worker", Worker)
+    build(["all"], Process(settings()))
+    assert sealers["edge"].open("acme", sealers["worker"].seal("acme", "a thought")) == "a thought"
 
 
 async def test_the_store_part_serves_until_it_is_stopped() -> None:
