@@ -26,6 +26,8 @@ from antiphon_edge.openapi.forms import (
 
 _ITEM_STATUS = one_of(["in_progress", "completed", "incomplete"])
 _SECONDS = said(INTEGER, "Unix time in seconds.")
+_CALL_ID = said(STRING, "What the output of the call has to name.")
+_NAMESPACE = said(STRING, "The namespace that the tool is in.")
 _NEXT_CURSOR = "`cursor` of the next page; null if there is none."
 _METADATA = said(mapping(STRING), "Texts by name, as they were given.")
 
@@ -40,8 +42,8 @@ _PARTS: dict[str, Object] = {
         {
             "type": const("output_text"),
             "text": STRING,
-            "annotations": array(ANY_OBJECT),
-            "logprobs": array(ANY_OBJECT),
+            "annotations": said(array(ANY_OBJECT), "None: no model here cites anything."),
+            "logprobs": said(array(ANY_OBJECT), "Of its tokens, where asked for."),
         }
     ),
     "ReasoningText": record({"type": const("reasoning_text"), "text": STRING}),
@@ -54,15 +56,19 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "type": const("message"),
             "role": const("assistant"),
             "status": _ITEM_STATUS,
-            "content": array(named("OutputText")),
+            "content": said(array(named("OutputText")), "What is said, in one part."),
         },
-        {"phase": one_of(["commentary", "final_answer"])},
+        {
+            "phase": said(
+                one_of(["commentary", "final_answer"]), "Whether it is the answer, or was said on the way there."
+            )
+        },
     ),
     "OutputReasoning": record(
-        {"id": STRING, "type": const("reasoning"), "summary": array(ANY_OBJECT)},
+        {"id": STRING, "type": const("reasoning"), "summary": said(array(ANY_OBJECT), "Empty: nothing is summed up.")},
         {
             "status": _ITEM_STATUS,
-            "content": array(named("ReasoningText")),
+            "content": said(array(named("ReasoningText")), "The thoughts themselves."),
             "encrypted_content": said(nullable(STRING), "Sealed: only this server can open it."),
         },
     ),
@@ -71,18 +77,28 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "id": STRING,
             "type": const("function_call"),
             "status": _ITEM_STATUS,
-            "call_id": STRING,
+            "call_id": _CALL_ID,
             "name": STRING,
             "arguments": said(STRING, "JSON, as the model wrote it."),
         },
-        {"namespace": STRING},
+        {"namespace": _NAMESPACE},
     ),
     "OutputCustomToolCall": record(
-        {"id": STRING, "type": const("custom_tool_call"), "call_id": STRING, "name": STRING, "input": STRING},
-        {"status": _ITEM_STATUS, "namespace": STRING},
+        {
+            "id": STRING,
+            "type": const("custom_tool_call"),
+            "call_id": _CALL_ID,
+            "name": STRING,
+            "input": said(STRING, "As the model wrote it."),
+        },
+        {"status": _ITEM_STATUS, "namespace": _NAMESPACE},
     ),
     "OutputCompaction": record(
-        {"id": STRING, "type": const("compaction"), "encrypted_content": STRING},
+        {
+            "id": STRING,
+            "type": const("compaction"),
+            "encrypted_content": said(STRING, "The summary, sealed: only this server can open it."),
+        },
     ),
 }
 

@@ -60,6 +60,7 @@ def test_what_any_route_can_answer_is_told_everywhere() -> None:
 
 BODIES = ("CreateRequest", "CountRequest", "CompactRequest", "ChatRequest", "CreateConversation", "AddItems")
 ANSWERS = ("Response", "Usage", "ItemList", "Conversation", "ResponseNode", "NodeList", "Session", "Model")
+COMMON = {"id", "name", "status", "role"}  # of items: the same in all, and said by their names
 
 
 @pytest.mark.parametrize("name", [*BODIES, "UpdateConversation", "ForkSession", *ANSWERS])
@@ -67,6 +68,13 @@ def test_every_member_says_what_it_is(name: str) -> None:
     members = document()["components"]["schemas"][name]["properties"]
     constant = {member for member, form in members.items() if "const" in form}
     assert not [member for member, form in members.items() if "description" not in form and member not in constant]
+
+
+def test_every_member_of_an_output_item_says_what_it_is() -> None:
+    schemas = document()["components"]["schemas"]
+    for name in (form["$ref"].rpartition("/")[2] for form in schemas["OutputItem"]["anyOf"]):
+        members = {member: form for member, form in schemas[name]["properties"].items() if "const" not in form}
+        assert not [member for member, form in members.items() if "description" not in form and member not in COMMON]
 
 
 def test_what_is_said_of_an_operation_is_told() -> None:
