@@ -45,6 +45,22 @@ def test_the_search_finds_what_is_missing() -> None:
     ]
 
 
+def test_the_translators_readme_has_a_place_for_every_module() -> None:
+    """A module of its own, a family of modules (triton_*.py), or a folder."""
+    folder = ROOT / "services/translator"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    modules = (path.relative_to(folder / "antiphon_translator") for path in folder.rglob("*.py"))
+    unplaced = [
+        module.as_posix()
+        for module in modules
+        if module.stem not in ("__init__", "settings")
+        and not any(
+            name in text for name in (module.name, f"{module.stem.partition('_')[0]}_*.py", f"| `{module.parts[0]}/` |")
+        )
+    ]
+    assert not unplaced
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_to_files(document: Path) -> None:
     links = _LINK.findall(document.read_text(encoding="utf-8"))
