@@ -109,7 +109,9 @@ class Process:
         if self.settings.edge.store:
             return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
         if self.store is None:
-            raise SettingsError("The edge needs a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE.")
+            raise SettingsError(
+                "Edges and workers need a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE."
+            )
         return self.store.service
 
     def translator_port(self) -> Translator:
@@ -119,7 +121,7 @@ class Process:
             )
         if self.translator is None:
             raise SettingsError(
-                "The edge needs a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."
+                "Edges and workers need a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."
             )
         return self.translator.service
 

@@ -44,11 +44,12 @@ def test_an_unknown_target_is_named_with_the_known_ones() -> None:
         expand(["egde"])
 
 
-async def test_an_edge_alone_says_what_it_needs() -> None:
-    with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_STORE"):
-        build(["edge"], Process(settings()))
-    with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_TRANSLATOR"):
-        build(["store", "edge"], Process(settings()))
+@pytest.mark.parametrize("target", ["edge", "worker"])
+async def test_an_edge_or_a_worker_alone_says_what_it_needs(target: str) -> None:
+    with pytest.raises(SettingsError, match="workers need a store: .*set ANTIPHON_EDGE_STORE"):
+        build([target], Process(settings()))
+    with pytest.raises(SettingsError, match="workers need a translator: .*set ANTIPHON_EDGE_TRANSLATOR"):
+        build(["store", target], Process(settings()))
 
 
 async def test_a_translator_without_profiles_says_so() -> None:
