@@ -1,25 +1,28 @@
 """The body of POST /v1/responses: what it may say.
 
 `Parameters` declares everything but the input, `CreateRequest` adds the input (request_items.py); both refuse what they
-do not know. Tools are in request_tools.py, the form of an answer in request_text.py. How a finding becomes an error
-with OpenAI's code and the path of the culprit is request_errors.py's business; what is well-formed but not served is
-refused by `refuse_unserved`, so that nothing a caller asked for is dropped in silence.
+do not know. Tools are in request_tools.py, the form of an answer in request_text.py, small objects in
+request_options.py. How a finding becomes an error with OpenAI's code and the path of the culprit is request_errors.py's
+business; what is well-formed but not served is refused by `refuse_unserved`, so that nothing a caller asked for is
+dropped in silence.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.jsons import Object, parse_object
-from antiphon_core.request_context import ContextManagement, Effort
+from antiphon_core.request_context import ContextManagement
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item, Open, json_kind
+from antiphon_core.request_items import Item
+from antiphon_core.request_models import Exact, Open, json_kind
+from antiphon_core.request_options import ImageOptions, PromptCacheOptions, Reasoning, ServiceTier, StreamOptions
 from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
-from antiphon_core.request_text import Exact, Text, refuse_chat_spelling
+from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 from antiphon_core.unserved import Unserved, anything
 
@@ -30,44 +33,6 @@ Metadata = Annotated[
     ],
     Field(max_length=limits.METADATA_PAIRS_MAX),
 ]
-
-
-_Summary = Literal["auto", "concise", "detailed"]
-
-
-class Reasoning(Exact):
-    """Only `effort` changes anything; the others are echoed."""
-
-    effort: Effort | None = None
-    summary: _Summary | None = None
-    generate_summary: _Summary | None = None
-    context: Literal["auto", "current_turn", "all_turns"] | None = None
-    mode: Literal["standard", "pro"] | None = None
-
-
-class StreamOptions(Exact):
-    """Obfuscation is never added, which `include_obfuscation` leaves open."""
-
-    include_obfuscation: bool | None = None
-
-
-class PromptCacheOptions(Exact):
-    """`mode` and `ttl` are echoed: what an engine caches is its own affair. Nothing is diagnosed, so a
-    `comparison_response_id` compares nothing. Over a WebSocket `prewarm` is `generate: false`."""
-
-    mode: Literal["implicit", "explicit"] | None = None
-    ttl: Literal["30m", "12h"] | None = None
-    prewarm: bool | None = None
-    comparison_response_id: str | None = None
-
-
-class ImageOptions(Exact):
-    context_compression: Literal["auto", "enabled", "disabled"] | None = None
-
-
-ServiceTier = Literal["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]
-"""All are taken, and none makes a difference."""
-
 
 OUTPUT_LOGPROBS = "message.output_text.logprobs"
 Include = Literal[
@@ -80,8 +45,8 @@ Include = Literal[
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ]
-"""What a response can be asked to hold besides. Only OUTPUT_LOGPROBS adds anything yet: of the others, most speak of
-items that this server does not make."""
+"""What a response can be asked to hold besides. OUTPUT_LOGPROBS and sealed reasoning add something: of the others, most
+speak of items that this server does not make."""
 
 _NO_EXTENSIONS = Extensions()
 
@@ -90,15 +55,19 @@ class ConversationRef(Open):
     id: str
 
 
-class Parameters(BaseModel):
+class Parameters(Exact):
     """Everything that a create request can say besides its input."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
+    """The name of a model, as `/v1/models` lists it."""
     instructions: str | None = None
+    """What the model is told before everything else. For this response only: one that continues it has to
+    bring its own."""
     previous_response_id: str | None = None
-    previous_response: PreviousResponse | None = None  # an extension: the whole object instead of its id
+    """The stored response that this one continues. Several may continue the same one: responses form trees."""
+    previous_response: PreviousResponse | None = None
+    """An extension: the whole response that this one continues, as its client kept it. For what is not stored,
+    and so has no id that finds it."""
     conversation: (
         Annotated[
             Annotated[str, Tag(TAG + "string")] | Annotated[ConversationRef, Tag(TAG + "object")],
@@ -106,20 +75,38 @@ class Parameters(BaseModel):
         ]
         | None
     ) = None
+    """The conversation that this response continues and is added to, by its id."""
     store: bool | None = None
+    """`false`: nothing of the response is kept, and its id finds nothing. Otherwise it is kept."""
     stream: bool | None = None
+    """Whether to answer with events as they come, or with the whole response at its end."""
     background: bool | None = None
+    """Whether to answer at once, with a response that is queued for a worker. It can be read, followed and cancelled by
+    its id."""
     stream_options: StreamOptions | None = None
+    """How events are sent."""
     include: list[Include] | None = None
+    """What the response is to hold besides: log probabilities of its text, a sealed copy of its reasoning. The others
+    add nothing."""
     metadata: Metadata | None = None
+    """Up to 16 texts by name, kept with the response. No model reads them."""
 
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    """How freely tokens are chosen; 0 takes the most likely one each time. Left out, the value is what the model
+    recommends, or else 1."""
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Tokens are chosen among the most likely ones, which together are this likely. Left out, as for `temperature`."""
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    """How much less likely a token becomes once it has been written."""
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] | None = None
+    """How much less likely a token becomes each time that it is written."""
     top_logprobs: Annotated[int, Field(ge=0, le=limits.TOP_LOGPROBS_MAX)] | None = None
+    """How many alternatives to each token are told, where `include` asks for log probabilities."""
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    seed: Seed | None = None  # as chat completions have it, like `stop`
+    """Tokens that the output may have, reasoning included. A response that is cut off there is `incomplete`."""
+    seed: Seed | None = None
+    """An extension, as chat completions have it: the same seed makes the same choices, as far as the engine
+    can."""
     stop: (
         Annotated[
             Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX), Tag(TAG + "string")]
@@ -128,28 +115,51 @@ class Parameters(BaseModel):
         ]
         | None
     ) = None
+    """An extension, as chat completions have it: each of these texts ends the answer, and is not part of it."""
     nvext: Extensions | None = None
+    """An extension: sampling and guides that OpenAI has no members for."""
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
+    """Echoed: it is about tools that run on the server, and none does here."""
     truncation: Literal["auto", "disabled"] | None = None
+    """What becomes of a history that is longer than the model's context: `auto` leaves the oldest turns out;
+    `disabled`, which is the default, refuses it."""
 
     tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    """What the model may call. The caller runs it, and brings the result with the next request."""
     tool_choice: ToolChoice | None = None
+    """Whether a tool must be called, and which may be."""
     parallel_tool_calls: bool | None = None
+    """With `false` the response ends with its first call."""
     text: Text | None = None
+    """The form of the answer: free, any JSON object, or one of a schema."""
     reasoning: Reasoning | None = None
+    """How much the model is to think."""
 
     user: str | None = None
+    """Echoed."""
     safety_identifier: Annotated[str, Field(max_length=limits.SAFETY_IDENTIFIER_CHARS_MAX)] | None = None
+    """Echoed."""
     prompt_cache_key: str | None = None
+    """Where a model has several servers, requests with the same key go to the same one: its cache has what they
+    share."""
     prompt_cache_retention: Literal["in_memory", "24h"] | None = None
+    """Echoed."""
     prompt_cache_options: PromptCacheOptions | None = None
+    """Echoed, but for `prewarm`."""
     service_tier: ServiceTier | None = None
-    client_metadata: Object | None = None  # Codex sends it: accepted, not used
+    """All are accepted, and none makes a difference."""
+    client_metadata: Object | None = None
+    """Accepted, because Codex sends it; not used."""
     context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
+    """Has a response begin with a compaction when its prompt is long."""
     prompt: Object | None = None
+    """Not served: refused."""
     moderation: Object | None = None
+    """Not served: refused."""
     access_programs: Object | None = None
+    """Not served: refused."""
     image: ImageOptions | None = None
+    """How images are shown."""
 
     def asked(self) -> Object:
         """The parameters that were given, as JSON values, without the input; a conversation and a previous response by
@@ -204,6 +214,7 @@ class CreateRequest(Parameters):
     """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
 
     input: Input
+    """What is said to the model: a text of the user's, or items."""
 
     @property
     def input_given(self) -> str | list[Object]:
@@ -213,11 +224,12 @@ class CreateRequest(Parameters):
 
 
 class CountRequest(CreateRequest):
-    """What a prompt is counted of: a create request that need not say anything new. No model here has a style of its
-    own, so a `personality` adds no tokens."""
+    """What a prompt is counted of: a create request that need not say anything new."""
 
     input: Annotated[Input, BeforeValidator(lambda given: [] if given is None else given)] = Field(default_factory=list)
+    """As in a create request, and may be left out."""
     personality: Annotated[str, Field(max_length=limits.PERSONALITY_CHARS_MAX)] | None = None
+    """Accepted: no model here has a style of its own, so it adds no tokens."""
 
     def asked(self) -> Object:
         return {name: value for name, value in super().asked().items() if name != "personality"}

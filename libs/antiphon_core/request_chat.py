@@ -1,162 +1,65 @@
 """The body of POST /v1/chat/completions: what it may say.
 
-Only its own spelling is checked here. What it comes to is a create request (antiphon_edge.chat.requests), checked as
-one. As in request.py, what is not declared is refused, and what is declared and not served as well.
+Only its own spelling is checked here, and that of messages in request_chat_messages.py. What it comes to is a create
+request (antiphon_edge.chat.requests), checked as one. As in request.py, what is not declared is refused, and what is
+declared and not served as well.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, parse_object
+from antiphon_core.request_chat_messages import ChatMessage
 from antiphon_core.request_errors import TAG, from_validation
-from antiphon_core.request_items import Open, json_kind
+from antiphon_core.request_models import Exact, json_kind, type_tag
 from antiphon_core.unserved import Unserved, anything
-
-
-class _Exact(BaseModel):
-    """A misspelt member would be a wish that nobody hears."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
-
-
-def _tagged(value: object) -> str | None:
-    """Which model a part, a tool or a format is checked by: the one named after its `type`."""
-    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return TAG + str(given) if given is not None else None
-
-
-# ---- Messages ----
-
-
-class ChatText(Open):
-    type: Literal["text"]
-    text: str
-
-
-class ChatRefusal(Open):
-    type: Literal["refusal"]
-    refusal: str
-
-
-class ChatImageUrl(Open):
-    url: str
-    detail: Literal["low", "high", "auto", "original"] | None = None
-
-
-class ChatImage(Open):
-    type: Literal["image_url"]
-    image_url: ChatImageUrl
-
-
-class ChatFileContent(Open):
-    file_data: str | None = None
-    file_id: str | None = None
-    filename: str | None = None
-
-
-class ChatFile(Open):
-    type: Literal["file"]
-    file: ChatFileContent
-
-
-ChatPart = Annotated[
-    Annotated[ChatText, Tag(TAG + "text")]
-    | Annotated[ChatRefusal, Tag(TAG + "refusal")]
-    | Annotated[ChatImage, Tag(TAG + "image_url")]
-    | Annotated[ChatFile, Tag(TAG + "file")],
-    Discriminator(_tagged),
-]
-ChatContent = Annotated[
-    Annotated[str, Tag(TAG + "string")] | Annotated[list[ChatPart], Tag(TAG + "array")], Discriminator(json_kind)
-]
-
-
-class ChatCalledFunction(Open):
-    name: str
-    arguments: str
-
-
-class ChatFunctionCall(Open):
-    type: Literal["function"]
-    id: str
-    function: ChatCalledFunction
-
-
-class ChatCalledCustom(Open):
-    name: str
-    input: str
-
-
-class ChatCustomCall(Open):
-    type: Literal["custom"]
-    id: str
-    custom: ChatCalledCustom
-
-
-ChatCall = Annotated[
-    Annotated[ChatFunctionCall, Tag(TAG + "function")] | Annotated[ChatCustomCall, Tag(TAG + "custom")],
-    Discriminator(_tagged),
-]
-
-
-class ChatMessage(Open):
-    """What each role needs of it is checked where it becomes items. `name` is taken, and shown to no model."""
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: ChatContent | None = None
-    refusal: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: Annotated[list[ChatCall], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
-    tool_call_id: str | None = None
-    name: str | None = None
-
 
 # ---- Tools, and the form of the answer ----
 
 
-class ChatFunctionTool(_Exact):
+class ChatFunctionTool(Exact):
     type: Literal["function"]
     function: Object
 
 
-class ChatCustomTool(_Exact):
+class ChatCustomTool(Exact):
     type: Literal["custom"]
     custom: Object
 
 
 ChatTool = Annotated[
     Annotated[ChatFunctionTool, Tag(TAG + "function")] | Annotated[ChatCustomTool, Tag(TAG + "custom")],
-    Discriminator(_tagged),
+    Discriminator(type_tag),
 ]
 
 
-class ChatFunctionChoice(_Exact):
+class ChatFunctionChoice(Exact):
     type: Literal["function"]
     function: Object
 
 
-class ChatCustomChoice(_Exact):
+class ChatCustomChoice(Exact):
     type: Literal["custom"]
     custom: Object
 
 
-class ChatAllowed(_Exact):
+class ChatAllowed(Exact):
     mode: Literal["auto", "required"]
     tools: list[Object]
 
 
-class ChatAllowedChoice(_Exact):
+class ChatAllowedChoice(Exact):
     type: Literal["allowed_tools"]
     allowed_tools: ChatAllowed
 
 
 def _choice_tag(value: object) -> str | None:
-    return TAG + "string" if isinstance(value, str) else _tagged(value)
+    return TAG + "string" if isinstance(value, str) else type_tag(value)
 
 
 ChatChoice = Annotated[
@@ -168,17 +71,17 @@ ChatChoice = Annotated[
 ]
 
 
-class ChatPlainFormat(_Exact):
+class ChatPlainFormat(Exact):
     type: Literal["text", "json_object"]
 
 
-class ChatSchemaFormat(_Exact):
+class ChatSchemaFormat(Exact):
     type: Literal["json_schema"]
     json_schema: Object
 
 
 def _format_tag(value: object) -> str | None:
-    tag = _tagged(value)
+    tag = type_tag(value)
     return TAG + "text" if tag == TAG + "json_object" else tag
 
 
@@ -188,61 +91,99 @@ ChatFormat = Annotated[
 ]
 
 
-class ChatStreamOptions(_Exact):
+class ChatStreamOptions(Exact):
     include_usage: bool | None = None
+    """Whether a last chunk tells the usage."""
     include_obfuscation: bool | None = None
+    """Accepted: obfuscation is never added."""
 
 
 # ---- The request ----
 
 
-class ChatRequest(_Exact):
+class ChatRequest(Exact):
     """A whole request. Members that create requests have by the same name are checked there."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
+    """The name of a model, as `/v1/models` lists it."""
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=limits.INPUT_ITEMS_MAX)]
+    """The whole conversation so far: nothing is kept from one request to the next."""
     stream: bool | None = None
+    """Whether to answer with chunks as they come."""
     stream_options: ChatStreamOptions | None = None
+    """What a stream has besides."""
     n: int | None = None
+    """1, or left out: one choice is made for each request."""
 
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    """Tokens that the answer may have, reasoning included."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
+    """The older name of `max_completion_tokens`."""
     temperature: float | None = None
+    """0 to 2; as in a create request."""
     top_p: float | None = None
+    """0 to 1; as in a create request."""
     presence_penalty: float | None = None
+    """-2 to 2; as in a create request."""
     frequency_penalty: float | None = None
+    """-2 to 2; as in a create request."""
     seed: int | None = None
+    """As in a create request."""
     stop: (
         Annotated[
             Annotated[str, Tag(TAG + "string")] | Annotated[list[str], Tag(TAG + "array")], Discriminator(json_kind)
         ]
         | None
     ) = None
+    """Texts that end the answer, and are not part of it."""
     logprobs: bool | None = None
+    """Whether the log probabilities of the text's tokens are told."""
     top_logprobs: int | None = None
+    """How many alternatives to each token are told, 20 at most; with `logprobs`."""
     nvext: Object | None = None
+    """The `Extensions` of a create request."""
 
     tools: Annotated[list[ChatTool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
+    """What the model may call. The caller runs it, and brings the result with the next request."""
     tool_choice: ChatChoice | None = None
+    """Whether a tool must be called, and which may be."""
     parallel_tool_calls: bool | None = None
+    """With `false` there is one call at most."""
     response_format: ChatFormat | None = None
+    """The form of the answer: free, any JSON object, or one of a schema."""
     reasoning_effort: str | None = None
+    """How much the model is to think."""
     verbosity: str | None = None
+    """Accepted; changes nothing."""
 
     metadata: Object | None = None
+    """Checked as in a create request; nothing is kept."""
     user: str | None = None
+    """Accepted; changes nothing."""
     safety_identifier: str | None = None
+    """Accepted; changes nothing."""
     prompt_cache_key: str | None = None
+    """As in a create request."""
     prompt_cache_retention: str | None = None
+    """Accepted; changes nothing."""
     service_tier: str | None = None
+    """All are accepted, and none makes a difference."""
     store: bool | None = None
+    """`false`, or left out: completions are not kept."""
     modalities: list[str] | None = None
+    """`["text"]`, or left out: models write text here."""
     logit_bias: Object | None = None
+    """Not served: refused, unless it is empty."""
     audio: Object | None = None
+    """Not served: refused."""
     prediction: Object | None = None
+    """Not served: refused."""
     web_search_options: Object | None = None
+    """Not served: refused."""
     functions: list[Object] | None = None
+    """Not served: `tools` took its place."""
     function_call: Any = None
+    """Not served: `tool_choice` took its place."""
 
     @classmethod
     def parse(cls, body: bytes) -> Self:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from antiphon_core import limits
+from antiphon_core.request_models import Exact, Open
 from antiphon_core.request_text import TextFormat
 
 COMPACTION = "compaction"
@@ -21,22 +22,13 @@ CONFIGURATION = "configuration_update"
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-class _Kept(BaseModel):
-    """Members that are not declared are kept and ignored."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
-
-
-class ContextManagement(BaseModel):
-    """`compact_threshold` is in tokens of the prompt; without it the model's context decides."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class ContextManagement(Exact):
     type: Literal["compaction"]
     compact_threshold: Annotated[int, Field(ge=1)] | None = None
+    """Tokens of a prompt that is to be compacted; without it the model's context decides."""
 
 
-class Compaction(_Kept):
+class Compaction(Open):
     """A summary that stands for what was said before it. Who made it has sealed it."""
 
     type: Literal["compaction"]
@@ -44,26 +36,22 @@ class Compaction(_Kept):
     id: str | None = None
 
 
-class CompactionTrigger(_Kept):
+class CompactionTrigger(Open):
     type: Literal["compaction_trigger"]
     id: str | None = None
 
 
-class EffortUpdate(BaseModel):
+class EffortUpdate(Exact):
     """Nothing but the effort can be changed on the way."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     effort: Effort | None = None
 
 
-class FormatUpdate(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class FormatUpdate(Exact):
     format: TextFormat
 
 
-class ConfigurationUpdate(_Kept):
+class ConfigurationUpdate(Open):
     """Each setting holds until a later update changes it."""
 
     type: Literal["configuration_update"]

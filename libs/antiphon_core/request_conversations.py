@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request import Metadata
 from antiphon_core.request_errors import from_validation
 from antiphon_core.request_items import Item
+from antiphon_core.request_models import Exact
 from antiphon_core.request_previous import as_given
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
+class _Body(Exact):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """What a JSON body says. InvalidRequest: `field` is the path of the culprit."""
@@ -32,7 +31,9 @@ class _Body(BaseModel):
 
 class CreateConversation(_Body):
     metadata: Metadata | None = None
+    """Up to 16 texts by name. No model reads them."""
     items: Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)] | None = None
+    """What the conversation begins with."""
 
     @property
     def items_given(self) -> list[Object]:
@@ -44,10 +45,12 @@ class UpdateConversation(_Body):
     """All metadata that the conversation is to have; null is none."""
 
     metadata: Metadata | None
+    """All that it is to have: what is not here is gone."""
 
 
 class AddItems(_Body):
     items: Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)]
+    """They are added in this order, under ids of their own."""
 
     @property
     def items_given(self) -> list[Object]:
@@ -59,4 +62,6 @@ class ForkSession(_Body):
     """Where a fork branches off, and what the new session is to be called."""
 
     up_to_response_id: str | None = None
+    """The last response that the new session has; without it, the newest."""
     new_session_id: str | None = None
+    """What the new session is called. Asked for again by the same name, it is the same fork."""

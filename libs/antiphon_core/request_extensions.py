@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, Field
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
+from antiphon_core.request_models import Exact
 
 StopTexts = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=limits.STOP_TEXT_CHARS_MAX)]],
@@ -23,25 +24,31 @@ Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 """In the 32 bits that every engine takes."""
 
 
-class Extensions(BaseModel):
+class Extensions(Exact):
     """Sampling and decoding that OpenAI has no words for. `greedy` is also known as `greed_sampling`.
 
     At most one of the members `guided_*` says what the whole answer must look like: a JSON schema, a regular
     expression, a grammar in EBNF, or one of some texts.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     top_k: Annotated[int, Field(ge=-1)] | None = None
-    """-1 and 0 are all tokens."""
+    """Only this many of the most likely tokens are chosen from; -1 and 0 are all of them."""
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Only tokens are chosen from that are at least this fraction as likely as the most likely one."""
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
+    """What the weight of a token is divided by once it was written; 1 changes nothing."""
     greedy: Annotated[bool | None, Field(validation_alias=AliasChoices("greedy", "greed_sampling"))] = None
+    """Always the most likely token: temperature 0, whatever else is said."""
     ignore_eos: bool | None = None
+    """Only the length ends the answer."""
     guided_json: Object | None = None
+    """The whole answer is JSON of this schema."""
     guided_regex: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)] | None = None
+    """The whole answer matches this regular expression."""
     guided_grammar: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)] | None = None
+    """The whole answer is a text of this grammar, in EBNF."""
     guided_choice: Annotated[list[str], Field(min_length=1, max_length=limits.GUIDE_CHOICES_ITEMS_MAX)] | None = None
+    """The whole answer is one of these texts."""
 
     @property
     def guides(self) -> list[str]:

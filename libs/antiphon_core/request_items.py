@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
@@ -21,7 +21,8 @@ from antiphon_core.request_context import (
     CompactionTrigger,
     ConfigurationUpdate,
 )
-from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
+from antiphon_core.request_errors import TAG
+from antiphon_core.request_models import Open, json_kind
 
 REFERENCE = "item_reference"
 
@@ -30,10 +31,6 @@ PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_
 
 CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
 _Status = Literal["in_progress", "completed", "incomplete"]
-
-
-def json_kind(value: object) -> str | None:
-    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
 
 
 def _part_tag(value: object) -> str | None:
@@ -56,12 +53,6 @@ def _item_tag(value: object) -> str | None:
 def _untyped(item: Object) -> str:
     """What an item without a type is: a message in its short form, or a mere reference."""
     return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
-
-
-class Open(BaseModel):
-    """Members that are not declared are kept and ignored."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
 
 
 # ---- Content ----
@@ -97,8 +88,11 @@ class ImagePart(Open):
 
     type: Literal["input_image"]
     file_id: FileId = None
+    """Not served: there is no Files API here."""
     image_url: str
+    """A `data:` or https URL."""
     detail: Literal["low", "high", "auto", "original"] | None = None
+    """How closely to look at it, for engines that can be told."""
 
 
 class FilePart(Open):
@@ -106,9 +100,13 @@ class FilePart(Open):
 
     type: Literal["input_file"]
     file_id: FileId = None
+    """Not served: there is no Files API here."""
     file_data: str | None = None
+    """The content as a `data:` URL."""
     file_url: str | None = None
+    """An https URL, in place of the content."""
     filename: Annotated[str, Field(max_length=limits.FILE_NAME_CHARS_MAX)] | None = None
+    """What the model reads that the file is called."""
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -140,18 +138,25 @@ class Message(Open):
 
     type: Literal["message"] | None = None
     role: Literal["user", "assistant", "system", "developer"]
+    """Who says it."""
     content: Content
+    """A text, or parts."""
     id: str | None = None
     status: _Status | None = None
     phase: Literal["commentary", "final_answer"] | None = None
+    """Whether an assistant's message is its answer, or was said on the way there."""
 
 
 class FunctionCall(Open):
     type: Literal["function_call"]
     call_id: CallId
+    """By what its output refers to it."""
     name: str
+    """Which function is called."""
     arguments: str
+    """JSON, as the model wrote it."""
     namespace: str | None = None
+    """The namespace that the function is in."""
     id: str | None = None
     status: _Status | None = None
 
@@ -159,7 +164,9 @@ class FunctionCall(Open):
 class FunctionCallOutput(Open):
     type: Literal["function_call_output"]
     call_id: CallId
+    """Which call this came of."""
     output: Content
+    """What the model is told of it."""
     id: str | None = None
     status: _Status | None = None
 
@@ -167,16 +174,22 @@ class FunctionCallOutput(Open):
 class CustomToolCall(Open):
     type: Literal["custom_tool_call"]
     call_id: CallId
+    """By what its output refers to it."""
     name: str
+    """Which tool is called."""
     input: str
+    """As the model wrote it."""
     namespace: str | None = None
+    """The namespace that the tool is in."""
     id: str | None = None
 
 
 class CustomToolCallOutput(Open):
     type: Literal["custom_tool_call_output"]
     call_id: CallId
+    """Which call this came of."""
     output: Content
+    """What the model is told of it."""
     id: str | None = None
 
 
@@ -187,7 +200,9 @@ class ReasoningItem(Open):
     id: str | None = None
     summary: list[ThoughtPart] | None = None
     content: list[ThoughtPart] | None = None
+    """The thoughts themselves."""
     encrypted_content: str | None = None
+    """The thoughts as this server sealed them. It opens them where `content` is not there."""
     status: _Status | None = None
 
 

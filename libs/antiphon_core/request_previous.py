@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request_items import REFERENCE, Item, ItemReference, Open
+from antiphon_core.request_items import REFERENCE, Item, ItemReference
+from antiphon_core.request_models import Open
 
 SEALED_CONTEXT = "encrypted_context"
 """The member of a response that holds, sealed, what was said before it."""
@@ -22,11 +23,16 @@ class PreviousResponse(Open):
     """The members that are read; a response has more."""
 
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
+    """The response's id."""
     object: Literal["response"] | None = None
     status: Literal["completed", "incomplete"] | None = None
+    """A response that failed or was cancelled is not continued."""
     store: bool | None = None
+    """Whether the store has it: then its id is all that is read."""
     output: Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)]
+    """What the model answered."""
     encrypted_context: str | None = None
+    """What was said before it, sealed; a response has it if `include` named `reasoning.encrypted_content`."""
 
     @property
     def output_given(self) -> list[Object]:

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
+from antiphon_core.request_models import Exact, type_tag
 
 SchemaName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.SCHEMA_NAME_CHARS_MAX)]
-
-
-class Exact(BaseModel):
-    """A misspelt member would be a wish that nobody hears."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True)
 
 
 class PlainText(Exact):
@@ -36,28 +31,28 @@ class JsonObject(Exact):
 class JsonSchema(Exact):
     type: Literal["json_schema"]
     name: SchemaName
+    """What the schema is called."""
     schema_: Annotated[Object, Field(alias="schema")]
+    """What the answer has to be like."""
     strict: bool | None = None
+    """Whether the schema has to keep OpenAI's rules for strict ones."""
     description: str | None = None
-
-
-def _format_tag(value: object) -> str | None:
-    """Which model a format is checked by: the one named after its `type`."""
-    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return TAG + str(given) if given is not None else None
+    """What the answer is for."""
 
 
 TextFormat = Annotated[
     Annotated[PlainText, Tag(TAG + "text")]
     | Annotated[JsonObject, Tag(TAG + "json_object")]
     | Annotated[JsonSchema, Tag(TAG + "json_schema")],
-    Discriminator(_format_tag),
+    Discriminator(type_tag),
 ]
 
 
 class Text(Exact):
     format: TextFormat | None = None
+    """Without it the answer is free text."""
     verbosity: Literal["low", "medium", "high"] | None = None
+    """Echoed."""
 
 
 def refuse_chat_spelling(given: Object) -> None:

@@ -14,8 +14,7 @@ from pydantic import Discriminator, Field, Tag
 from antiphon_core import limits
 from antiphon_core.jsons import Object
 from antiphon_core.request_errors import TAG
-from antiphon_core.request_items import Open
-from antiphon_core.request_text import Exact
+from antiphon_core.request_models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
@@ -25,14 +24,8 @@ _Hidden = Literal[
 HIDDEN_TOOLS = get_args(_Hidden)
 
 
-def _tagged(value: object) -> str | None:
-    """Which model a tool or a choice is checked by: the one named after its `type`."""
-    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return TAG + str(given) if given is not None else None
-
-
 def _tool_tag(value: object) -> str | None:
-    tag = _tagged(value)
+    tag = type_tag(value)
     return TAG + "hidden" if tag in {TAG + hidden for hidden in HIDDEN_TOOLS} else tag
 
 
@@ -40,8 +33,12 @@ class FunctionTool(Open):
     type: Literal["function"]
     name: ToolName
     description: str | None = None
+    """What it is for, to the model."""
     parameters: Object | None = None
+    """A JSON schema of its arguments."""
     strict: bool | None = None
+    """Whether the schema has to keep OpenAI's rules for strict ones. With `false` a call that is forced is held to
+    JSON, and not to the schema."""
 
 
 class PlainInput(Exact):
@@ -62,13 +59,15 @@ class CustomTool(Open):
     type: Literal["custom"]
     name: ToolName
     description: str | None = None
+    """What it is for, to the model."""
     format: (
         Annotated[
             Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
-            Discriminator(_tagged),
+            Discriminator(type_tag),
         ]
         | None
     ) = None
+    """What its input looks like; without it, any text."""
 
 
 class HiddenTool(Open):
@@ -79,7 +78,7 @@ class HiddenTool(Open):
 
 OwnTool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")] | Annotated[CustomTool, Tag(TAG + "custom")],
-    Discriminator(_tagged),
+    Discriminator(type_tag),
 ]
 
 
@@ -87,6 +86,7 @@ class NamespaceTool(Open):
     type: Literal["namespace"]
     name: ToolName
     description: str | None = None
+    """Accepted: a model is shown what each tool says of itself."""
     tools: Annotated[list[OwnTool], Field(max_length=limits.TOOLS_ITEMS_MAX)]
 
 
@@ -111,13 +111,15 @@ class AllowedTools(Open):
 
     type: Literal["allowed_tools"]
     mode: Literal["auto", "required"]
+    """`required`: one of them must be called."""
     tools: Annotated[list[Object], Field(min_length=1, max_length=limits.TOOLS_ITEMS_MAX)]
+    """Tools of the request, by type and name."""
 
 
 def _choice_tag(value: object) -> str | None:
     if isinstance(value, str):
         return TAG + "string"
-    tag = _tagged(value)
+    tag = type_tag(value)
     return TAG + "named" if tag in (TAG + "function", TAG + "custom") else tag
 
 

@@ -14,6 +14,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.compaction.compaction import INSTRUCTION
+from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.backends.memory import MemoryBackend
@@ -61,8 +62,9 @@ async def running() -> AsyncIterator[System]:
     translator = TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(model(name="m", context_length=100_000), scribe)
     store = StoreService(backend)
-    edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=clock, ids=ids)
-    worker = Worker(WorkerSettings(slots=1), store, translator, clock=clock, ids=ids)
+    sealer = Sealer.of(None, ttl_s=SEALED_TTL_S, clock=clock)
+    edge = EdgeServer(EdgeSettings(port=0), store, translator, clock=clock, ids=ids, sealer=sealer)
+    worker = Worker(WorkerSettings(slots=1), store, translator, clock=clock, ids=ids, sealer=sealer)
     await edge.start()
     await worker.start()
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from antiphon.settings import Settings
@@ -19,6 +20,7 @@ from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.lifecycle import Part
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Translator
+from antiphon_edge.sealed.sealing import Sealer
 
 if TYPE_CHECKING:
     from antiphon.parts.store import StorePart
@@ -39,13 +41,21 @@ class Process:
     edge: EdgeServer | None = None
     worker: Worker | None = None
 
+    @cached_property
+    def sealer(self) -> Sealer:
+        """One for all targets: without a file of keys nobody else could open what it sealed."""
+        edge = self.settings.edge
+        return Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock)
+
     def store_port(self) -> FullStore:
         if self.settings.edge.store:
             from antiphon_store.client import StoreClient
 
             return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
         if self.store is None:
-            raise SettingsError("The edge needs a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE.")
+            raise SettingsError(
+                "Edges and workers need a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE."
+            )
         return self.store.service
 
     def translator_port(self) -> Translator:
@@ -57,7 +67,7 @@ class Process:
             )
         if self.translator is None:
             raise SettingsError(
-                "The edge needs a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."
+                "Edges and workers need a translator: run the target 'translator' too, or set ANTIPHON_EDGE_TRANSLATOR."
             )
         return self.translator.service
 
@@ -80,7 +90,12 @@ def _edge(process: Process) -> Part:
     from antiphon_edge.server import EdgeServer
 
     process.edge = EdgeServer(
-        process.settings.edge, process.store_port(), process.translator_port(), clock=process.clock, ids=process.ids
+        process.settings.edge,
+        process.store_port(),
+        process.translator_port(),
+        clock=process.clock,
+        ids=process.ids,
+        sealer=process.sealer,
     )
     return process.edge
 
@@ -88,16 +103,14 @@ def _edge(process: Process) -> Part:
 def _worker(process: Process) -> Part:
     """Runs background responses over the edge's store and translator."""
     from antiphon_edge.background.worker import Worker
-    from antiphon_edge.sealed.sealing import Sealer
 
-    edge, clock = process.settings.edge, process.clock
     process.worker = Worker(
         process.settings.worker,
         process.store_port(),
         process.translator_port(),
-        clock=clock,
+        clock=process.clock,
         ids=process.ids,
-        sealer=Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=clock),
+        sealer=process.sealer,
     )
     return process.worker
 

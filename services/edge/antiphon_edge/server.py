@@ -40,12 +40,20 @@ class EdgeServer:
     name = "edge"
 
     def __init__(
-        self, settings: EdgeSettings, store: FullStore, translator: Translator, *, clock: Clock, ids: Ids
+        self,
+        settings: EdgeSettings,
+        store: FullStore,
+        translator: Translator,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer | None = None,
     ) -> None:
+        """Without a `sealer` it has one of its own, as the settings say."""
         self._settings = settings
         self._clock = clock
         self._ids = ids
-        sealer = Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        sealer = sealer or Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
         self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = Meter(limiter.charge if limiter.counts_tokens else None)
         translator = CompactingTranslator(translator, clock=clock)
@@ -59,12 +67,6 @@ class EdgeServer:
             meter=meter,
         )
         self._service = ServiceRoutes(store, translator)
-        background = Background(store, translator, self._turns.beginnings, clock=clock)
-        responses = ResponseRoutes(self._turns, background, store, keep_alive_s=settings.keep_alive_s)
-        self.app = web.Application(client_max_size=BODY_BYTES_MAX)
-        self.app.on_response_prepare.append(request_ids.add_headers)
-        self._keep_the_door(clock, limiter)
-        self.app.add_routes([*responses.table(), *self._service.table()])
         self._sockets = SocketRoutes(
             self._turns,
             WarmUps(store, translator, clock=clock),
@@ -72,12 +74,26 @@ class EdgeServer:
             lifetime_s=settings.websocket_max_s,
             origins=settings.cors_origins,
         )
-        compact = CompactRoutes(self._turns.beginnings, translator, meter=meter)
-        self.app.add_routes([*self._sockets.table(), *compact.table()])
-        self.app.add_routes([*ConversationRoutes(store, ids=ids, sealer=sealer).table(), *TreeRoutes(store).table()])
-        chat = ChatRoutes(self._turns, keep_alive_s=settings.keep_alive_s)
-        self.app.add_routes([*chat.table(), *routes_openapi.table()])
+        self.app = web.Application(client_max_size=BODY_BYTES_MAX)
+        self.app.on_response_prepare.append(request_ids.add_headers)
+        self._keep_the_door(clock, limiter)
+        self._add_routes(store, translator, meter)
         self.url = ""
+
+    def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
+        turns, keep_alive_s = self._turns, self._settings.keep_alive_s
+        background = Background(store, translator, turns.beginnings, clock=self._clock)
+        for routes in (
+            ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s),
+            self._service,
+            self._sockets,
+            CompactRoutes(turns.beginnings, translator, meter=meter),
+            ConversationRoutes(store, ids=self._ids, sealer=turns.beginnings.sealer),
+            TreeRoutes(store),
+            ChatRoutes(turns, keep_alive_s=keep_alive_s),
+        ):
+            self.app.add_routes(routes.table())
+        self.app.add_routes(routes_openapi.table())
 
     def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:
         """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""

@@ -12,15 +12,16 @@ Rule 4: after each input, the fold of the events so far equals `snapshot()`.
 
 Theory of operation. A response is born (created, in_progress), then holds any number of items, one at a time, and ends:
 
-    IDLE --Begin--> BETWEEN_ITEMS --OpenItem--> IN_ITEM --Append | AppendScored--> IN_ITEM
+    IDLE --Begin--> BETWEEN_ITEMS --OpenNext--> IN_ITEM --Append | AppendScored--> IN_ITEM
                          ^    |                    |  |
                          |    |                    |  '--Fail--> ENDED
-                         '----+-----CloseItem------'
+                         '----+-------Close--------'
                               |
                               '--Complete | Incomplete | Fail--> ENDED
 
 What the events of an item are is written down per kind of item in item_kinds.py. Frames collect until `take` hands
-them over as batches; the terminal event is always in a batch of its own, with the record to commit before it is sent.
+them over as batches. The last one has the terminal event, with the record to commit before it is sent: it is alone
+there, unless the response failed, when all that was held back stands before it.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from dataclasses import replace
 from antiphon_core import response
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import Ids
-from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
 from antiphon_translator import forced_calls, guides, logprobs, sampling, structured
@@ -85,18 +84,12 @@ class TurnPipeline:
         media = TurnMedia(model.sight.with_controls(controls), downloads)
         prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
         _require_forced(prompt, level)
-        prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
-        prompt_tokens = model.prompt_tokens(prompt_ids, prompt.conversation)
-        max_tokens = _output_limit(asked, prompt_tokens=prompt_tokens, context_length=model.context_length)
-        if "max_output_tokens" in asked:
-            effective["max_output_tokens"] = max_tokens
-        skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
         self._request = replace(
-            _generation(model, turn, parameters, prompt, level, max_tokens=max_tokens),
-            prompt_ids=prompt_ids,
-            sampling=chosen,
-            top_logprobs=top_logprobs,
+            _generation(model, turn, parameters, prompt, level), sampling=chosen, top_logprobs=top_logprobs
         )
+        if "max_output_tokens" in asked:
+            effective["max_output_tokens"] = self._request.max_tokens
+        skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
@@ -104,8 +97,7 @@ class TurnPipeline:
         self._forced = prompt.forced
         self._resume = resume
         self._unsaid: list[int] = []
-        # A grammar would start anew in the middle of its text, and log probabilities are not kept with the ids.
-        resumable = level is Level.TOKENS and self._request.guide is None and guide is None and top_logprobs is None
+        resumable = guide is None and _is_resumable(self._request, level)
         if resume is not None and resume.token_ids and not resumable:
             raise _cannot_resume()
         self._tells_ids = checkpoints and resumable
@@ -192,17 +184,31 @@ def _require_controls(parameters: Parameters, controls: frozenset[str], level: L
             raise sampling.unsupported(field)
 
 
+def _is_resumable(request: GenerationRequest, level: Level) -> bool:
+    """Whether a generation can go on behind its ids. A grammar would start anew in the middle of its text, and log
+    probabilities are not kept with the ids."""
+    return level is Level.TOKENS and request.guide is None and request.top_logprobs is None
+
+
 def _cannot_resume() -> InvalidRequest:
     return InvalidRequest("This turn cannot be resumed from token ids.", field="resume.token_ids", code="invalid_value")
 
 
 def _generation(
-    model: ServedModel, turn: Turn, parameters: Parameters, prompt: TurnPrompt, level: Level, *, max_tokens: int
+    model: ServedModel, turn: Turn, parameters: Parameters, prompt: TurnPrompt, level: Level
 ) -> GenerationRequest:
-    """What the engine is asked for, but for the choices that the pipeline makes of what it offers."""
+    """What the engine is asked for, but for the choices that the pipeline makes of what it offers.
+
+    ContextLengthExceeded."""
+    prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
     return GenerationRequest(
         request_id=turn.response_id,
-        max_tokens=max_tokens,
+        prompt_ids=prompt_ids,
+        max_tokens=_output_limit(
+            parameters.max_output_tokens,
+            prompt_tokens=model.prompt_tokens(prompt_ids, prompt.conversation),
+            context_length=model.context_length,
+        ),
         prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
         chat=prompt.chat() if level is Level.CHAT else None,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
@@ -227,10 +233,9 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
-def _output_limit(asked: Object, *, prompt_tokens: int, context_length: int) -> int:
+def _output_limit(asked: int | None, *, prompt_tokens: int, context_length: int) -> int:
     """As many tokens as were asked for and fit behind the prompt."""
     room = context_length - prompt_tokens
     if room < 1:
         raise ContextLengthExceeded.of(input_tokens=prompt_tokens, context_length=context_length)
-    wanted: int = asked.get("max_output_tokens", room)
-    return min(wanted, room)
+    return room if asked is None else min(asked, room)

@@ -36,7 +36,7 @@ def test_config_prints_every_setting_as_it_is_now(
     ("arguments", "says"),
     [
         (["serve", "--target=nothing"], "antiphon: There is no target 'nothing'"),
-        (["serve", "--target=edge"], "antiphon: The edge needs a store"),
+        (["serve", "--target=edge"], "antiphon: Edges and workers need a store"),
         (["serve", "--target=edge", "--edge-host=0.0.0.0"], "antiphon: The edge would listen on 0.0.0.0 and answer"),
         (["serve", "--target=store", "--store-url=mysql://x"], "antiphon: There is no store backend for 'mysql://x'"),
         (["config", "--edge-port=many"], "antiphon: --edge-port='many': must be a whole number."),

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,11 @@ from antiphon.settings import SECTIONS
 from antiphon.targets import TARGETS, Process, build, expand
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import ResponseNotFound, Unauthenticated
+from antiphon_edge import server
+from antiphon_edge.background import worker
+from antiphon_edge.background.worker import Worker
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
@@ -65,11 +72,12 @@ def test_a_target_does_not_load_what_only_others_need(target: str, foreign: set[
     assert foreign & set(loaded) == set()
 
 
-async def test_an_edge_alone_says_what_it_needs() -> None:
-    with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_STORE"):
-        build(["edge"], Process(settings()))
-    with pytest.raises(SettingsError, match="set ANTIPHON_EDGE_TRANSLATOR"):
-        build(["store", "edge"], Process(settings()))
+@pytest.mark.parametrize("target", ["edge", "worker"])
+async def test_an_edge_or_a_worker_alone_says_what_it_needs(target: str) -> None:
+    with pytest.raises(SettingsError, match="workers need a store: .*set ANTIPHON_EDGE_STORE"):
+        build([target], Process(settings()))
+    with pytest.raises(SettingsError, match="workers need a translator: .*set ANTIPHON_EDGE_TRANSLATOR"):
+        build(["store", target], Process(settings()))
 
 
 async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> None:
@@ -81,6 +89,22 @@ async def test_the_store_of_the_process_is_used_unless_an_endpoint_is_set() -> N
     client = elsewhere.store_port()
     assert isinstance(client, StoreClient)
     await client.close()
+
+
+async def test_what_a_worker_seals_the_edge_of_its_process_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    sealers: dict[str, Sealer] = {}
+
+    def remember(name: str, module: ModuleType, part: type[EdgeServer] | type[Worker]) -> None:
+        def make(*given: Any, sealer: Sealer, **options: Any) -> EdgeServer | Worker:
+            sealers[name] = sealer
+            return part(*given, sealer=sealer, **options)
+
+        monkeypatch.setattr(module, part.__name__, make)
+
+    remember("edge", server, EdgeServer)
+    remember("worker", worker, Worker)
+    build(["all"], Process(settings()))
+    assert sealers["edge"].open("acme", sealers["worker"].seal("acme", "a thought")) == "a thought"
 
 
 async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import aiohttp
 import pytest
 
 from tests.support.edge import running_edge
+from tests.support.scripted_system import MODEL, scripted_system
 
 
 async def test_port_zero_becomes_a_real_one() -> None:
@@ -41,3 +42,14 @@ async def test_what_outlasts_the_drain_is_recorded_as_cancelled() -> None:
             await slow
         (key,) = edge.backend._nodes
         assert edge.backend._nodes[key].record.status == "cancelled"
+
+
+async def test_what_a_worker_sealed_is_opened_by_an_edge_with_the_same_keys() -> None:
+    async with scripted_system() as system:
+        include = ["reasoning.encrypted_content"]
+        made = (await system.http.create(model=MODEL, input="Think.", background=True, include=include)).json
+        told = await system.http.get(f"/v1/responses/{made['id']}?stream=true")  # to its end
+        thought = told.events[-1]["response"]["output"][0]
+        assert thought["encrypted_content"]
+        again = await system.http.create(model=MODEL, input=[thought, {"role": "user", "content": "Hi"}])
+    assert again.status == 200, again.json

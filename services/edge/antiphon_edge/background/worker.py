@@ -24,7 +24,7 @@ from antiphon_edge.background.background import Background
 from antiphon_edge.background.charging import StoreCharges
 from antiphon_edge.background.job_run import JobRun
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import cancellation
 from antiphon_edge.turns.beginning import Beginnings
@@ -53,12 +53,12 @@ class Worker:
         *,
         clock: Clock,
         ids: Ids,
-        sealer: Sealer | None = None,
+        sealer: Sealer,
     ) -> None:
+        """`sealer` has the keys of the edges that its responses are brought back to."""
         self._settings = settings
         self._store = store
         self._translator = translator = CompactingTranslator(translator, clock=clock)
-        sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
         self._beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
         self._background = Background(store, translator, self._beginnings, clock=clock)
         self._charges = StoreCharges(store)

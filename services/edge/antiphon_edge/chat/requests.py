@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.request import CreateRequest
+from antiphon_core.request import OUTPUT_LOGPROBS, CreateRequest
 from antiphon_core.request_chat import (
     ChatAllowedChoice,
     ChatCustomChoice,
@@ -38,8 +38,6 @@ _SAME = (
 )
 """Members that mean the same by the same name."""
 
-_LOGPROBS = "message.output_text.logprobs"
-
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
@@ -67,7 +65,7 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
         "tool_choice": _choice(chat),
         "text": {"format": _format(chat), "verbosity": chat.verbosity},
         "reasoning": {"effort": chat.reasoning_effort},
-        "include": [_LOGPROBS] if chat.logprobs else None,
+        "include": [OUTPUT_LOGPROBS] if chat.logprobs else None,
         "top_logprobs": chat.top_logprobs,
     }
     with culprits.named():

@@ -62,6 +62,8 @@ def _operation(operation: Operation) -> Object:
         "tags": [operation.tag],
         "responses": {**_answers(operation), **_errors(operation)},
     }
+    if operation.description:
+        described["description"] = operation.description
     if operation.parameters:
         described["parameters"] = [parameter.as_object() for parameter in operation.parameters]
     if operation.body is not None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from antiphon_core import events
 from antiphon_core.jsons import Object
-from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, record
+from antiphon_edge.openapi.forms import INTEGER, STRING, any_of, array, const, frame, named, nullable, record, said
 
-_OF_ITEM: Object = {"item_id": STRING, "output_index": INTEGER}
-_OF_PART: Object = _OF_ITEM | {"content_index": INTEGER}
-_LOGPROBS: Object = {"logprobs": array({"type": "object"})}
-_RESPONSE: Object = {"response": named("Response")}
-_ITEM: Object = {"output_index": INTEGER, "item": named("OutputItem")}
-_PART: Object = _OF_PART | {"part": any_of("OutputText", "ReasoningText")}
-_DELTA: Object = {"delta": STRING}
+_NUMBER = said(INTEGER, "One more than that of the event before; the first is 0. `starting_after` takes it.")
+_INDEX: Object = {"output_index": said(INTEGER, "Where the item stands in `output`.")}
+_OF_ITEM: Object = {"item_id": said(STRING, "The item's id.")} | _INDEX
+_OF_PART: Object = _OF_ITEM | {"content_index": said(INTEGER, "Where the part stands in the item's `content`.")}
+_LOGPROBS: Object = {"logprobs": said(array({"type": "object"}), "Of the tokens of this text, where asked for.")}
+_RESPONSE: Object = {"response": said(named("Response"), "As it is now; its `output` is empty until its last event.")}
+_ITEM: Object = _INDEX | {"item": said(named("OutputItem"), "As it is now: begun when it is added, whole when done.")}
+_PART: Object = _OF_PART | {
+    "part": said(any_of("OutputText", "ReasoningText"), "As it is now: empty when it is added, whole when done.")
+}
+_DELTA: Object = {"delta": said(STRING, "What follows on what came before.")}
+_WHOLE = said(STRING, "All deltas joined.")
 
 MEMBERS: dict[str, Object] = {
     events.CREATED: _RESPONSE,
@@ -23,18 +28,22 @@ MEMBERS: dict[str, Object] = {
     events.CONTENT_PART_ADDED: _PART,
     events.CONTENT_PART_DONE: _PART,
     events.OUTPUT_TEXT_DELTA: _OF_PART | _DELTA | _LOGPROBS,
-    events.OUTPUT_TEXT_DONE: _OF_PART | {"text": STRING} | _LOGPROBS,
+    events.OUTPUT_TEXT_DONE: _OF_PART | {"text": _WHOLE} | _LOGPROBS,
     events.REASONING_TEXT_DELTA: _OF_PART | _DELTA,
-    events.REASONING_TEXT_DONE: _OF_PART | {"text": STRING},
+    events.REASONING_TEXT_DONE: _OF_PART | {"text": _WHOLE},
     events.FUNCTION_CALL_ARGUMENTS_DELTA: _OF_ITEM | _DELTA,
-    events.FUNCTION_CALL_ARGUMENTS_DONE: _OF_ITEM | {"arguments": STRING},
+    events.FUNCTION_CALL_ARGUMENTS_DONE: _OF_ITEM | {"arguments": _WHOLE},
     events.CUSTOM_TOOL_CALL_INPUT_DELTA: _OF_ITEM | _DELTA,
-    events.CUSTOM_TOOL_CALL_INPUT_DONE: _OF_ITEM | {"input": STRING},
+    events.CUSTOM_TOOL_CALL_INPUT_DONE: _OF_ITEM | {"input": _WHOLE},
     events.COMPACTING: _OF_ITEM,
     events.COMPLETED: _RESPONSE,
     events.INCOMPLETE: _RESPONSE,
     events.FAILED: _RESPONSE,
-    events.ERROR: {"code": nullable(STRING), "message": STRING, "param": nullable(STRING)},
+    events.ERROR: {
+        "code": said(nullable(STRING), "What went wrong."),
+        "message": said(STRING, "The same for people."),
+        "param": said(nullable(STRING), "The path of the culprit, if it is in the request."),
+    },
 }
 """By type: what clients are told, and so not events.CANCELLED. In an event `type` and `sequence_number` come first."""
 
@@ -46,7 +55,7 @@ def name_of(event_type: str) -> str:
 
 
 SCHEMAS: dict[str, Object] = {
-    name_of(event_type): record({"type": const(event_type), "sequence_number": INTEGER} | members)
+    name_of(event_type): record({"type": const(event_type), "sequence_number": _NUMBER} | members)
     for event_type, members in MEMBERS.items()
 } | {
     "StreamEvent": any_of(*map(name_of, MEMBERS)),

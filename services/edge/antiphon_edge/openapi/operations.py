@@ -29,6 +29,7 @@ from antiphon_core.errors import (
     TranslatorUnavailable,
 )
 from antiphon_edge.openapi import parameters as p
+from antiphon_edge.openapi.descriptions import DESCRIPTIONS
 
 Errors = tuple[type[AntiphonError], ...]
 
@@ -44,7 +45,7 @@ _INPUT: Errors = (
     ChainTooLong,
     *_ENGINE,
 )
-_TURN: Errors = (*_INPUT, SessionLocked, SessionLost, IdempotencyMismatch)
+_TURN: Errors = (*_INPUT, SessionLocked, SessionLost, IdempotencyMismatch, LimitExceeded)
 _RESPONSE: Errors = (ResponseNotFound,)
 _PAGE: Errors = (InvalidRequest, ResponseNotFound)
 _CONVERSATION: Errors = (InvalidRequest, ConversationNotFound)
@@ -71,6 +72,10 @@ class Operation:
     """Whether 503 has the same body as 200."""
     upgrades: bool = False
     """Whether it is the door of a WebSocket, and of nothing else."""
+
+    @property
+    def description(self) -> str:
+        return DESCRIPTIONS.get(self.name, "")
 
     @property
     def tag(self) -> str:
@@ -167,7 +172,7 @@ OPERATIONS: tuple[Operation, ...] = (
         _ONE + "/tree",
         "List what descends from a response",
         "NodeList",
-        _PAGE,
+        (*_PAGE, LimitExceeded),
         parameters=(p.RESPONSE_ID, p.FROM_ROOT, p.TREE_LIMIT, p.CURSOR),
     ),
     *(
@@ -177,10 +182,10 @@ OPERATIONS: tuple[Operation, ...] = (
             f"{_ONE}/{relation}",
             f"List the {relation} of a response",
             "NodeList",
-            _PAGE,
+            errors,
             parameters=(p.RESPONSE_ID, p.NODE_LIMIT, p.CURSOR),
         )
-        for relation in ("children", "siblings", "leaves")
+        for relation, errors in (("children", _PAGE), ("siblings", _PAGE), ("leaves", (*_PAGE, LimitExceeded)))
     ),
     Operation(
         "getChain",
@@ -203,6 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
             ConversationNotFound,
             ResponseNotFound,
             PreviousResponseNotReady,
+            SessionLocked,
             AlreadyExists,
             LimitExceeded,
         ),

@@ -51,9 +51,10 @@ def page() -> str:
 
 
 def _operation(path: str, method: str, operation: Object) -> str:
-    body = operation.get("requestBody")
+    body, description = operation.get("requestBody"), operation.get("description")
     return f"""<details id="{escape(operation["operationId"])}">
 <summary><b>{method.upper()}</b> <code>{escape(path)}</code> {escape(operation["summary"])}</summary>
+{f"<p>{escape(description)}</p>" if description else ""}
 {_table("Parameters", map(_parameter, operation.get("parameters", [])))}
 {_table("Body", [_contents(body)] if body else [])}
 {_table("Answers", (f"<td>{status}</td>{_answer(answer)}" for status, answer in operation["responses"].items()))}

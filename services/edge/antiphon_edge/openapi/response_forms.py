@@ -26,14 +26,24 @@ from antiphon_edge.openapi.forms import (
 
 _ITEM_STATUS = one_of(["in_progress", "completed", "incomplete"])
 _SECONDS = said(INTEGER, "Unix time in seconds.")
+_CALL_ID = said(STRING, "What the output of the call has to name.")
+_NAMESPACE = said(STRING, "The namespace that the tool is in.")
+_NEXT_CURSOR = "`cursor` of the next page; null if there is none."
+_METADATA = said(mapping(STRING), "Texts by name, as they were given.")
+
+
+def _asked(schema: Object) -> Object:
+    """A parameter of the request."""
+    return said(schema, "As asked for, or what holds where nothing was.")
+
 
 _PARTS: dict[str, Object] = {
     "OutputText": record(
         {
             "type": const("output_text"),
             "text": STRING,
-            "annotations": array(ANY_OBJECT),
-            "logprobs": array(ANY_OBJECT),
+            "annotations": said(array(ANY_OBJECT), "None: no model here cites anything."),
+            "logprobs": said(array(ANY_OBJECT), "Of its tokens, where asked for."),
         }
     ),
     "ReasoningText": record({"type": const("reasoning_text"), "text": STRING}),
@@ -46,15 +56,19 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "type": const("message"),
             "role": const("assistant"),
             "status": _ITEM_STATUS,
-            "content": array(named("OutputText")),
+            "content": said(array(named("OutputText")), "What is said, in one part."),
         },
-        {"phase": one_of(["commentary", "final_answer"])},
+        {
+            "phase": said(
+                one_of(["commentary", "final_answer"]), "Whether it is the answer, or was said on the way there."
+            )
+        },
     ),
     "OutputReasoning": record(
-        {"id": STRING, "type": const("reasoning"), "summary": array(ANY_OBJECT)},
+        {"id": STRING, "type": const("reasoning"), "summary": said(array(ANY_OBJECT), "Empty: nothing is summed up.")},
         {
             "status": _ITEM_STATUS,
-            "content": array(named("ReasoningText")),
+            "content": said(array(named("ReasoningText")), "The thoughts themselves."),
             "encrypted_content": said(nullable(STRING), "Sealed: only this server can open it."),
         },
     ),
@@ -63,29 +77,45 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "id": STRING,
             "type": const("function_call"),
             "status": _ITEM_STATUS,
-            "call_id": STRING,
+            "call_id": _CALL_ID,
             "name": STRING,
             "arguments": said(STRING, "JSON, as the model wrote it."),
         },
-        {"namespace": STRING},
+        {"namespace": _NAMESPACE},
     ),
     "OutputCustomToolCall": record(
-        {"id": STRING, "type": const("custom_tool_call"), "call_id": STRING, "name": STRING, "input": STRING},
-        {"status": _ITEM_STATUS, "namespace": STRING},
+        {
+            "id": STRING,
+            "type": const("custom_tool_call"),
+            "call_id": _CALL_ID,
+            "name": STRING,
+            "input": said(STRING, "As the model wrote it."),
+        },
+        {"status": _ITEM_STATUS, "namespace": _NAMESPACE},
     ),
     "OutputCompaction": record(
-        {"id": STRING, "type": const("compaction"), "encrypted_content": STRING},
+        {
+            "id": STRING,
+            "type": const("compaction"),
+            "encrypted_content": said(STRING, "The summary, sealed: only this server can open it."),
+        },
     ),
 }
 
 _RESPONSE: dict[str, Object] = {
     "Usage": record(
         {
-            "input_tokens": INTEGER,
-            "input_tokens_details": record({"cached_tokens": INTEGER}, {"cache_write_tokens": INTEGER}),
-            "output_tokens": INTEGER,
-            "output_tokens_details": record({"reasoning_tokens": INTEGER}),
-            "total_tokens": INTEGER,
+            "input_tokens": said(INTEGER, "Tokens of the prompt."),
+            "input_tokens_details": record(
+                {"cached_tokens": INTEGER},
+                {"cache_write_tokens": INTEGER},
+                description="Those of them that the engine had in its cache, where it says so.",
+            ),
+            "output_tokens": said(INTEGER, "Tokens that the model generated."),
+            "output_tokens_details": record(
+                {"reasoning_tokens": INTEGER}, description="Those of them that are reasoning."
+            ),
+            "total_tokens": said(INTEGER, "Both together."),
         }
     ),
     "Cause": record(
@@ -96,43 +126,52 @@ _RESPONSE: dict[str, Object] = {
     "OutputItem": any_of(*_OUTPUT_ITEMS),
     "Response": record(
         {
-            "id": STRING,
+            "id": said(STRING, "By what it is read, continued, cancelled and deleted."),
             "object": const("response"),
             "created_at": _SECONDS,
-            "completed_at": nullable(_SECONDS),
-            "status": one_of([status.value for status in Status]),
-            "error": nullable(record({"code": STRING, "message": STRING}, {"cause": named("Cause")})),
-            "incomplete_details": nullable(record({"reason": STRING})),
-            "model": STRING,
-            "output": array(named("OutputItem")),
-            "usage": nullable(named("Usage")),
-            "previous_response_id": nullable(STRING),
-            "instructions": nullable(STRING),
-            "background": BOOLEAN,
-            "store": BOOLEAN,
-            "max_output_tokens": nullable(INTEGER),
-            "max_tool_calls": nullable(INTEGER),
-            "temperature": NUMBER,
-            "top_p": NUMBER,
-            "presence_penalty": NUMBER,
-            "frequency_penalty": NUMBER,
-            "top_logprobs": INTEGER,
-            "truncation": one_of(["auto", "disabled"]),
-            "parallel_tool_calls": BOOLEAN,
-            "tool_choice": {"anyOf": [STRING, ANY_OBJECT]},
-            "tools": array(ANY_OBJECT),
-            "text": record({"format": ANY_OBJECT}, {"verbosity": STRING}),
-            "reasoning": record({"effort": nullable(STRING), "summary": nullable(STRING)}),
-            "metadata": mapping(STRING),
-            "service_tier": STRING,
-            "safety_identifier": nullable(STRING),
-            "prompt_cache_key": nullable(STRING),
+            "completed_at": said(nullable(INTEGER), "Unix time in seconds; null unless it is completed."),
+            "status": said(
+                one_of([status.value for status in Status]),
+                "`queued` or `in_progress`, and in the end one of the others for good.",
+            ),
+            "error": said(
+                nullable(record({"code": STRING, "message": STRING}, {"cause": named("Cause")})),
+                "Why it failed; null unless it did.",
+            ),
+            "incomplete_details": said(nullable(record({"reason": STRING})), "Why it was cut off; null unless it was."),
+            "model": said(STRING, "The model that was asked for."),
+            "output": said(array(named("OutputItem")), "What the model thought, said and called, as it came."),
+            "usage": said(nullable(named("Usage")), "Null until it has its end."),
+            "previous_response_id": said(nullable(STRING), "The response that it continues."),
+            "instructions": said(nullable(STRING), "Those of this response; they are not inherited."),
+            "background": _asked(BOOLEAN),
+            "store": _asked(BOOLEAN),
+            "max_output_tokens": _asked(nullable(INTEGER)),
+            "max_tool_calls": _asked(nullable(INTEGER)),
+            "temperature": said(NUMBER, "What the engine was given: as asked for, else what the model recommends."),
+            "top_p": said(NUMBER, "As for `temperature`."),
+            "presence_penalty": said(NUMBER, "As for `temperature`."),
+            "frequency_penalty": said(NUMBER, "As for `temperature`."),
+            "top_logprobs": _asked(INTEGER),
+            "truncation": _asked(one_of(["auto", "disabled"])),
+            "parallel_tool_calls": _asked(BOOLEAN),
+            "tool_choice": _asked({"anyOf": [STRING, ANY_OBJECT]}),
+            "tools": _asked(array(ANY_OBJECT)),
+            "text": _asked(record({"format": ANY_OBJECT}, {"verbosity": STRING})),
+            "reasoning": _asked(record({"effort": nullable(STRING), "summary": nullable(STRING)})),
+            "metadata": _METADATA,
+            "service_tier": said(STRING, "`default`, whatever was asked for."),
+            "safety_identifier": _asked(nullable(STRING)),
+            "prompt_cache_key": _asked(nullable(STRING)),
         },
         {
-            "conversation": record({"id": STRING}),
-            "prompt_cache_options": record({"mode": STRING, "ttl": STRING}, {"comparison_response_id": STRING}),
-            "prompt_cache_retention": nullable(STRING),
-            "user": nullable(STRING),
+            "conversation": said(record({"id": STRING}), "The conversation that it was added to."),
+            "prompt_cache_options": _asked(record({"mode": STRING, "ttl": STRING}, {"comparison_response_id": STRING})),
+            "prompt_cache_retention": _asked(nullable(STRING)),
+            "user": _asked(nullable(STRING)),
+            "encrypted_context": said(
+                STRING, "What was said before it, sealed, for who brings it back as `previous_response`."
+            ),
         },
     ),
     "DeletedResponse": record({"id": STRING, "object": const("response"), "deleted": {"const": True}}),
@@ -153,17 +192,22 @@ _LISTS: dict[str, Object] = {
     "ItemList": record(
         {
             "object": const("list"),
-            "data": array(named("StoredItem")),
-            "first_id": nullable(STRING),
-            "last_id": nullable(STRING),
-            "has_more": BOOLEAN,
+            "data": said(array(named("StoredItem")), "In the `order` that was asked for."),
+            "first_id": said(nullable(STRING), "Of the first item here; null if there is none."),
+            "last_id": said(nullable(STRING), "Of the last item here: `after` for the next page."),
+            "has_more": said(BOOLEAN, "Whether there is a next page."),
         }
     ),
 }
 
 _CONVERSATIONS: dict[str, Object] = {
     "Conversation": record(
-        {"id": STRING, "object": const("conversation"), "created_at": _SECONDS, "metadata": mapping(STRING)}
+        {
+            "id": said(STRING, "`conversation` of the responses in it."),
+            "object": const("conversation"),
+            "created_at": _SECONDS,
+            "metadata": _METADATA,
+        }
     ),
     "DeletedConversation": record({"id": STRING, "object": const("conversation.deleted"), "deleted": {"const": True}}),
 }
@@ -171,21 +215,21 @@ _CONVERSATIONS: dict[str, Object] = {
 _TREES: dict[str, Object] = {
     "ResponseNode": record(
         {
-            "id": STRING,
+            "id": said(STRING, "The response's, or that of items added by hand."),
             "object": const("response.node"),
-            "parent_id": nullable(STRING),
+            "parent_id": said(nullable(STRING), "What it continues; null for a root."),
             "status": said(nullable(STRING), "Null for what cannot be read and only connects what can."),
-            "depth": INTEGER,
-            "child_count": INTEGER,
+            "depth": said(INTEGER, "How many are above it; 0 for a root."),
+            "child_count": said(INTEGER, "How many that can be read continue it."),
             "created_at": _SECONDS,
         }
     ),
     "NodeList": record(
         {
             "object": const("list"),
-            "data": array(named("ResponseNode")),
-            "next_cursor": nullable(STRING),
-            "has_more": BOOLEAN,
+            "data": said(array(named("ResponseNode")), "A tree by depth, then oldest first; others oldest first."),
+            "next_cursor": said(nullable(STRING), _NEXT_CURSOR),
+            "has_more": said(BOOLEAN, "Whether there is a next page."),
         }
     ),
     "AddedItems": record({"id": STRING, "object": const("conversation.items")}),
@@ -199,7 +243,12 @@ _TREES: dict[str, Object] = {
         description="Root first.",
     ),
     "Session": record(
-        {"id": STRING, "object": const("session"), "forked_from": STRING, "head_id": nullable(STRING)},
+        {
+            "id": said(STRING, "The new session's."),
+            "object": const("session"),
+            "forked_from": said(STRING, "The session whose history it begins with."),
+            "head_id": said(nullable(STRING), "The last response of that history; null if there is none."),
+        },
         description="A conversation, if its id begins with `conv_`.",
     ),
 }
@@ -207,13 +256,13 @@ _TREES: dict[str, Object] = {
 _SERVICE: dict[str, Object] = {
     "Model": record(
         {
-            "id": STRING,
+            "id": said(STRING, "What requests call it."),
             "object": const("model"),
             "created": _SECONDS,
-            "owned_by": STRING,
-            "root": STRING,
+            "owned_by": said(STRING, "`antiphon`."),
+            "root": said(STRING, "The same as `id`."),
             "max_model_len": said(INTEGER, "Tokens that prompt and answer have together."),
-            "ready": BOOLEAN,
+            "ready": said(BOOLEAN, "Whether its engine would answer now."),
         }
     ),
     "ModelList": record({"object": const("list"), "data": array(named("Model"))}),

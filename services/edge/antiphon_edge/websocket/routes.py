@@ -1,4 +1,4 @@
-"""GET /v1/responses as a WebSocket: turns over one connection. What is said over it is socket_session.py's business.
+"""GET /v1/responses as a WebSocket: turns over one connection. What is said over it is session.py's business.
 
 Two tasks serve a connection: one reads, so that pings, closes and refusals are answered while a response runs; the
 other runs one response after the other, and waits for the client to take each batch before it asks for the next. A

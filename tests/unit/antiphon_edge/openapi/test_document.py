@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 
 import jsonschema_rs
+import pytest
 
 from antiphon_core.errors import TABLE, ContextLengthExceeded, ModelNotFound
 from antiphon_core.jsons import dumps
 from antiphon_edge.openapi.document import ANYWHERE, document
+from antiphon_edge.openapi.operations import OPERATIONS
 
 
 def test_every_reference_leads_somewhere_and_no_schema_is_left_over() -> None:
@@ -30,11 +32,58 @@ def test_errors_are_told_with_their_codes() -> None:
     assert answers["400"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
 
 
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        ("createResponse", "limit_exceeded"),  # a session may make only so many
+        ("getTree", "limit_exceeded"),  # a walk takes only so many steps
+        ("listLeaves", "limit_exceeded"),
+        ("forkSession", "conversation_locked"),  # a turn runs in the session that is to be made
+    ],
+)
+def test_refusals_that_are_seldom_seen_are_told_as_well(operation: str, code: str) -> None:
+    (told,) = [
+        described
+        for methods in document()["paths"].values()
+        for described in methods.values()
+        if described["operationId"] == operation
+    ]
+    assert code in told["responses"]["400"]["description"]
+
+
 def test_what_any_route_can_answer_is_told_everywhere() -> None:
     statuses = {str(row.http_status) for row in TABLE} & {str(status) for status in ANYWHERE}
     for methods in document()["paths"].values():
         for operation in methods.values():
             assert statuses <= set(operation["responses"])
+
+
+BODIES = ("CreateRequest", "CountRequest", "CompactRequest", "ChatRequest", "CreateConversation", "AddItems")
+ANSWERS = ("Response", "Usage", "ItemList", "Conversation", "ResponseNode", "NodeList", "Session", "Model")
+COMMON = {"id", "name", "status", "role"}  # of items: the same in all, and said by their names
+
+
+@pytest.mark.parametrize("name", [*BODIES, "UpdateConversation", "ForkSession", *ANSWERS])
+def test_every_member_says_what_it_is(name: str) -> None:
+    members = document()["components"]["schemas"][name]["properties"]
+    constant = {member for member, form in members.items() if "const" in form}
+    assert not [member for member, form in members.items() if "description" not in form and member not in constant]
+
+
+def test_every_member_of_an_output_item_says_what_it_is() -> None:
+    schemas = document()["components"]["schemas"]
+    for name in (form["$ref"].rpartition("/")[2] for form in schemas["OutputItem"]["anyOf"]):
+        members = {member: form for member, form in schemas[name]["properties"].items() if "const" not in form}
+        assert not [member for member, form in members.items() if "description" not in form and member not in COMMON]
+
+
+def test_what_is_said_of_an_operation_is_told() -> None:
+    told = {
+        operation["operationId"]: operation.get("description")
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+    }
+    assert told == {operation.name: operation.description or None for operation in OPERATIONS}
 
 
 def test_streams_are_a_second_form_of_the_answer() -> None:

@@ -16,6 +16,12 @@ def test_every_type_that_clients_see_has_a_row() -> None:
     assert set(event_forms.MEMBERS) == TYPES - {events.CANCELLED}
 
 
+def test_every_member_says_what_it_is() -> None:
+    for event_type in event_forms.MEMBERS:
+        members = event_forms.SCHEMAS[event_forms.name_of(event_type)]["properties"]
+        assert [name for name, form in members.items() if "description" not in form] == ["type"], event_type
+
+
 def test_names() -> None:
     assert event_forms.name_of("response.output_text.delta") == "ResponseOutputTextDeltaEvent"
     assert event_forms.name_of("error") == "ErrorEvent"

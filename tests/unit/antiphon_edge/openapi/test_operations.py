@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 from antiphon_edge.openapi.operations import OPERATIONS
 from tests.support.edge import running_edge
+
+README = Path(__file__).parents[4] / "services/edge/README.md"
 
 
 async def test_the_table_and_the_routes_are_the_same() -> None:
@@ -28,6 +31,19 @@ def test_the_parameters_of_a_path_are_those_it_names() -> None:
     for operation in OPERATIONS:
         told = [parameter.name for parameter in operation.parameters if parameter.place == "path"]
         assert told == re.findall(r"{(\w+)}", operation.path), operation.name
+
+
+def test_what_takes_a_body_or_streams_is_described_beyond_its_summary() -> None:
+    for operation in OPERATIONS:
+        if operation.body or operation.events or operation.upgrades:
+            assert operation.description, operation.name
+
+
+def test_the_readme_names_every_path() -> None:
+    readme = README.read_text(encoding="utf-8")
+    for operation in OPERATIONS:
+        last = operation.path.rpartition("/")[2]
+        assert operation.path in readme or f"`{last}`" in readme, operation.path
 
 
 def test_tags_follow_from_paths() -> None:

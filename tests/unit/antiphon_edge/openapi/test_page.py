@@ -30,6 +30,11 @@ def test_all_operations_and_schemas_are_there() -> None:
         assert f'id="{name}"' in page()
 
 
+def test_operations_are_described() -> None:
+    described = document()["paths"]["/v1/responses/{id}/cancel"]["post"]["description"]
+    assert f"<p>{described}</p>" in page()
+
+
 def test_nothing_comes_from_elsewhere_and_every_link_leads_somewhere() -> None:
     links = Links()
     links.feed(page())

@@ -163,7 +163,11 @@ async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None
 async def test_closing_gives_up_what_is_not_written() -> None:
     logs = Recorder()
     writer = recorded(logs)
-    await writer.close()
+    await writer.close()  # nothing was put yet
     writer.put(batch(0))
     await asyncio.sleep(0)
+    writer.put(batch(1))
     await asyncio.wait_for(writer.close(), 5)
+    logs.go.set()
+    await asyncio.sleep(0.01)
+    assert [append.expected_position for append in logs.appends] == [0]

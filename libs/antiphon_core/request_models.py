@@ -1,0 +1,33 @@
+"""What the models of requests have in common: two bases, and the tags that say which form a value has.
+
+The text behind a member is what the OpenAPI document says of it.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
+
+
+class Exact(BaseModel):
+    """A misspelt member would be a wish that nobody hears."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True, use_attribute_docstrings=True)
+
+
+class Open(BaseModel):
+    """Members that are not declared are kept and ignored."""
+
+    model_config = ConfigDict(extra="allow", strict=True, use_attribute_docstrings=True)
+
+
+def json_kind(value: object) -> str | None:
+    """The tag of a form that is told by its JSON type: a text or a list, for example. None: it has no such form."""
+    return next((tag for kind, tag in JSON_KIND_TAGS.items() if isinstance(value, kind)), None)
+
+
+def type_tag(value: object) -> str | None:
+    """The tag of a form that is named in the member `type`. None: there is no such member."""
+    given = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return TAG + str(given) if given is not None else None

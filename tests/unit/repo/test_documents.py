@@ -1,0 +1,99 @@
+"""What documents and docstrings name is there: files, links, tests, targets of make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("docs", "k8s", "libs", "protos", "services", "tests")
+DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
+RECORDS = ROOT / "docs/adr"  # what was decided then, about files as they were called then
+SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
+GUARANTEES = ROOT / "docs/guarantees.md"
+
+_FILE = re.compile(r"(?<![\w./*-])[\w/-]+\.(?:py|md|sql|lua|toml|proto|yaml|jinja|pbtxt)\b")
+_LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+_MAKE = re.compile(r"(?:`|^ {4})make ([a-z]+(?:-[a-z]+)*)", re.MULTILINE)
+_TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
+# Files that are not ours: those of users, of examples, of other projects.
+FOREIGN = {"model.toml", "notes.md", "own.jinja", "triton_python_backend_utils.py", "NNNN_what_it_does.sql"}
+
+
+@cache
+def paths() -> tuple[str, ...]:
+    """All files, each behind a slash."""
+    inside = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
+    return tuple(f"/{path.relative_to(ROOT).as_posix()}" for path in (*ROOT.glob("*"), *inside))
+
+
+def missing(text: str) -> Iterator[str]:
+    """Files that a text names and nobody has. Names with NAME in them stand for any."""
+    for name in _FILE.findall(text):
+        if name not in FOREIGN and "NAME" not in name and not any(path.endswith(f"/{name}") for path in paths()):
+            yield name
+
+
+def test_the_search_finds_what_is_missing() -> None:
+    assert list(missing("`server.py`, routes/server.py, docs/none.md, engines/base.py")) == [
+        "routes/server.py",
+        "docs/none.md",
+    ]
+
+
+def test_the_translators_readme_has_a_place_for_every_module() -> None:
+    """A module of its own, a family of modules (triton_*.py), or a folder."""
+    folder = ROOT / "services/translator"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    modules = (path.relative_to(folder / "antiphon_translator") for path in folder.rglob("*.py"))
+    unplaced = [
+        module.as_posix()
+        for module in modules
+        if module.stem not in ("__init__", "settings")
+        and not any(
+            name in text for name in (module.name, f"{module.stem.partition('_')[0]}_*.py", f"| `{module.parts[0]}/` |")
+        )
+    ]
+    assert not unplaced
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_to_files(document: Path) -> None:
+    links = _LINK.findall(document.read_text(encoding="utf-8"))
+    assert not [link for link in links if not (document.parent / link).exists()]
+
+
+def test_files_that_documents_name_are_there() -> None:
+    for document in DOCUMENTS:
+        if document.parent != RECORDS:
+            text = document.read_text(encoding="utf-8")
+            assert not list(missing(text)), document
+
+
+def test_files_that_the_code_names_are_there() -> None:
+    for source in SOURCES:
+        assert not list(missing(source.read_text(encoding="utf-8"))), source
+
+
+def test_targets_of_make_that_documents_name_are_there() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for document in DOCUMENTS:
+        named = set(_MAKE.findall(document.read_text(encoding="utf-8")))
+        assert named <= targets, document
+
+
+def test_every_test_that_proves_a_guarantee_is_there() -> None:
+    named = _TEST.findall(GUARANTEES.read_text(encoding="utf-8"))
+    texts = {
+        path: path.read_text(encoding="utf-8")
+        for folder in ("tests", "services/store/antiphon_store/testing")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert len(named) > 20
+    for module, test, alone in named:
+        found = [path for path, text in texts.items() if f"def {test or alone}(" in text and module in ("", path.name)]
+        assert found, module or alone
