@@ -54,6 +54,10 @@ def test_how_it_is_told() -> None:
             {"tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}]},
         ),
         (
+            {"tools": [{"type": "function", "function": {"type": "web_search", "name": "f"}}]},
+            {"tools": [{"type": "function", "name": "f"}]},
+        ),
+        (
             {"tools": [{"type": "custom", "custom": {"name": "c"}}]},
             {"tools": [{"type": "custom", "name": "c"}]},
         ),
@@ -120,3 +124,11 @@ def test_what_is_wrong_is_told_by_the_callers_names(members: dict[str, Any], fie
         turn(**members)
     assert (caught.value.field, caught.value.code) == (field, code)
     assert f"'{field}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "tool", [{"type": [], "function": {"name": "f"}}, {"type": {}}, {"type": None}, {"": {}}, {"type": "function"}]
+)
+def test_what_is_no_tool_in_a_choice_is_left_to_who_knows_all_tools(tool: dict[str, Any]) -> None:
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
+    assert asked(tool_choice=choice)["tool_choice"]["tools"] == [tool]
