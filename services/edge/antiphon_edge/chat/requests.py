@@ -57,6 +57,7 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
         [each.origin for each in placed],
         max_tokens="max_tokens" if chat.max_tokens is not None else "max_completion_tokens",
         tools=[tool.type for tool in chat.tools or []],
+        choice=getattr(chat.tool_choice, "type", None),
     )
     body: Object = {name: getattr(chat, name) for name in _SAME} | {
         "input": [each.item for each in placed],

@@ -108,6 +108,21 @@ def test_each_member(members: dict[str, Any], becomes: dict[str, Any]) -> None:
             "missing_required_parameter",
         ),
         (
+            {"tool_choice": {"type": "function", "function": {}}},
+            "tool_choice.function.name",
+            "missing_required_parameter",
+        ),
+        (
+            {"tool_choice": {"type": "custom", "custom": {"name": "no spaces"}}},
+            "tool_choice.custom.name",
+            "invalid_value",
+        ),
+        (
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}},
+            "tool_choice.allowed_tools.tools",
+            "array_below_min_length",
+        ),
+        (
             {"messages": [{"role": "tool", "tool_call_id": "c" * 65, "content": "a"}]},
             "messages[0]",
             "string_above_max_length",
