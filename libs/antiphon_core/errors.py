@@ -43,6 +43,9 @@
 Each class knows its *facts* (short strings: ids, counts, the field), so that nobody parses messages. `TABLE` maps a
 class to its gRPC status, its HTTP status and OpenAI's `type` and `code`. Exceptions of libraries stop at the module
 that called the library.
+
+Messages and facts repeat what callers wrote, however long that is. They are cut here, for whoever raises them: what the
+trailers of an RPC cannot hold would arrive as another error.
 """
 
 from __future__ import annotations
@@ -52,6 +55,9 @@ from typing import ClassVar, Self
 
 import grpc
 
+from antiphon_core.cutting import cut
+from antiphon_core.limits import ERROR_FACT_BYTES_MAX, ERROR_MESSAGE_BYTES_MAX
+
 ERROR_DOMAIN = "antiphon"
 
 
@@ -59,10 +65,10 @@ class AntiphonError(Exception):
     """The root. Raised itself never: pick the class that says what happened."""
 
     def __init__(self, message: str, *, field: str | None = None, **facts: object) -> None:
-        super().__init__(message)
-        self.message = message
-        self.field = field
-        self.facts = {name: str(value) for name, value in facts.items() if value is not None}
+        self.message = cut(message, ERROR_MESSAGE_BYTES_MAX)
+        super().__init__(self.message)
+        self.field = None if field is None else cut(field, ERROR_FACT_BYTES_MAX)
+        self.facts = {name: cut(str(value), ERROR_FACT_BYTES_MAX) for name, value in facts.items() if value is not None}
 
     reason: ClassVar[str]  # set from TABLE: the name of the error in google.rpc.ErrorInfo
 

@@ -108,6 +108,11 @@ PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand cha
 # A commit carries one record, a turn a whole chain; both with room for the envelope.
 RPC_MESSAGE_BYTES_MAX = 48 * 2**20
 
+# ---- Errors ----
+# The trailers of an RPC hold 8 KiB, and an error twice: what is not ASCII at three bytes for each, then all at 4/3.
+ERROR_MESSAGE_BYTES_MAX = 1_200
+ERROR_FACT_BYTES_MAX = 256
+
 # ---- Streams ----
 BATCH_EVENTS_MAX = 64  # events in one Generate message: past that a larger batch saves nothing measurable
 BATCH_BYTES_MAX = 64 * 2**10

@@ -18,14 +18,13 @@ from antiphon_core.limits import SCHEMA_DEPTH_MAX
 
 T = TypeVar("T")
 Path = tuple[str, ...]
-_TOLD_CHARS_MAX = 1_000  # messages repeat what is wrong, however long that is
 
 
 class InvalidSchema(Exception):
     """What is wrong with a schema. `path` leads from its root to the culprit."""
 
     def __init__(self, path: Path, message: str) -> None:
-        super().__init__(f"In context={path!r}, {message}"[:_TOLD_CHARS_MAX])
+        super().__init__(f"In context={path!r}, {message}")
         self.path = path
         self.message = message
 

@@ -89,6 +89,13 @@ class TranslatorSuite:
             await run(served, SAYING_HELLO, turn("Hi", text={"format": bad}))
         assert (caught.value.field, caught.value.code) == ("text.format.schema", "invalid_json_schema")
 
+    @pytest.mark.parametrize("letter", ["x", "é", "漢", "😀"])
+    async def test_what_repeats_something_long_is_raised_as_itself(self, served: Served, letter: str) -> None:
+        nobody = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": letter * 20_000}]}
+        with pytest.raises(InvalidRequest, match="^Tool choice 'x*é*漢*😀* .* not found") as caught:
+            await run(served, SAYING_HELLO, turn("Hi", tools=[{"type": "function", "name": "f"}], tool_choice=nobody))
+        assert (caught.value.field, caught.value.code) == ("tool_choice.tools[0]", "invalid_value")
+
     async def test_a_fault_of_the_engine_is_the_last_batch(self, served: Served) -> None:
         batches = await run(served, [Emit([20]), Break(EngineTimeout("no token"))])
         final = batches[-1].final

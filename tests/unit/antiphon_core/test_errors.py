@@ -68,6 +68,13 @@ def test_facts_are_fields_not_prose() -> None:
     assert error.field == "input"
 
 
+def test_what_repeats_something_long_is_cut_and_ends_as_it_would() -> None:
+    error = errors.ItemNotFound.of("x" * 100_000)
+    assert error.message == str(error) == "Item with id '" + "x" * 582 + " [...] " + "x" * 584 + "' not found."
+    assert error.facts == {"id": "x" * 124 + " [...] " + "x" * 124}
+    assert len(InvalidRequest("?", field="metadata." + "x" * 100_000).field or "") == 255
+
+
 def test_a_fact_that_is_not_known_is_none() -> None:
     error = errors.InvalidRequest("what happened", field="input", code=None)
     assert (error.facts, error.code) == ({}, None)

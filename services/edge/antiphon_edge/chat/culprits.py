@@ -26,11 +26,15 @@ _RENAMED = (
 class Culprits:
     """The names of one request."""
 
-    def __init__(self, origins: Sequence[str], *, max_tokens: str, tools: Sequence[str]) -> None:
-        """`origins` are the paths of what the items of the input were made of, `tools` the types of the tools."""
+    def __init__(
+        self, origins: Sequence[str], *, max_tokens: str, tools: Sequence[str], choice: str | None = None
+    ) -> None:
+        """`origins` are the paths of what the items of the input were made of, `tools` the types of the tools, and
+        `choice` that of the choice among them, if it has one."""
         self._origins = origins
         self._max_tokens = max_tokens
         self._tools = tools
+        self._choice = choice
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -58,6 +62,8 @@ class Culprits:
             return f"tools[{match[1]}].{self._tools[int(match[1])]}.{inner}"
         if path == "max_output_tokens":
             return self._max_tokens
+        if self._choice is not None and (inner := path.removeprefix("tool_choice.")) != path:
+            return f"tool_choice.{self._choice}.{inner}"
         for begins, name in _RENAMED:
             if path == begins or (begins.endswith(".") and path.startswith(begins)):
                 return name + path[len(begins) :]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +55,7 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
         [each.origin for each in placed],
         max_tokens="max_tokens" if chat.max_tokens is not None else "max_completion_tokens",
         tools=[tool.type for tool in chat.tools or []],
+        choice=getattr(chat.tool_choice, "type", None),
     )
     body: Object = {name: getattr(chat, name) for name in _SAME} | {
         "input": [each.item for each in placed],
@@ -77,7 +77,7 @@ def as_turn(chat: ChatRequest) -> ChatTurn:
 def _tool(tool: Object) -> Object:
     """A tool, or the name of one in a choice, without the level that chat completions have between."""
     inner: Object = tool.get(tool["type"], {})
-    return {"type": tool["type"], **inner, **_input_format(inner.get("format"))}
+    return {**inner, **_input_format(inner.get("format")), "type": tool["type"]}
 
 
 def _input_format(given: Any) -> Object:
@@ -91,15 +91,17 @@ def _input_format(given: Any) -> Object:
 def _choice(chat: ChatRequest) -> str | Object | None:
     match chat.tool_choice:
         case ChatAllowedChoice(allowed_tools=allowed):
-            return {"type": "allowed_tools", "mode": allowed.mode, "tools": _names(allowed.tools)}
+            return {"type": "allowed_tools", "mode": allowed.mode, "tools": [_name(tool) for tool in allowed.tools]}
         case ChatFunctionChoice() | ChatCustomChoice() as named:
             return _tool(named.model_dump())
         case given:
             return given
 
 
-def _names(tools: Sequence[Object]) -> list[Object]:
-    return [_tool(tool) if isinstance(tool.get(tool.get("type", "")), dict) else tool for tool in tools]
+def _name(tool: Object) -> Object:
+    """A tool in a choice; what is none is not looked at here."""
+    kind = tool.get("type")
+    return _tool(tool) if isinstance(kind, str) and isinstance(tool.get(kind), dict) else tool
 
 
 def _format(chat: ChatRequest) -> Object | None:

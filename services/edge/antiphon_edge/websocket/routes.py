@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import aclosing, suppress
-from urllib.parse import urlsplit
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
@@ -99,7 +98,7 @@ class SocketRoutes:
         origin = request.headers.get("Origin")
         if origin is None or "*" in self._origins or origin in self._origins:
             return
-        if urlsplit(origin).netloc != request.host:
+        if origin.partition("://")[2] != request.host:
             raise web.HTTPForbidden(reason="Web pages of other hosts may not open WebSockets to this server.")
 
 

@@ -50,6 +50,9 @@ _NEXT = {
     (Phase.OVER, Step.CLOSE): Phase.OVER,
 }
 _GOOD = (Status.COMPLETED, Status.INCOMPLETE)
+_QUEUE_FULL = InvalidRequest(
+    "Too many responses wait on this connection. Send the next one when one has ended.", code="websocket_queue_full"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +80,12 @@ class Session:
         """A message of the client; what is to be sent at once."""
         try:
             message = socket_messages.parse(text)
-            if isinstance(message, Steer):
-                return [socket_messages.steer_failed(message)]
-            self._require_room(message)
         except AntiphonError as error:
             return [socket_messages.error(error)]
+        if isinstance(message, Steer):
+            return [socket_messages.steer_failed(message)]
+        if not self._has_room(message):
+            return [socket_messages.error(_QUEUE_FULL, message.stream_id)]
         self._waiting.append(message)
         return []
 
@@ -148,12 +152,8 @@ class Session:
             raise AssertionError(f"{step} is impossible in {self.phase}")
         self.phase = following
 
-    def _require_room(self, message: Create) -> None:
-        """InvalidRequest: too much waits already."""
+    def _has_room(self, message: Create) -> bool:
+        """Whether it can wait behind what waits already; one of any size always can."""
         waiting_bytes = sum(each.size_bytes for each in self._waiting)
         is_full = len(self._waiting) >= SOCKET_WAITING_ITEMS_MAX or waiting_bytes + message.size_bytes > BODY_BYTES_MAX
-        if self._waiting and is_full:
-            raise InvalidRequest(
-                "Too many responses wait on this connection. Send the next one when one has ended.",
-                code="websocket_queue_full",
-            )
+        return not (self._waiting and is_full)

@@ -350,6 +350,14 @@ class ConversationItemSuite:
         with pytest.raises(ItemNotFound):
             await store.get_conversation_item(subject.tenant, made.id, "z")
 
+    @pytest.mark.parametrize("letter", ["x", "é", "😀"])
+    async def test_an_item_with_an_endless_name_is_not_found_like_any_other(
+        self, subject: Subject, letter: str
+    ) -> None:
+        made = await create(subject, "a")
+        with pytest.raises(ItemNotFound, match=r"^Item with id '.* not found\.$"):
+            await talks_of(subject.store).get_conversation_item(subject.tenant, made.id, letter * 20_000)
+
     async def test_an_item_that_was_taken_out_is_only_out_of_this_context(self, subject: Subject) -> None:
         made, store = await create(subject, "a", "b"), talks_of(subject.store)
         record = await turn(subject, made.id)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import grpc
 import pytest
 from grpc.aio import AioRpcError, Metadata
@@ -9,6 +11,7 @@ from antiphon_core.errors import (
     InternalError,
     PermissionDenied,
     Row,
+    StaleFence,
     StoreUnavailable,
     Timeout,
     TooLarge,
@@ -17,6 +20,8 @@ from antiphon_core.errors import (
     Unimplemented,
 )
 from antiphon_core.rpc.status import from_rpc_error, to_status
+
+TRAILERS_BYTES_MAX = 8_192  # gRPC drops a stream with more of them
 
 
 def rpc_error(status: grpc.Status) -> AioRpcError:
@@ -32,6 +37,13 @@ def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
     back = from_rpc_error(rpc_error(status), StoreUnavailable)
     assert type(back) is row.error
     assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
+
+
+def test_the_longest_error_fits_into_trailers() -> None:
+    error = StaleFence("漢" * 100_000, field="é" * 100_000, **dict.fromkeys(("id", "code", "limit"), "😀" * 100_000))
+    status = to_status(error)
+    told = sum(len(name) + len(value) * 4 / 3 + 32 for name, value in status.trailing_metadata or ())
+    assert TRAILERS_BYTES_MAX * 0.75 < len(quote(status.details)) + told < TRAILERS_BYTES_MAX - 512
 
 
 @pytest.mark.parametrize(

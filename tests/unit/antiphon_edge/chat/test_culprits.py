@@ -8,7 +8,10 @@ from antiphon_core.errors import ContextLengthExceeded, InvalidRequest, ModelNot
 from antiphon_edge.chat.culprits import Culprits
 
 CULPRITS = Culprits(
-    ["messages[0]", "messages[1]", "messages[1].tool_calls[0]"], max_tokens="max_tokens", tools=["function", "custom"]
+    ["messages[0]", "messages[1]", "messages[1].tool_calls[0]"],
+    max_tokens="max_tokens",
+    tools=["function", "custom"],
+    choice="allowed_tools",
 )
 
 
@@ -35,6 +38,8 @@ CULPRITS = Culprits(
         ("include", "logprobs"),
         ("tools[1].format.definition", "tools[1].custom.format.grammar.definition"),
         ("tools[1].format.type", "tools[1].custom.format.type"),
+        ("tool_choice.tools[0]", "tool_choice.allowed_tools.tools[0]"),
+        ("tool_choice", "tool_choice"),
         ("model", "model"),
     ],
 )

@@ -54,6 +54,10 @@ def test_how_it_is_told() -> None:
             {"tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}}]},
         ),
         (
+            {"tools": [{"type": "function", "function": {"type": "web_search", "name": "f"}}]},
+            {"tools": [{"type": "function", "name": "f"}]},
+        ),
+        (
             {"tools": [{"type": "custom", "custom": {"name": "c"}}]},
             {"tools": [{"type": "custom", "name": "c"}]},
         ),
@@ -104,6 +108,21 @@ def test_each_member(members: dict[str, Any], becomes: dict[str, Any]) -> None:
             "missing_required_parameter",
         ),
         (
+            {"tool_choice": {"type": "function", "function": {}}},
+            "tool_choice.function.name",
+            "missing_required_parameter",
+        ),
+        (
+            {"tool_choice": {"type": "custom", "custom": {"name": "no spaces"}}},
+            "tool_choice.custom.name",
+            "invalid_value",
+        ),
+        (
+            {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}},
+            "tool_choice.allowed_tools.tools",
+            "array_below_min_length",
+        ),
+        (
             {"messages": [{"role": "tool", "tool_call_id": "c" * 65, "content": "a"}]},
             "messages[0]",
             "string_above_max_length",
@@ -120,3 +139,11 @@ def test_what_is_wrong_is_told_by_the_callers_names(members: dict[str, Any], fie
         turn(**members)
     assert (caught.value.field, caught.value.code) == (field, code)
     assert f"'{field}" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "tool", [{"type": [], "function": {"name": "f"}}, {"type": {}}, {"type": None}, {"": {}}, {"type": "function"}]
+)
+def test_what_is_no_tool_in_a_choice_is_left_to_who_knows_all_tools(tool: dict[str, Any]) -> None:
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [tool]}}
+    assert asked(tool_choice=choice)["tool_choice"]["tools"] == [tool]

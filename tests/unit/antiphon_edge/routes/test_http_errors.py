@@ -11,6 +11,7 @@ from antiphon_core.errors import (
     StoreUnavailable,
     Unimplemented,
 )
+from antiphon_core.jsons import Object
 from antiphon_edge.routes.http_errors import SHOULD_RETRY
 from tests.support.edge import RunningEdge
 
@@ -82,3 +83,20 @@ async def test_a_bug_is_logged_and_not_sent(edge: RunningEdge, caplog: pytest.Lo
     assert (answer.status, answer.error["type"]) == (500, "server_error")
     assert b"secret" not in answer.body
     assert "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "begins", "ends"),
+    [
+        ({"truncation": "x" * 1_000_000}, "Invalid value: 'xxx", "'truncation' must be one of 'auto' or 'disabled'."),
+        ({"x" * 1_000_000: 1}, "Unknown parameter: 'xxx", "xxx'."),
+        ({"conversation": "x" * 1_000_000}, "Conversation with id 'xxx", "xxx' not found."),
+    ],
+)
+async def test_an_answer_does_not_repeat_all_of_what_is_wrong(
+    edge: RunningEdge, asked: Object, begins: str, ends: str
+) -> None:
+    answer = await edge.create(**asked)
+    assert answer.error["message"].startswith(begins)
+    assert answer.error["message"].endswith(ends)
+    assert len(answer.body) < 2_000

@@ -335,7 +335,10 @@ async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge, version: str
     assert (await edge.ask("GET", "/v1/models")).status == 200  # the connection is good for more
 
 
-@pytest.mark.parametrize(("origin", "is_let_in"), [("http://evil.example", False), (None, True), ("own", True)])
+@pytest.mark.parametrize(
+    ("origin", "is_let_in"),
+    [("http://evil.example", False), ("null", False), ("http://[", False), (None, True), ("own", True)],
+)
 async def test_pages_of_other_hosts_may_not_connect(edge: RunningEdge, origin: str | None, is_let_in: bool) -> None:
     given = edge.http.url if origin == "own" else origin
     if is_let_in:

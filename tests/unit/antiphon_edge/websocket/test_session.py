@@ -157,8 +157,9 @@ def test_only_so_many_wait() -> None:
     session = Session()
     for _ in range(SOCKET_WAITING_ITEMS_MAX):
         assert session.receive(message()) == []
-    (refused,) = session.receive(message())
+    (refused,) = session.receive(message(stream_id="lane"))
     assert loads(refused)["error"]["code"] == "websocket_queue_full"
+    assert loads(refused)["stream_id"] == "lane"
 
 
 def test_only_so_many_bytes_wait_and_one_of_any_size() -> None:
