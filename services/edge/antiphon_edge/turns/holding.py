@@ -19,7 +19,6 @@ from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.jobs import JobDraft, JobOutcome, Jobs, JobState
 from antiphon_core.ports.store import Precondition
 from antiphon_edge.background import queueing
-from antiphon_edge.turns import cancellation
 from antiphon_edge.turns.begun import Begun
 
 log = logging.getLogger(__name__)
@@ -112,7 +111,6 @@ class Holdings:
                 return
             except AntiphonError as error:
                 log.warning("the job of %s could not be kept: %s", begun.response_id, error.message)
-            cancellation.heed()
 
 
 def _queue(response_id: str) -> str:
