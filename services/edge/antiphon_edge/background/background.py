@@ -37,13 +37,12 @@ from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.ending import cancellation, failure, final_of
+from antiphon_edge.turns.first_requests import FirstRequest
 
 log = logging.getLogger(__name__)
 
 CANCEL_PATIENCE_S = 3.0
 """How long a caller who cancels waits for the worker to have stopped."""
-ACCEPT_PATIENCE_S = 10.0
-"""How long a repeated request waits for the first one to be accepted, before it is accepted in its place."""
 LOOK_AGAIN_S = 0.05
 WATCH_S = 5.0
 """How often whoever follows a response looks whether anybody still works on it."""
@@ -135,18 +134,14 @@ class Background:
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None
     ) -> Begun | Record:
         """A new turn, or the response of the first request with this key, once there is one."""
-        first_id, until = "", 0.0
+        first = FirstRequest(self._store)
         while True:
             begun = await self._beginnings.begin(tenant, request, session_id=session_id, key=key)
             if not isinstance(begun, Repeated):
                 return begun
             if begun.record is not None:
                 return begun.record
-            if begun.response_id != first_id:
-                first_id, until = begun.response_id, self._clock.monotonic() + ACCEPT_PATIENCE_S
-            elif self._clock.monotonic() >= until:
-                # Its edge is gone. If it is only slow it will find the key taken, and what it began is not queued.
-                await self._store.abort_turn(tenant, None, idempotency_key=key, response_id=first_id)
+            await first.came_to_nothing(begun)
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _accept(self, begun: Begun) -> Record:
