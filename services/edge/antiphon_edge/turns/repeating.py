@@ -117,7 +117,7 @@ class Repetitions:
             state = await self._patiently(lambda: self._state(repeated), tries=1 if after is None else AWAY_MAX)
             taken = None
             if state is JobState.QUEUED:
-                taken = await self._holdings.take_over(repeated.tenant, repeated.response_id, key=repeated.key)
+                taken = await self._holdings.take_over(repeated)
             if state is JobState.RUNNING or (state is JobState.QUEUED and taken is None):
                 continue  # somebody runs it
             said = await told.read(self._store, repeated.tenant, repeated.response_id)

@@ -25,7 +25,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns import first_requests, repeating
+from antiphon_edge.turns import first_requests, holding, repeating
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.holding import LEASE_MS
 from antiphon_edge.turns.repeating import Repetitions, until_silent
@@ -195,6 +195,25 @@ async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) ->
     async with aclosing(town.edges[0].turns._runs.detached(held)) as batches:
         told = [event async for batch in batches for event in events.decode(batch.frames)]
     assert await asking == told
+    assert len(town.sayer.requests) == 1
+
+
+async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.005)
+    monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
+    monkeypatch.setattr(holding, "LEASE_MS", 600_000)
+    town.sayer.pause_at = 9
+    first = asyncio.create_task(town.edges[0].ask())
+    await town.until_it_says(1)
+    for _ in range(5):
+        town.clock.advance(300)
+        await asyncio.sleep(0.05)
+    second = asyncio.create_task(town.edges[1].ask())
+    await asyncio.sleep(0.1)
+    town.sayer.go.set()
+    assert await first == await second
     assert len(town.sayer.requests) == 1
 
 

@@ -322,7 +322,7 @@ async def test_what_is_wrong_with_it_is_its_callers_to_know(bench: Bench) -> Non
 async def taken_over(bench: Bench, begun: Begun) -> tuple[Begun, told.Told]:
     """A turn whose edge fell silent, as another one finds it."""
     bench.clock.advance(LEASE_MS / 1000)
-    taken = await bench.holdings.take_over(TENANT, begun.response_id, key="k")
+    taken = await bench.holdings.take_over(Repeated(TENANT, begun.response_id, None, "k"))
     assert taken is not None
     return taken, await told.read(bench.store, TENANT, begun.response_id)
 
