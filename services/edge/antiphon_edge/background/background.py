@@ -63,7 +63,6 @@ class Background:
         self._beginnings = beginnings
         self._followings = Followings(store)
         self._clock = clock
-        self._accepting: set[asyncio.Task[Record]] = set()
 
     async def create(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -74,10 +73,7 @@ class Background:
         begun = await self._begin(tenant, request, session_id, key)
         if isinstance(begun, Record):
             return begun
-        accepting = asyncio.create_task(self._accept(begun), name=f"accept {begun.response_id}")
-        self._accepting.add(accepting)
-        accepting.add_done_callback(self._accepted)
-        return await asyncio.shield(accepting)
+        return await self._beginnings.tidying.finished(self._accept(begun))
 
     async def current(self, tenant: str, response_id: str) -> Record:
         """A stored response as it is now. ResponseNotFound."""
@@ -149,15 +145,11 @@ class Background:
         try:
             await self._translator.count_tokens(begun.turn)
             return await self._queue(begun)
-        except BaseException:
+        except BaseException as error:
+            log.info("background response %s was not accepted: %s", begun.response_id, error)
             with suppress(AntiphonError):  # then time gives it back
                 await self._beginnings.give_up(begun)
             raise
-
-    def _accepted(self, accepting: asyncio.Task[Record]) -> None:
-        self._accepting.discard(accepting)
-        if not accepting.cancelled() and (error := accepting.exception()) is not None:
-            log.info("a background response was not accepted: %s", error)
 
     async def _queue(self, begun: Begun) -> Record:
         parameters: Object = loads(begun.turn.request)
