@@ -51,7 +51,8 @@ async def test_a_background_response_that_was_begun_is_queued_before_the_end() -
     async with thinking_edges() as edges:
         edges.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.3))
         asking = asyncio.create_task(edges.http.create(model="m", input="hi", background=True))
-        await asyncio.sleep(0.1)
+        while edges.backend._planned:
+            await asyncio.sleep(0.01)
         asking.cancel()
         await edges.servers[0].stop()
         job = await edges.store.claim_job("default", [queueing.QUEUE], holder="test")

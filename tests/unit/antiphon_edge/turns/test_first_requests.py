@@ -18,7 +18,7 @@ TENANT = "t"
 
 @pytest.fixture
 async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StoreService]:
-    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.5)
     backend = MemoryBackend()
     await backend.open()
     yield StoreService(backend)
@@ -42,7 +42,7 @@ async def test_it_keeps_its_key_for_a_while_and_no_longer(store: StoreService) -
     for _ in range(2):
         await first.came_to_nothing(repeated)
         assert await running(store, next_one) == dead
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.51)
     await first.came_to_nothing(repeated)
     assert await running(store, next_one) is None
 
@@ -52,6 +52,6 @@ async def test_each_first_one_has_that_long(store: StoreService) -> None:
     await first.came_to_nothing(Repeated(TENANT, response_id(), None, "k"))
     later = response_id()
     await running(store, later)
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.51)
     await first.came_to_nothing(Repeated(TENANT, later, None, "k"))
     assert await running(store, response_id()) == later
