@@ -65,8 +65,8 @@ class StoreSettings(RpcServerSettings):
     turn_claim_s: int = field(
         default=600,
         metadata={
-            "doc": "How long a turn keeps its idempotency key without committing: longer than the longest turn. After "
-            "that a repeated request runs again."
+            "doc": "How long a turn keeps its idempotency key without committing, or claiming it again, as edges do "
+            "once a minute. After that a repeated request runs again."
         },
     )
     lease_poll_ms: int = field(

@@ -5,8 +5,12 @@ import asyncio
 import aiohttp
 import pytest
 
+from antiphon_core.ports.jobs import JobState
+from antiphon_edge.background import queueing
+from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.edge import running_edge
 from tests.support.scripted_system import MODEL, scripted_system
+from tests.support.thinking_edges import thinking_edges
 
 
 async def test_port_zero_becomes_a_real_one() -> None:
@@ -53,3 +57,17 @@ async def test_what_a_worker_sealed_is_opened_by_an_edge_with_the_same_keys() ->
         assert thought["encrypted_content"]
         again = await system.http.create(model=MODEL, input=[thought, {"role": "user", "content": "Hi"}])
     assert again.status == 200, again.json
+
+
+async def test_a_background_response_that_was_begun_is_queued_before_the_end() -> None:
+    async with thinking_edges() as edges:
+        edges.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.3))
+        asking = asyncio.create_task(edges.http.create(model="m", input="hi", background=True))
+        while edges.backend._planned:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await edges.servers[0].stop()
+        job = await edges.store.claim_job("default", [queueing.QUEUE], holder="test")
+        assert job is not None
+        assert (await edges.store.get("default", job.id)).status == "queued"
+        assert (await edges.store.describe_job(queueing.DISPATCH_TENANT, job.id)).state is JobState.QUEUED

@@ -37,13 +37,12 @@ from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.ending import cancellation, failure, final_of
+from antiphon_edge.turns.first_requests import FirstRequest
 
 log = logging.getLogger(__name__)
 
 CANCEL_PATIENCE_S = 3.0
 """How long a caller who cancels waits for the worker to have stopped."""
-ACCEPT_PATIENCE_S = 10.0
-"""How long a repeated request waits for the first one to be accepted, before it is accepted in its place."""
 LOOK_AGAIN_S = 0.05
 WATCH_S = 5.0
 """How often whoever follows a response looks whether anybody still works on it."""
@@ -64,7 +63,6 @@ class Background:
         self._beginnings = beginnings
         self._followings = Followings(store)
         self._clock = clock
-        self._accepting: set[asyncio.Task[Record]] = set()
 
     async def create(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -75,10 +73,7 @@ class Background:
         begun = await self._begin(tenant, request, session_id, key)
         if isinstance(begun, Record):
             return begun
-        accepting = asyncio.create_task(self._accept(begun), name=f"accept {begun.response_id}")
-        self._accepting.add(accepting)
-        accepting.add_done_callback(self._accepted)
-        return await asyncio.shield(accepting)
+        return await self._beginnings.tidying.finished(self._accept(begun))
 
     async def current(self, tenant: str, response_id: str) -> Record:
         """A stored response as it is now. ResponseNotFound."""
@@ -135,18 +130,14 @@ class Background:
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None
     ) -> Begun | Record:
         """A new turn, or the response of the first request with this key, once there is one."""
-        first_id, until = "", 0.0
+        first = FirstRequest(self._store)
         while True:
             begun = await self._beginnings.begin(tenant, request, session_id=session_id, key=key)
             if not isinstance(begun, Repeated):
                 return begun
             if begun.record is not None:
                 return begun.record
-            if begun.response_id != first_id:
-                first_id, until = begun.response_id, self._clock.monotonic() + ACCEPT_PATIENCE_S
-            elif self._clock.monotonic() >= until:
-                # Its edge is gone. If it is only slow it will find the key taken, and what it began is not queued.
-                await self._store.abort_turn(tenant, None, idempotency_key=key, response_id=first_id)
+            await first.came_to_nothing(begun)
             await asyncio.sleep(LOOK_AGAIN_S)
 
     async def _accept(self, begun: Begun) -> Record:
@@ -154,15 +145,11 @@ class Background:
         try:
             await self._translator.count_tokens(begun.turn)
             return await self._queue(begun)
-        except BaseException:
+        except BaseException as error:
+            log.info("background response %s was not accepted: %s", begun.response_id, error)
             with suppress(AntiphonError):  # then time gives it back
                 await self._beginnings.give_up(begun)
             raise
-
-    def _accepted(self, accepting: asyncio.Task[Record]) -> None:
-        self._accepting.discard(accepting)
-        if not accepting.cancelled() and (error := accepting.exception()) is not None:
-            log.info("a background response was not accepted: %s", error)
 
     async def _queue(self, begun: Begun) -> Record:
         parameters: Object = loads(begun.turn.request)

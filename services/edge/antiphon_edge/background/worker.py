@@ -26,7 +26,6 @@ from antiphon_edge.background.job_run import JobRun
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns import cancellation
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.metering import Meter
 
@@ -185,7 +184,6 @@ class Worker:
                 going.result()
                 return True
             is_wanted = await self._is_wanted(tenant, job)
-            cancellation.heed()
         return False
 
     async def _is_wanted(self, tenant: str, job: Job) -> bool:
@@ -207,7 +205,6 @@ class Worker:
                 await asyncio.sleep(LEASE_MS / 1000 / 3)
                 with suppress(AntiphonError):  # a ticket that is lost costs a second look, and nothing else
                     await self._store.heartbeat_job(queueing.DISPATCH_TENANT, ticket.fence, lease_ttl_ms=LEASE_MS)
-                cancellation.heed()
 
         beating = asyncio.create_task(beat())
         try:

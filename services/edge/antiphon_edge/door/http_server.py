@@ -156,9 +156,12 @@ class _Connection(web.RequestHandler):
         return finished
 
     def log_exception(self, *args: Any, **options: Any) -> None:
-        """But for bodies that are not read to their end: whoever read one was told, and the others had answered."""
+        """But for bodies that are not read to their end: whoever read one was told, and the others had answered. And
+        for clients that hang up: that is theirs to do."""
         if isinstance(options.get("exc_info"), web.RequestPayloadError):
             log.info("the body of a request from %s was not read to its end", self.peername)
+        elif isinstance(options.get("exc_info"), ConnectionError):
+            log.info("%s hung up before it had its whole answer", self.peername)
         else:
             super().log_exception(*args, **options)
 

@@ -1,4 +1,8 @@
-"""Errors on HTTP: whatever a handler raises leaves as OpenAI's envelope, with the status of the table of errors."""
+"""Errors on HTTP: whatever a handler raises leaves as OpenAI's envelope, with the status of the table of errors.
+
+A stream that breaks off has begun its answer: its connection ends in the middle, without the end of a stream, and its
+client knows that there is more.
+"""
 
 from __future__ import annotations
 
@@ -85,21 +89,27 @@ def enveloping(handler: Handler) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         try:
             return await handler(request)
-        except AntiphonError as error:
-            return _answer(error)
-        except web.HTTPRequestEntityTooLarge:
-            return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
-        except web.HTTPException as refusal:
-            return _refusal(request, refusal)
-        except web.RequestPayloadError:
-            return _unreadable_body()
         except ConnectionError:
             raise  # the client is gone: there is nobody to answer
-        except Exception:
-            log.exception("%s %s failed", request.method, request.rel_url.raw_path)
-            return _answer(InternalError("The server had an error while processing your request. Its log says why."))
+        except Exception as error:
+            if request.writer.output_size:
+                raise  # what has begun cannot become another answer: aiohttp logs it, and ends the connection
+            return _answer_to(request, error)
 
     return handle
+
+
+def _answer_to(request: web.Request, error: Exception) -> web.Response:
+    if isinstance(error, AntiphonError):
+        return _answer(error)
+    if isinstance(error, web.HTTPRequestEntityTooLarge):
+        return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
+    if isinstance(error, web.HTTPException):
+        return _refusal(request, error)
+    if isinstance(error, web.RequestPayloadError):
+        return _unreadable_body()
+    log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error)
+    return _answer(InternalError("The server had an error while processing your request. Its log says why."))
 
 
 def refuse(status: int, code: str | None, message: str, headers: Mapping[str, str] | None = None) -> web.Response:

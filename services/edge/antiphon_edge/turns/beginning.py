@@ -79,7 +79,7 @@ class Beginnings:
         response_id = str(asked.response_id)
         if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
-            return Repeated(tenant, earlier, start.replay, key)
+            return Repeated(tenant, earlier, start.replay, key, asked.fingerprint)
         keep = request.store is not False
         history, given = carried_history.placed(carried, start.history.items, given, keep=keep)
         turn = self._turn(response_id, request, history, given)
@@ -90,6 +90,7 @@ class Beginnings:
             parent_id=previous_id or start.history.head_id,
             lease=start.lease,
             key=key,
+            fingerprint=asked.fingerprint,
             logged=key is not None,
         )
 

@@ -11,8 +11,9 @@ from antiphon_core.ports.translator import Final, Turn
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """`keep`: its record is stored. `lease` is that of its session, `key` its idempotency key. With `logged` its events
-    are written to the store as they come, for readers elsewhere. `precondition` is what must still hold at its end."""
+    """`keep`: its record is stored. `lease` is that of its session, `key` its idempotency key, for requests with this
+    `fingerprint`. With `logged` its events are written to the store as they come, for readers elsewhere. `precondition`
+    is what must still hold at its end."""
 
     tenant: str
     turn: Turn
@@ -20,6 +21,7 @@ class Begun:
     parent_id: str | None = None
     lease: Lease | None = None
     key: str | None = None
+    fingerprint: bytes = b""
     logged: bool = False
     precondition: Precondition = NO_PRECONDITION
 
@@ -62,3 +64,4 @@ class Repeated:
     response_id: str
     record: Record | None = None
     key: str | None = None
+    fingerprint: bytes = b""

@@ -12,28 +12,31 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 
 from antiphon_core.errors import AlreadyExists, AntiphonError, JobNotFound, StaleFence
 from antiphon_core.ids import Ids
 from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
-from antiphon_core.ports.jobs import JobDraft, JobOutcome, Jobs, JobState
-from antiphon_core.ports.store import Precondition
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
+from antiphon_core.ports.store import Fence, Precondition, TurnRequest
 from antiphon_edge.background import queueing
-from antiphon_edge.turns import cancellation
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.begun import Begun, Repeated
 
 log = logging.getLogger(__name__)
 
 LEASE_MS = 6_000  # so long after its edge's death somebody else can go on with a turn
 HEARTBEAT_S = 2.0
+CLAIM_BEATS = 30  # a key is claimed again once a minute, so that a turn keeps it for as long as it runs
 
 
 class Holdings:
     """One instance serves all of a process."""
 
-    def __init__(self, jobs: Jobs, *, ids: Ids) -> None:
-        self._jobs = jobs
+    def __init__(self, store: FullStore, *, ids: Ids) -> None:
+        self._store = store
         self._ids = ids
+        self._beating: dict[Fence, asyncio.Task[None]] = {}
 
     async def hold(self, begun: Begun) -> Begun | None:
         """The turn, to be run under its fence; None when somebody else was faster."""
@@ -44,37 +47,45 @@ class Holdings:
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
         )
         try:
-            await self._jobs.enqueue_job(begun.tenant, draft)
+            await self._store.enqueue_job(begun.tenant, draft)
         except AlreadyExists:
             return None
-        held = await self.take_over(begun.tenant, begun.response_id, key=begun.key)
-        return None if held is None else replace(begun, precondition=held.precondition)
+        job = await self._claim_job(begun.tenant, begun.response_id)
+        return None if job is None else replace(begun, precondition=Precondition(fence=job.fence))
 
-    async def take_over(self, tenant: str, response_id: str, *, key: str | None) -> Begun | None:
+    async def take_over(self, repeated: Repeated) -> Begun | None:
         """A turn that nobody runs, as its job has it. None: somebody does, or it is over, or has not come so far."""
-        holder = f"edge-{self._ids.hex(32)}"
-        job = await self._jobs.claim_job(tenant, [_queue(response_id)], holder=holder, lease_ttl_ms=LEASE_MS)
+        job = await self._claim_job(repeated.tenant, repeated.response_id)
         if job is None:
             return None
-        return replace(queueing.begun_of(tenant, job), key=key, precondition=Precondition(fence=job.fence))
+        return replace(
+            queueing.begun_of(repeated.tenant, job),
+            key=repeated.key,
+            fingerprint=repeated.fingerprint,
+            precondition=Precondition(fence=job.fence),
+        )
 
     async def is_open(self, tenant: str, response_id: str) -> bool:
         """Whether a turn has a job here that is not over."""
         try:
-            job = await self._jobs.describe_job(tenant, response_id)
+            job = await self._store.describe_job(tenant, response_id)
         except JobNotFound:
             return False
         return job.queue == _queue(response_id) and job.state in (JobState.QUEUED, JobState.RUNNING)
 
     @asynccontextmanager
     async def kept(self, begun: Begun) -> AsyncIterator[None]:
-        """Keeps the job until the block is left. Where it is lost all the same, the store refuses what is written."""
-        beating = asyncio.create_task(self._beat(begun), name=f"job of {begun.response_id}")
+        """Keeps the job, and the key, until the block is left or the turn is dropped. Where the job is lost all the
+        same, the store refuses what is written."""
+        fence = begun.precondition.fence
+        if fence is None:
+            yield
+            return
+        self._beating[fence] = asyncio.create_task(self._beat(begun, fence), name=f"job of {begun.response_id}")
         try:
             yield
         finally:
-            beating.cancel()
-            await asyncio.wait([beating])
+            await self._rest(fence)
 
     async def let_go(self, begun: Begun, *, is_over: bool) -> bool:
         """Gives the job back: for good, or to whoever goes on. False: it is somebody else's."""
@@ -83,36 +94,53 @@ class Holdings:
             return True
         outcome = JobOutcome.SUCCEEDED if is_over else JobOutcome.RETRY
         try:
-            await self._jobs.settle_job(begun.tenant, fence, outcome)
+            await self._store.settle_job(begun.tenant, fence, outcome)
         except AntiphonError as error:  # then its lease runs out, and who claims it next sees how things stand
             log.warning("the job of %s could not be given back: %s", begun.response_id, error.message)
             return not isinstance(error, StaleFence)
         return True
 
     async def drop(self, begun: Begun) -> bool:
-        """Ends the job of a turn that came to nothing. False: it is somebody else's."""
+        """Ends the job of a turn that came to nothing, and keeps its key no longer. False: it is somebody else's."""
+        await self._rest(begun.precondition.fence)
         is_ours = await self.let_go(begun, is_over=True)
         if begun.key is not None and begun.precondition.fence is None:
             try:
-                await self._jobs.cancel_job(begun.tenant, begun.response_id)
+                await self._store.cancel_job(begun.tenant, begun.response_id)
             except JobNotFound:
                 pass
             except AntiphonError as error:
                 log.warning("the job of %s could not be ended: %s", begun.response_id, error.message)
         return is_ours
 
-    async def _beat(self, begun: Begun) -> None:
-        fence = begun.precondition.fence
-        while fence is not None:
+    async def _claim_job(self, tenant: str, response_id: str) -> Job | None:
+        holder = f"edge-{self._ids.hex(32)}"
+        return await self._store.claim_job(tenant, [_queue(response_id)], holder=holder, lease_ttl_ms=LEASE_MS)
+
+    async def _rest(self, fence: Fence | None) -> None:
+        """Returns when the job of that fence is kept no longer."""
+        beating = self._beating.pop(fence, None) if fence is not None else None
+        if beating is not None:
+            beating.cancel()
+            await asyncio.wait([beating])
+
+    async def _beat(self, begun: Begun, fence: Fence) -> None:
+        for number in count(1):
             await asyncio.sleep(HEARTBEAT_S)
             try:
-                await self._jobs.heartbeat_job(begun.tenant, fence, lease_ttl_ms=LEASE_MS)
+                await self._store.heartbeat_job(begun.tenant, fence, lease_ttl_ms=LEASE_MS)
+                if number % CLAIM_BEATS == 0:
+                    await self._keep_key(begun)
             except StaleFence:
                 log.warning("%s is run by somebody else now", begun.response_id)
                 return
             except AntiphonError as error:
                 log.warning("the job of %s could not be kept: %s", begun.response_id, error.message)
-            cancellation.heed()
+
+    async def _keep_key(self, begun: Begun) -> None:
+        """Claims the key once more: a turn may take longer than a claim lasts."""
+        asked = TurnRequest(idempotency_key=begun.key, fingerprint=begun.fingerprint, response_id=begun.response_id)
+        await self._store.begin_turn(begun.tenant, asked)
 
 
 def _queue(response_id: str) -> str:

@@ -15,7 +15,6 @@ from typing import TypeVar
 from antiphon_core.errors import AntiphonError, SessionLost, StaleFence
 from antiphon_core.limits import LEASE_TTL_MS_DEFAULT
 from antiphon_core.ports.store import Lease, ResponseStore
-from antiphon_edge.turns import cancellation
 
 log = logging.getLogger(__name__)
 
@@ -110,4 +109,3 @@ async def _renew(
         except AntiphonError as error:
             log.warning("the lease of %s could not be renewed: %s", lease.fence.session_id, error.message)
             pause_s = retry_s
-        cancellation.heed()

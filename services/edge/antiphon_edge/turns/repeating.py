@@ -22,6 +22,7 @@ from antiphon_edge.background.following import Followings
 from antiphon_edge.turns import told
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.ending import failure
+from antiphon_edge.turns.first_requests import FirstRequest
 from antiphon_edge.turns.holding import Holdings
 from antiphon_edge.turns.running import Runs
 
@@ -50,14 +51,17 @@ class Repetitions:
     async def stream(self, begin: Begin) -> AsyncGenerator[Batch, None]:
         """All events of the one turn, whoever runs it. `begin` accepts the request; it is asked again as long as what
         it names came to nothing. Closing the generator does not stop the turn."""
+        first = FirstRequest(self._store)
         for _ in range(ROUNDS_MAX):
-            has_begun = False
-            async with aclosing(self._once(await begin())) as batches:
+            has_begun, begun = False, await begin()
+            async with aclosing(self._once(begun)) as batches:
                 async for batch in batches:
                     has_begun = True
                     yield batch
             if has_begun:
                 return
+            if isinstance(begun, Repeated):
+                await first.came_to_nothing(begun)
             await asyncio.sleep(AGAIN_S)
         raise Unavailable("An earlier request under this idempotency key came to nothing. Try again later.")
 
@@ -113,7 +117,7 @@ class Repetitions:
             state = await self._patiently(lambda: self._state(repeated), tries=1 if after is None else AWAY_MAX)
             taken = None
             if state is JobState.QUEUED:
-                taken = await self._holdings.take_over(repeated.tenant, repeated.response_id, key=repeated.key)
+                taken = await self._holdings.take_over(repeated)
             if state is JobState.RUNNING or (state is JobState.QUEUED and taken is None):
                 continue  # somebody runs it
             said = await told.read(self._store, repeated.tenant, repeated.response_id)

@@ -122,10 +122,12 @@ class Runs:
 
     async def hold(self, begun: Begun) -> Begun | None:
         """A turn under a key, to be run by this edge; None when another one took it up at once."""
+        holding = self._tidying.start(self._holdings.hold(begun))
         try:
-            return await self._tidying.finished(self._holdings.hold(begun))
+            return await asyncio.shield(holding)
         except BaseException:
-            self._tidying.later(self._forget(begun), f"what response {begun.response_id} took is kept for a while")
+            what = f"what response {begun.response_id} took is kept for a while"
+            self._tidying.later(self._unhold(begun, holding), what)
             raise
 
     async def stop(self) -> None:
@@ -189,6 +191,13 @@ class Runs:
             await self.endings.cancel(begun, generation.fold)
         else:
             await self._holdings.let_go(begun, is_over=False)
+
+    async def _unhold(self, begun: Begun, holding: asyncio.Task[Begun | None]) -> None:
+        """Lets go of a turn that is being taken up for nobody, once it is known what came of that."""
+        await asyncio.wait([holding])
+        held = begun if holding.exception() is not None else holding.result()
+        if held is not None:
+            await self._forget(held)
 
     async def _forget(self, begun: Begun) -> None:
         """Lets go of what a turn took that came to nothing. Where somebody else runs it by now, all that is theirs."""

@@ -22,7 +22,7 @@ class Tidying:
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. A caller that is cancelled leaves it running."""
-        return await asyncio.shield(self._start(work))
+        return await asyncio.shield(self.start(work))
 
     def later(self, work: Coroutine[Any, Any, object], what: str) -> None:
         """Does it, without anybody waiting; `what` is what is logged when it fails."""
@@ -33,14 +33,15 @@ class Tidying:
             except AntiphonError as error:
                 log.error("%s: %s", what, error)
 
-        self._start(do())
+        self.start(do())
 
     async def settle(self) -> None:
         """Returns when nothing is left to do."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begins it, and lets nobody's cancellation end it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)

@@ -124,6 +124,17 @@ class IdempotentTurnSuite:
         assert start.replay is not None
         assert start.replay.id == second.id
 
+    async def test_an_owner_that_claims_its_key_again_keeps_it_for_longer(self, subject: Subject) -> None:
+        first, second = draft(), draft()
+        await begin(subject, keyed(first))
+        for _ in range(2):
+            await subject.elapse(CLAIM_MS - 1)
+            assert runs(await begin(subject, keyed(first)))
+        await subject.elapse(CLAIM_MS - 1)
+        assert (await begin(subject, keyed(second))).running_response_id == first.id
+        await commit(subject, first)
+        assert (await begin(subject, keyed(first))).replay is not None
+
     async def test_a_late_owner_whose_key_nobody_took_still_binds_it(self, subject: Subject) -> None:
         first = draft()
         await begin(subject, keyed(first))

@@ -41,6 +41,10 @@ class FaultyBackend(Wrapper):
     def plan(self, *faults: Fault) -> None:
         self._planned.extend(faults)
 
+    def heal(self) -> None:
+        """Nothing is planned any more."""
+        self._planned.clear()
+
     async def around(self, call: Call) -> Any:
         fault = self._next_fault(call.atom)
         if fault is None:

@@ -22,6 +22,7 @@ from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
 from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
+from antiphon_edge.turns import first_requests
 from tests.support.background import TENANT, Bench, background_request, bench, hasten, text_of, whole
 
 TALK = new_conversation_id(RandomIds())
@@ -142,7 +143,7 @@ async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> 
 async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "ACCEPT_PATIENCE_S", 0.2)
+    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.2)
     request = background_request()
     await shop.beginnings(shop.edge._store).begin(TENANT, request, key="k")
     records = await asyncio.gather(*(shop.replica().create(TENANT, request, key="k") for _ in range(8)))
@@ -153,7 +154,7 @@ async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
 async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background, "ACCEPT_PATIENCE_S", 0.02)
+    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.02)
     request, store, may_go_on = background_request(), shop.new_store(), asyncio.Event()
     store.before["commit_turn"] = may_go_on.wait  # type: ignore[assignment]
     slow = asyncio.create_task(shop.edge_over(store).create(TENANT, request, key="k"))

@@ -6,6 +6,7 @@ import logging
 import re
 
 import pytest
+from aiohttp import ClientConnectionResetError
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong, TransferEncodingError
 from yarl import URL
 
@@ -75,6 +76,21 @@ async def test_a_body_that_breaks_off_while_it_is_read_is_refused_and_nobody_wai
     request = head(*CHUNKED, b"Expect: 100-continue")
     require(await exchange(edge.server.url, request, after_continue=BODY + b"\r\n0\r\n\r\n"), 400, MALFORMED)
     assert "canary" not in caplog.text
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a handler comes by that writes while the connection closes."""
+    caplog.set_level(logging.INFO)
+
+    async def models() -> list[Model]:
+        raise ClientConnectionResetError("Cannot write to closing transport")
+
+    edge.translator.models = models  # type: ignore[method-assign]
+    await edge.ask("GET", "/v1/models")
+    assert "hung up before it had its whole answer" in caplog.text
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 

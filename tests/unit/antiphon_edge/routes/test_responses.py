@@ -4,6 +4,7 @@ import asyncio
 import io
 from typing import Any
 
+import aiohttp
 import pytest
 from openresponses_types.types import ResponseResource
 
@@ -12,12 +13,14 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.background import following
 from antiphon_edge.door.authentication import TENANT_HEADER
 from antiphon_edge.routes import responses as routes_responses
+from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
-from tests.support.thinking_edges import thinking_edges
+from tests.support.thinking_edges import thinking_edges, worker
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -380,3 +383,27 @@ async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str
     created = (await edge.create()).json
     answer = await edge.ask("GET", f"/v1/responses/{created['id']}{suffix}{name}=everything")
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, "include", "invalid_value")
+
+
+async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(following, "STORE_BACK_S", 0.1)
+    async with thinking_edges("<think>", "Hm.", "</think>", "Hello there.", count=2) as edges, worker(edges):
+        edges.sayer.pause_at = 6
+        made = await edges.create(background=True)
+        where = f"/v1/responses/{made['id']}?stream=true"
+        async with asyncio.timeout(10), edges.http.session.get(edges.http.url + where) as answer:
+            heard = await answer.content.readuntil(b"output_text.delta")
+            edges.backend.plan(*[Fault("read_log", When.BEFORE)] * 1_000)
+            with pytest.raises(aiohttp.ClientPayloadError, match="not completed"):
+                while chunk := await answer.content.readany():
+                    heard += chunk
+        assert b"HTTP/1.1" not in heard
+        edges.backend.heal()
+        edges.sayer.go.set()
+        told = events.decode(heard.rpartition(b"\n\n")[0] + b"\n\n")
+        rest = (await edges.https[1].get(f"{where}&starting_after={told[-1]['sequence_number']}")).events
+        numbers = [event["sequence_number"] for event in [*told, *rest]]
+        assert numbers == list(range(len(numbers)))
+        assert "An injected fault." in caplog.text

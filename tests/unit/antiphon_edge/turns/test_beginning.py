@@ -175,9 +175,9 @@ async def test_a_key_is_of_one_request(desk: Desk) -> None:
     begun = await desk.begin(key="k")
     assert begun.logged
     running = await desk.ask(key="k")
-    assert running == Repeated(TENANT, begun.response_id, None, "k")
+    assert running == Repeated(TENANT, begun.response_id, None, "k", begun.fingerprint)
     record = await desk.commit(begun)
-    assert await desk.ask(key="k") == Repeated(TENANT, begun.response_id, record, "k")
+    assert await desk.ask(key="k") == Repeated(TENANT, begun.response_id, record, "k", begun.fingerprint)
     for other in ({"input": "other"}, {"temperature": 0.5}, {"session_id": "s"}, {"stream": True}):
         with pytest.raises(IdempotencyMismatch):
             await desk.ask(key="k", **other)
@@ -213,7 +213,7 @@ async def test_a_repetition_that_goes_away_takes_nothing_from_the_first(desk: De
     desk.slow.go.set()
     await asyncio.gather(asking, return_exceptions=True)
     await desk.beginnings.tidying.settle()
-    assert await desk.ask(key="k") == Repeated(TENANT, first.response_id, None, "k")
+    assert await desk.ask(key="k") == Repeated(TENANT, first.response_id, None, "k", first.fingerprint)
 
 
 async def test_items_that_are_referred_to_stand_in_their_place(desk: Desk) -> None:

@@ -11,10 +11,10 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StaleFence
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import JobDraft, JobState
-from antiphon_core.ports.store import Fence, Lease
+from antiphon_core.ports.store import Fence, Lease, TurnRequest
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import holding
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -58,14 +58,14 @@ async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf:
     held = await shelf.hold(asked)
     assert held.precondition.fence == Fence(asked.response_id, 1)
     assert replace(held, precondition=asked.precondition) == asked
-    assert await shelf.holdings.take_over(TENANT, asked.response_id, key="k") is None
+    assert await shelf.holdings.take_over(Repeated(TENANT, asked.response_id, None, "k")) is None
 
 
 async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: Shelf) -> None:
     asked = begun(parent_id="p", lease=Lease(Fence("s", 4), "x", 9))
     await shelf.hold(asked)
     shelf.clock.advance(LEASE_MS / 1000)
-    taken = await shelf.holdings.take_over(TENANT, asked.response_id, key="k")
+    taken = await shelf.holdings.take_over(Repeated(TENANT, asked.response_id, None, "k"))
     assert taken is not None
     assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
     assert taken.precondition.fence == Fence(asked.response_id, 2)
@@ -76,7 +76,7 @@ async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: 
 async def test_others_turns_are_not_taken(shelf: Shelf) -> None:
     await shelf.hold(begun())
     shelf.clock.advance(60)
-    assert await shelf.holdings.take_over(TENANT, new_response_id(RandomIds()), key="k") is None
+    assert await shelf.holdings.take_over(Repeated(TENANT, new_response_id(RandomIds()), None, "k")) is None
 
 
 async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,11 +90,67 @@ async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf, monkeypatch: pyte
     assert await shelf.state(held) is JobState.RUNNING
 
 
+CLAIM_MS = 600_000
+
+
+async def running(shelf: Shelf) -> str | None:
+    """Which response the key runs, when somebody else asks for the same."""
+    asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=new_response_id(RandomIds()))
+    return (await shelf.store.begin_turn(TENANT, asked)).running_response_id
+
+
+async def claimed(shelf: Shelf) -> Begun:
+    """A turn that has its key, and is held."""
+    asked = replace(begun(), fingerprint=b"f" * 32)
+    claim = TurnRequest(idempotency_key="k", fingerprint=asked.fingerprint, response_id=asked.response_id)
+    await shelf.store.begin_turn(TENANT, claim)
+    return await shelf.hold(asked)
+
+
+async def test_a_turn_that_takes_long_keeps_its_key(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
+    monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
+    monkeypatch.setattr(holding, "LEASE_MS", CLAIM_MS)
+    held = await claimed(shelf)
+    async with shelf.holdings.kept(held):
+        for _ in range(4):
+            shelf.clock.advance(CLAIM_MS / 2000)
+            await asyncio.sleep(0.05)
+        assert await running(shelf) == held.response_id
+
+
+async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = await claimed(shelf)
+    shelf.clock.advance(LEASE_MS / 1000)
+    taken = await shelf.holdings.take_over(Repeated(TENANT, held.response_id, None, "k", held.fingerprint))
+    assert taken is not None
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
+    monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
+    async with shelf.holdings.kept(taken):
+        shelf.clock.advance(1)
+        await asyncio.sleep(0.05)
+    shelf.clock.advance((CLAIM_MS - LEASE_MS) / 1000)
+    assert await running(shelf) == held.response_id
+
+
+async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.0001)
+    monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
+    held = await claimed(shelf)
+    shelf.backend.plan(Fault("begin_turn_once", When.BEFORE, error=None, delay_s=0.05))
+    async with shelf.holdings.kept(held):
+        await asyncio.sleep(0.02)  # it is about to claim the key again
+        await shelf.holdings.drop(held)
+        await shelf.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
+        await asyncio.sleep(0.05)
+        assert await running(shelf) is None
+
+
 async def test_one_that_was_taken_is_let_alone(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
     held = await shelf.hold(begun())
     shelf.clock.advance(LEASE_MS / 1000)
-    taken = await shelf.holdings.take_over(TENANT, held.response_id, key="k")
+    taken = await shelf.holdings.take_over(Repeated(TENANT, held.response_id, None, "k"))
     async with shelf.holdings.kept(held):
         await asyncio.sleep(0.02)
     await shelf.holdings.let_go(held, is_over=True)
@@ -107,11 +163,11 @@ async def test_one_that_was_taken_is_let_alone(shelf: Shelf, monkeypatch: pytest
 async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
     held = await shelf.hold(begun())
     await shelf.holdings.let_go(held, is_over=False)
-    taken = await shelf.holdings.take_over(TENANT, held.response_id, key="k")
+    taken = await shelf.holdings.take_over(Repeated(TENANT, held.response_id, None, "k"))
     assert taken is not None
     await shelf.holdings.let_go(taken, is_over=True)
     assert await shelf.state(held) is JobState.SUCCEEDED
-    assert await shelf.holdings.take_over(TENANT, held.response_id, key="k") is None
+    assert await shelf.holdings.take_over(Repeated(TENANT, held.response_id, None, "k")) is None
 
 
 async def test_a_store_that_is_gone_then_is_no_error(shelf: Shelf) -> None:
@@ -149,7 +205,7 @@ async def test_a_turn_is_open_until_it_is_over_and_only_to_its_tenant(shelf: She
     assert not await shelf.holdings.is_open("other", asked.response_id)
     await shelf.holdings.let_go(held, is_over=False)
     assert await shelf.holdings.is_open(TENANT, asked.response_id)
-    again = await shelf.holdings.take_over(TENANT, asked.response_id, key="k")
+    again = await shelf.holdings.take_over(Repeated(TENANT, asked.response_id, None, "k"))
     assert again is not None
     await shelf.holdings.let_go(again, is_over=True)
     assert not await shelf.holdings.is_open(TENANT, asked.response_id)

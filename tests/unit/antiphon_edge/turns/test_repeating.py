@@ -25,7 +25,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns import repeating
+from antiphon_edge.turns import first_requests, holding, repeating
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.holding import LEASE_MS
 from antiphon_edge.turns.repeating import Repetitions, until_silent
@@ -168,6 +168,53 @@ async def test_a_first_one_that_came_to_nothing_leaves_its_place(town: Town) -> 
     asked = [town.edges[n % 3].ask(model="other") for n in range(6)]
     for outcome in await asyncio.gather(*asked, return_exceptions=True):
         assert isinstance(outcome, ModelNotFound)
+
+
+async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.3)
+    request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
+    dead = await town.edges[0].turns.beginnings.begin(TENANT, request, key="k")
+    assert isinstance(dead, Begun)
+    logs = await asyncio.gather(*(town.edges[n % 3].ask() for n in range(8)))
+    assert all(log == logs[0] for log in logs)
+    assert logs[0][-1]["type"] == events.COMPLETED
+    assert logs[0][0]["response"]["id"] != dead.response_id
+    assert len(town.sayer.requests) == 1
+
+
+async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) -> None:
+    request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
+    slow = await town.edges[0].turns.beginnings.begin(TENANT, request, key="k")
+    assert isinstance(slow, Begun)
+    asking = asyncio.create_task(town.edges[1].ask())
+    await asyncio.sleep(0.5)
+    held = await town.edges[0].turns._runs.hold(slow)
+    assert held is not None
+    async with aclosing(town.edges[0].turns._runs.detached(held)) as batches:
+        told = [event async for batch in batches for event in events.decode(batch.frames)]
+    assert await asking == told
+    assert len(town.sayer.requests) == 1
+
+
+async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.005)
+    monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
+    monkeypatch.setattr(holding, "LEASE_MS", 600_000)
+    town.sayer.pause_at = 9
+    first = asyncio.create_task(town.edges[0].ask())
+    await town.until_it_says(1)
+    for _ in range(5):
+        town.clock.advance(300)
+        await asyncio.sleep(0.05)
+    second = asyncio.create_task(town.edges[1].ask())
+    await asyncio.sleep(0.1)
+    town.sayer.go.set()
+    assert await first == await second
+    assert len(town.sayer.requests) == 1
 
 
 async def test_a_caller_that_comes_back_finds_it_going_on(town: Town) -> None:

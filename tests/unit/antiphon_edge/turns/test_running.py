@@ -286,6 +286,34 @@ async def test_under_a_key_it_goes_on_without_its_caller(bench: Bench) -> None:
     assert (await bench.stored(begun))["status"] == "completed"
 
 
+@pytest.mark.parametrize("slow", ["enqueue_job", "claim_job"])
+async def test_a_caller_that_leaves_while_its_turn_is_taken_up_leaves_nothing(bench: Bench, slow: str) -> None:
+    request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
+    begun = await bench.beginnings.begin(TENANT, request, key="k")
+    assert isinstance(begun, Begun)
+    bench.backend.plan(Fault(slow, When.BEFORE, error=None, delay_s=0.05))
+    caller = asyncio.create_task(bench.runs.hold(begun))
+    await asyncio.sleep(0.01)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await bench.settle()
+    assert not await bench.holdings.is_open(TENANT, begun.response_id)
+    assert isinstance(await bench.beginnings.begin(TENANT, request, key="k"), Begun)
+
+
+async def test_a_caller_that_leaves_takes_nothing_from_whoever_was_faster(bench: Bench) -> None:
+    begun = await bench.begin(key="k")
+    bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
+    caller = asyncio.create_task(bench.runs.hold(begun))
+    await asyncio.sleep(0.01)
+    caller.cancel()
+    await asyncio.wait([caller])
+    await bench.settle()
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).cancel_requested is False
+    assert (await bench.play(begun))[-1]["type"] == events.COMPLETED
+
+
 async def test_what_is_wrong_with_it_is_its_callers_to_know(bench: Bench) -> None:
     with pytest.raises(ModelNotFound):
         await anext(bench.runs.detached(await bench.begin(key="k", model="other")))
@@ -294,7 +322,7 @@ async def test_what_is_wrong_with_it_is_its_callers_to_know(bench: Bench) -> Non
 async def taken_over(bench: Bench, begun: Begun) -> tuple[Begun, told.Told]:
     """A turn whose edge fell silent, as another one finds it."""
     bench.clock.advance(LEASE_MS / 1000)
-    taken = await bench.holdings.take_over(TENANT, begun.response_id, key="k")
+    taken = await bench.holdings.take_over(Repeated(TENANT, begun.response_id, None, "k"))
     assert taken is not None
     return taken, await told.read(bench.store, TENANT, begun.response_id)
 

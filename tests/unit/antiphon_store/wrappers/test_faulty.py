@@ -45,6 +45,12 @@ async def test_a_slow_atom_answers_late(backend: FaultyBackend) -> None:
     assert time.monotonic() - started >= 0.02
 
 
+async def test_what_was_planned_can_be_called_off(backend: FaultyBackend) -> None:
+    backend.plan(Fault("*", When.BEFORE))
+    backend.heal()
+    await backend.put("t", Write(draft()))
+
+
 async def test_faults_wait_for_their_atom_and_come_in_order(backend: FaultyBackend) -> None:
     record = draft()
     backend.plan(Fault("fetch", When.BEFORE), Fault("put", When.BEFORE, error=AlreadyExists))

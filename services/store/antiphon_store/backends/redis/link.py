@@ -18,6 +18,7 @@ from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis.calls import Argument
+from antiphon_store.backends.redis.cancellation import heard
 from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
 from antiphon_store.backends.redis.scripts import READY, Script
@@ -83,7 +84,7 @@ class Link:
     async def _call(self) -> AsyncIterator[None]:
         if _atom_of.get() is not self:
             self.require_open()
-        with self._counted():
+        with heard(), self._counted():
             try:
                 yield
             except FAULTS as error:

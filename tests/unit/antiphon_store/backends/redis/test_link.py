@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
 
 import pytest
 import redis
@@ -106,3 +109,30 @@ async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: p
         await open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
     monkeypatch.undo()
     await open_link.close()
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+async def test_who_is_cancelled_hears_of_it_wherever_the_call_is(
+    monkeypatch: pytest.MonkeyPatch, replicas: int
+) -> None:
+    monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
+    open_link = link(replicas=replicas)
+
+    async def call() -> object:
+        return await open_link.run(RELEASE_LEASE, ["antiphon:{x}:session:s"], ["", "a", "b", 1])
+
+    with suppress(StoreUnavailable):  # no replica follows
+        await call()
+    assert [steps for steps in range(40) if not await is_heard(call(), steps)] == []
+    assert [steps for steps in range(40) if not await is_heard(open_link.ready(), steps)] == []
+    await open_link.close()
+
+
+async def is_heard(call: Coroutine[Any, Any, object], steps: int) -> bool:
+    """Whether a call that is cancelled after so many steps of the loop ends as cancelled, unless it was over before."""
+    calling = asyncio.create_task(call)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    was_over = not calling.cancel()
+    outcome = (await asyncio.gather(calling, return_exceptions=True))[0]
+    return was_over or isinstance(outcome, asyncio.CancelledError)
