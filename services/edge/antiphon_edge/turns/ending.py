@@ -48,7 +48,7 @@ class Endings:
             await self.commit(begun, batch, final_of(batch))
         except AntiphonError as error:
             log.error("response %s could not be stored: %s", begun.response_id, error)
-            return await self._unstored(begun, fold, _session_lost(begun, error))
+            return await self._unstored(begun, fold, _for_caller(begun, error))
         return Ended(batch, unused=unused)
 
     async def lost(self, begun: Begun, fold: Fold, error: SessionLost) -> Ended:
@@ -118,12 +118,16 @@ def failure(fold: Fold, error: AntiphonError) -> Batch:
     return Batch(first, 2, frames, _final(Status.FAILED, ended))
 
 
-def _session_lost(begun: Begun, error: AntiphonError) -> AntiphonError:
-    """What a refusal means that is about the turn's session: a commit may bring the fence of a job besides."""
+def _for_caller(begun: Begun, error: AntiphonError) -> AntiphonError:
+    """What a refusal of its record means to the caller of a turn, who named no part of the record but its session. A
+    commit may bring the fence of a job besides that of the session."""
     session_id = begun.fence.session_id if begun.fence is not None else None
     if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:
         return SessionLost.of(session_id)
-    return error
+    if error.field is None or not error.field.startswith("record"):
+        return error
+    field = "conversation" if error.field == "record.session_id" else None
+    return type(error)(error.message, field=field, **error.facts)
 
 
 def came_to_nothing(final: Final) -> bool:

@@ -14,6 +14,7 @@ from antiphon_core.errors import (
     EngineUnavailable,
     InternalError,
     InvalidRequest,
+    LimitExceeded,
     StaleFence,
     StoreUnavailable,
     Timeout,
@@ -168,6 +169,17 @@ async def test_what_cannot_be_stored_is_told_as_failed(error: AntiphonError, tri
     ended = await to.end(begun(), said(), completed())
     assert events.decode(ended.batch.frames)[-1]["response"]["error"]["message"] == error.message
     assert (len(store.commits), ended.is_settled, store.appends) == (tries, is_settled, [])
+
+
+@pytest.mark.parametrize(
+    ("field", "param"), [("record.session_id", "conversation"), ("record", None), ("record.body", None), (None, None)]
+)
+async def test_what_cannot_be_stored_is_told_by_names_that_the_caller_knows(
+    field: str | None, param: str | None
+) -> None:
+    to, _ = endings(LimitExceeded("As many as it may.", field=field, limit="1"))
+    told = events.decode((await to.end(begun(), said(), completed())).batch.frames)
+    assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "limit_exceeded", param)
 
 
 @pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
