@@ -12,9 +12,10 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.translator import Translator
+from antiphon_core.rpc.addresses import is_loopback
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
-from antiphon_edge.door import admission, authentication, connections, encodings, request_ids
+from antiphon_edge.door import admission, authentication, connections, encodings, pages, request_ids
 from antiphon_edge.door.cors import Cors
 from antiphon_edge.door.counting import OwnShare, SharedCounts
 from antiphon_edge.door.http_server import HttpServer
@@ -102,6 +103,9 @@ class EdgeServer:
             cors = Cors(settings.cors_origins)
             middlewares.append(cors.middleware())  # type: ignore[arg-type]
             prepare.append(cors.add_headers)
+        if not settings.knows_callers:
+            is_local = is_loopback(settings.host) and not settings.insecure
+            middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
         middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)

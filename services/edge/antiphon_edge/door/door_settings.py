@@ -57,8 +57,8 @@ class DoorSettings:
     insecure: bool = field(
         default=False,
         metadata={
-            "doc": "Whether anybody who reaches the port may ask for anything, on any address: for closed networks, "
-            "and service meshes that authenticate."
+            "doc": "Whether anybody who reaches the port may ask for anything, on any address and under any name: for "
+            "closed networks, and service meshes that authenticate."
         },
     )
     requests_per_minute: int = field(
@@ -97,7 +97,8 @@ class DoorSettings:
         default=(),
         metadata={
             "doc": "Origins, such as https://app.example.com, whose web pages may call, with commas between them; * "
-            "for all.",
+            "for all. Pages of other hosts cannot read answers, and where no keys are asked for nothing is done for "
+            "them.",
             "alias": "NIM_CORS_ALLOW_ORIGINS",
         },
     )

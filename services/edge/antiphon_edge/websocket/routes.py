@@ -16,7 +16,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_edge.door import connections
+from antiphon_edge.door import connections, pages
 from antiphon_edge.door.admission import limiter_of
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import sessions
@@ -69,7 +69,8 @@ class SocketRoutes:
             raise web.HTTPUpgradeRequired(
                 reason="GET /v1/responses opens a WebSocket. To create a response, POST.", headers=_UPGRADE
             )
-        self._refuse_foreign_page(request)
+        if pages.is_foreign(request, self._origins):  # no rule of browsers keeps a page from reading a WebSocket
+            return pages.refuse_foreign()
         if self._draining:
             raise Unavailable("The server is shutting down.")
         connections.bound_stream(request)
@@ -91,15 +92,6 @@ class SocketRoutes:
         serving = [connection.leave() for connection in self._open]
         if serving:
             await asyncio.wait(serving, timeout=patience_s)
-
-    def _refuse_foreign_page(self, request: web.Request) -> None:
-        """Browsers let every page open WebSockets to everywhere, also to a server that only its own machine reaches:
-        the rules that keep pages from reading other answers do not hold for these."""
-        origin = request.headers.get("Origin")
-        if origin is None or "*" in self._origins or origin in self._origins:
-            return
-        if origin.partition("://")[2] != request.host:
-            raise web.HTTPForbidden(reason="Web pages of other hosts may not open WebSockets to this server.")
 
 
 class _Connection:
