@@ -19,7 +19,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -67,9 +67,7 @@ class PostgresServer:
         options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(programs() / "postgres"), "-D", str(self.data), "-p", str(self.port), *options]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, cwd="/", start_new_session=True, user=_owner(), group=_owner()
-            )
+            self.process = subprocess.Popen(_as_owner(command), stdout=log, stderr=log, cwd="/", start_new_session=True)
         self._wait_until_it_answers()
 
     def stop(self) -> None:
@@ -170,17 +168,25 @@ def _newest() -> Path | None:
 
 
 def _initialise(server: PostgresServer) -> None:
-    owner = _owner()
-    if owner is not None:
-        shutil.chown(server.folder, owner)
+    if _is_root():
+        shutil.chown(server.folder, USER)
     options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]
     command = [str(programs() / "initdb"), "-D", str(server.data), *options]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd="/", user=owner, group=owner)
+    subprocess.run(_as_owner(command), check=True, stdout=subprocess.DEVNULL, cwd="/")
 
 
-def _owner() -> str | None:
-    """Who the server's processes and files belong to: us, unless we are root."""
-    return USER if os.geteuid() == 0 else None
+def _as_owner(command: Sequence[str]) -> list[str]:
+    """To be run as who the server's processes and files belong to: us, unless we are root.
+
+    Not with the `user` of subprocess: to set that it forks, and a child in which gRPC was at work may crash before it
+    is the server. Without it the child comes of vfork, where gRPC has no say."""
+    if not _is_root():
+        return [*command]
+    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--", *command]
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
 
 
 def _free_port() -> int:
