@@ -18,8 +18,8 @@ Needs pytest and pytest-asyncio; `model` needs hypothesis as well and is importe
 import pytest
 
 _SUITES = (
-    "arguments calls conversations event_logs histories idempotency jobs leases lifecycle lineage "
-    "lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
+    "added_items arguments calls conversation_arguments conversations event_logs histories idempotency jobs leases "
+    "lifecycle lineage lineage_arguments lineage_forks lineage_races lineage_records lineage_trees "
     "persistence races reading records removal replacement retention session_limits spending subject sweeping tenancy "
     "turn_ends turns"
 )
@@ -27,11 +27,8 @@ pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _SUITES.sp
 
 from antiphon_store.testing.added_items import AddedItemSuite
 from antiphon_store.testing.arguments import ArgumentSuite
-from antiphon_store.testing.conversations import (
-    ConversationArgumentSuite,
-    ConversationItemSuite,
-    ConversationSuite,
-)
+from antiphon_store.testing.conversation_arguments import ConversationArgumentSuite
+from antiphon_store.testing.conversations import ConversationItemSuite, ConversationSuite
 from antiphon_store.testing.event_logs import (
     EventLogAppendSuite,
     EventLogArgumentSuite,

@@ -10,10 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from antiphon_core import limits
 from antiphon_core.errors import (
     AlreadyExists,
-    AntiphonError,
     ConversationNotFound,
     IdempotencyMismatch,
     InvalidRequest,
@@ -21,7 +19,6 @@ from antiphon_core.errors import (
     ResponseNotFound,
     SessionLocked,
     StaleFence,
-    TooLarge,
     VersionMismatch,
 )
 from antiphon_core.ids import RandomIds, new_conversation_id
@@ -429,75 +426,3 @@ def calls(conversation_id: str) -> dict[str, Call]:
         "get item": lambda store, tenant: store.get_conversation_item(tenant, conversation_id, "a"),
         "delete item": lambda store, tenant: store.delete_conversation_item(tenant, conversation_id, "a"),
     }
-
-
-ID = new_id()
-
-
-def founding(**options: Any) -> Call:
-    return lambda store, tenant: store.create_conversation(tenant, **options)
-
-
-def adding(items: bytes, **options: Any) -> Call:
-    return lambda store, tenant: store.add_conversation_items(tenant, ID, items, **options)
-
-
-def listing(**options: Any) -> Call:
-    return lambda store, tenant: store.list_conversation_items(tenant, ID, **options)
-
-
-CULPRITS: list[tuple[str, Call]] = [
-    ("tenant", lambda store, _tenant: store.get_conversation("a tenant", ID)),
-    ("id", founding(conversation_id="conv_1")),
-    ("id", founding(conversation_id="")),
-    ("metadata", founding(metadata=b"")),
-    ("metadata", founding(metadata=b"[]")),
-    ("metadata", founding(metadata=dumps({str(n): "" for n in range(limits.METADATA_PAIRS_MAX + 1)}))),
-    ("metadata", founding(metadata=dumps({"k" * (limits.METADATA_KEY_CHARS_MAX + 1): ""}))),
-    ("metadata.k", founding(metadata=dumps({"k": "v" * (limits.METADATA_VALUE_CHARS_MAX + 1)}))),
-    ("metadata.k", founding(metadata=b'{"k":1}')),
-    ("items", founding(items=b"")),
-    ("items", founding(items=b"{}")),
-    ("items", founding(items=array(*(f"{n}" for n in range(limits.CONVERSATION_ITEMS_MAX + 1))))),
-    ("ttl_ms", founding(ttl_ms=0)),
-    ("id", lambda store, tenant: store.get_conversation(tenant, "")),
-    ("id", lambda store, tenant: store.delete_conversation(tenant, "session")),
-    ("metadata", lambda store, tenant: store.update_conversation(tenant, ID, b"")),
-    ("metadata", lambda store, tenant: store.update_conversation(tenant, ID, b"\xff")),
-    ("expected_version", lambda store, tenant: store.update_conversation(tenant, ID, b"{}", expected_version=-1)),
-    ("expected_version", lambda store, tenant: store.update_conversation(tenant, ID, b"{}", expected_version=0)),
-    ("items", adding(b"[]")),
-    ("items[1]", adding(b'[{"id":"a"},7]')),
-    ("items[0].id", adding(b'[{"id":5}]')),
-    ("items[0].id", adding(b'[{"id":""}]')),
-    ("items[1].id", adding(array("a", "a"))),
-    ("fence.token", adding(array("a"), fence=Fence(ID, 0))),
-    ("fence.session_id", adding(array("a"), fence=Fence("s", 1))),
-    ("idempotency_key", adding(array("a"), idempotency_key="")),
-    ("idempotency_key", adding(array("a"), idempotency_key="ü" * 128)),
-    ("idempotency_key", adding(array("a"), idempotency_key="\ud800")),
-    ("conversation_id", lambda store, tenant: store.list_conversation_items(tenant, "conv_")),
-    ("limit", listing(limit=0)),
-    ("limit", listing(limit=limits.PAGE_ITEMS_MAX + 1)),
-    ("after", listing(after="")),
-    ("item_id", lambda store, tenant: store.get_conversation_item(tenant, ID, "")),
-    ("item_id", lambda store, tenant: store.delete_conversation_item(tenant, ID, "\ud800")),
-]
-
-
-class ConversationArgumentSuite:
-    @pytest.mark.parametrize(
-        ("field", "attempt"), CULPRITS, ids=[f"{number}-{field}" for number, (field, _) in enumerate(CULPRITS)]
-    )
-    async def test_the_culprit_is_named(self, subject: Subject, field: str, attempt: Call) -> None:
-        with pytest.raises(InvalidRequest) as caught:
-            await attempt(talks_of(subject.store), subject.tenant)
-        assert caught.value.field == field
-
-    async def test_items_over_the_limit_are_too_large(self, subject: Subject) -> None:
-        large = array("x" * limits.RECORD_BYTES_MAX)
-        attempts: list[Call] = [founding(items=large), adding(large)]
-        for attempt in attempts:
-            with pytest.raises(AntiphonError) as caught:
-                await attempt(talks_of(subject.store), subject.tenant)
-            assert (type(caught.value), caught.value.field) == (TooLarge, "items")

@@ -12,7 +12,8 @@ from typing import Any
 
 from antiphon_store.testing.added_items import AddedItemSuite
 from antiphon_store.testing.arguments import ArgumentSuite
-from antiphon_store.testing.conversations import ConversationArgumentSuite, ConversationItemSuite, ConversationSuite
+from antiphon_store.testing.conversation_arguments import ConversationArgumentSuite
+from antiphon_store.testing.conversations import ConversationItemSuite, ConversationSuite
 from antiphon_store.testing.event_logs import (
     EventLogAppendSuite,
     EventLogArgumentSuite,

@@ -8,7 +8,8 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_store.conversations.client import ConversationCalls
-from antiphon_store.testing.conversations import CULPRITS, Call
+from antiphon_store.testing.conversation_arguments import CULPRITS
+from antiphon_store.testing.conversations import Call
 
 
 class Silent(ConversationCalls):
