@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Write
+from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.backends.redis.connection import OPTIONS
 from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_cluster, redis_server
@@ -40,8 +42,17 @@ async def test_readiness_fails_in_time(servers: tuple[str, RedisServer]) -> None
             await backend.ready()
         assert time.monotonic() - began < READY_S_MAX
     server.resume()
-    await backend.ready()
+    await ready_soon(backend)
     await backend.close()
+
+
+async def ready_soon(backend: RedisBackend) -> None:
+    """As a prober sees it: a connection whose first packet is lost takes the kernel a second, longer than one look."""
+    for _ in range(4):
+        with suppress(StoreUnavailable):
+            await backend.ready()
+            return
+    await backend.ready()
 
 
 async def test_a_write_that_waited_is_answered_when_the_server_wakes() -> None:
