@@ -77,6 +77,7 @@ class EdgeServer:
         )
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self.app.on_response_prepare.append(request_ids.add_headers)
+        self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
         self._keep_the_door(clock, limiter)
         self._add_routes(store, translator, meter)
         self.url = ""
@@ -99,10 +100,9 @@ class EdgeServer:
     def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:
         """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
-        if settings.cors_origins:
-            cors = Cors(settings.cors_origins)
-            middlewares.append(cors.middleware())  # type: ignore[arg-type]
-            prepare.append(cors.add_headers)
+        if self._cors is not None:
+            middlewares.append(self._cors.middleware())  # type: ignore[arg-type]
+            prepare.append(self._cors.add_headers)
         if not settings.knows_callers:
             is_local = is_loopback(settings.host) and not settings.insecure
             middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
@@ -117,7 +117,9 @@ class EdgeServer:
 
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
-        self._runner = _Runner(self.app, self._ids, handler_cancellation=True, shutdown_timeout=self._settings.drain_s)
+        self._runner = _Runner(
+            self.app, self._ids, self._cors, handler_cancellation=True, shutdown_timeout=self._settings.drain_s
+        )
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._settings.host, self._settings.port)
         await site.start()
@@ -144,12 +146,13 @@ def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids)
 class _Runner(web.AppRunner):
     """aiohttp's runner, with our server, and told at the end how much time is left, not when it is made."""
 
-    def __init__(self, app: web.Application, ids: Ids, **options: Any) -> None:
+    def __init__(self, app: web.Application, ids: Ids, cors: Cors | None, **options: Any) -> None:
         super().__init__(app, **options)
         self._ids = ids
+        self._cors = cors
 
     async def _make_server(self) -> web.Server:
-        return HttpServer(await super()._make_server(), self._ids)
+        return HttpServer(await super()._make_server(), self._ids, self._cors)
 
     async def cleanup_within(self, seconds: float) -> None:
         self._shutdown_timeout = max(seconds, 0.01)  # to aiohttp 0 is for ever

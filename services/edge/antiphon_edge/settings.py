@@ -100,7 +100,10 @@ class EdgeSettings(DoorSettings):
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    slots: int = field(default=64, metadata={"doc": "Background responses that run at the same time."})
+    slots: int = field(
+        default=64,
+        metadata={"doc": "Background responses that run at the same time in one worker, of all tenants together."},
+    )
     drain_s: float = field(
         default=30.0,
         metadata={"doc": "Seconds that running responses get after SIGTERM; another worker goes on with the others."},

@@ -54,8 +54,9 @@ def test_a_marker_that_is_only_spelt_is_text() -> None:
     assert response["output"][0]["content"][0]["text"] == 'Say "<tool_call> and </think>".'
 
 
-def test_without_tools_a_call_is_text() -> None:
-    response = play(*CALL)
+@pytest.mark.parametrize("request_", [{}, {"tools": [WEATHER], "tool_choice": "none"}], ids=["no tools", "no choice"])
+def test_without_tools_a_call_is_text(request_: Object) -> None:
+    response = play(*CALL, **request_)
     assert kinds(response) == ["message"]
     assert response["output"][0]["content"][0]["text"] == "".join(CALL)
 

@@ -53,14 +53,22 @@ class Cors:
 
     async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
         """A signal for `on_response_prepare`: also refusals can be read by the page that caused them."""
-        if ANY_ORIGIN not in self._origins:
-            response.headers.add(hdrs.VARY, hdrs.ORIGIN)
-        allowed = self._allowed(request)
-        if allowed is not None:
-            response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = allowed
-            response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = EXPOSED
+        response.headers.update(self.headers_of(request))
 
-    def _allowed(self, request: web.Request) -> str | None:
+    def headers_of(self, request: web.BaseRequest) -> dict[str, str]:
+        """The headers of the answer to a request, whatever it is."""
+        allowed = self._allowed(request)
+        headers = _readable_by(allowed) if allowed is not None else {}
+        if ANY_ORIGIN not in self._origins:
+            headers[hdrs.VARY] = hdrs.ORIGIN
+        return headers
+
+    def headers_for_all(self) -> dict[str, str]:
+        """The headers of the answer to what could not be read, so that nobody knows what page sent it. It has nothing
+        of anybody's, and may be read by all of them."""
+        return _readable_by(ANY_ORIGIN)
+
+    def _allowed(self, request: web.BaseRequest) -> str | None:
         if ANY_ORIGIN in self._origins:
             return ANY_ORIGIN
         origin = request.headers.get(hdrs.ORIGIN)
@@ -77,3 +85,7 @@ class Cors:
         if len(asked) <= _HEADER_NAMES_CHARS_MAX and _HEADER_NAMES.fullmatch(asked):
             headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = asked
         return web.Response(status=204, headers=headers)
+
+
+def _readable_by(origin: str) -> dict[str, str]:
+    return {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin, hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED}

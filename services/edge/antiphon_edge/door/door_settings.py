@@ -70,7 +70,10 @@ class DoorSettings:
     )
     streams_per_tenant: int = field(
         default=0,
-        metadata={"doc": "Responses and streams that a tenant may have in progress at once; 0 for no limit."},
+        metadata={
+            "doc": "Responses and streams that a tenant may have in progress at once; 0 for no limit. A background "
+            "response counts while it is created or followed, not while it is queued or runs."
+        },
     )
     shared_limits: bool = field(
         default=True,

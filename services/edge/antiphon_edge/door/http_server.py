@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import (
     BadHttpMethod,
@@ -27,8 +27,9 @@ from aiohttp.web_protocol import ERROR
 
 from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
-from antiphon_edge.door import encodings, request_ids
-from antiphon_edge.routes.http_errors import MALFORMED, enveloping, refuse
+from antiphon_edge.door import ambiguity, encodings, request_ids
+from antiphon_edge.door.cors import Cors
+from antiphon_edge.routes.http_errors import MALFORMED, Handler, enveloping, refuse
 from antiphon_edge.websocket.masking import MaskedFrames
 
 log = logging.getLogger(__name__)
@@ -55,12 +56,17 @@ _NO_MESSAGE = Unreadable(
     MALFORMED,
     "The request is not valid HTTP/1.1: a header or a chunk of the body is malformed, doubled or missing.",
 )
+_NOT_MET = Unreadable(417, "expectation_failed", "The only expectation that is met here is '100-continue'.")
+_MET: Sequence[Sequence[str]] = ([], ["100-continue"])
 _BY_CLASS: Mapping[type[HttpProcessingError], Unreadable] = {
     BadHttpMethod: Unreadable(400, MALFORMED, "This is no request of HTTP/1.1, or its method is unknown."),
     BadStatusLine: Unreadable(400, MALFORMED, "The first line of the request is not one of HTTP/1.1."),
     InvalidURLError: Unreadable(400, MALFORMED, "The URL of the request has characters that a URL cannot have."),
     ContentEncodingError: Unreadable(415, encodings.CODE, encodings.MESSAGE, encodings.ACCEPT),
 }
+
+
+_UNWANTED: web.RequestKey[Unreadable | None] = web.RequestKey("unwanted")
 
 
 def unreadable(error: HttpProcessingError) -> Unreadable:
@@ -75,22 +81,23 @@ def unreadable(error: HttpProcessingError) -> Unreadable:
 class HttpServer(web.Server):
     """Serves what an application's own server would, with a name for every request and an envelope for every error."""
 
-    def __init__(self, inner: web.Server, ids: Ids) -> None:
+    def __init__(self, inner: web.Server, ids: Ids, cors: Cors | None = None) -> None:
         super().__init__(
-            request_ids.naming(enveloping(inner.request_handler), ids),  # type: ignore[arg-type]
-            request_factory=_as_http_1_1(inner.request_factory),
+            request_ids.naming(_refusing(enveloping(inner.request_handler), cors), ids),  # type: ignore[arg-type]
+            request_factory=_adapted(inner.request_factory),
             handler_cancellation=inner.handler_cancellation,
         )
         self._ids = ids
+        self._cors = cors
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._ids)
+        return _Connection(self, self._ids, self._cors)
 
 
 class _Connection(web.RequestHandler):
     """One connection."""
 
-    def __init__(self, server: HttpServer, ids: Ids) -> None:
+    def __init__(self, server: HttpServer, ids: Ids, cors: Cors | None) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -99,6 +106,9 @@ class _Connection(web.RequestHandler):
             max_field_size=HEADER_BYTES_MAX,
         )
         self._ids = ids
+        self._cors = cors
+        self.serves_last = False
+        """Whether nothing that comes behind the request in hand is taken for another one."""
         self._is_over = False
 
     def data_received(self, data: bytes) -> None:
@@ -118,6 +128,7 @@ class _Connection(web.RequestHandler):
 
     def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:
         """From here on the connection is a WebSocket."""
+        self.serves_last = False
         super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]
 
     def handle_error(
@@ -134,9 +145,8 @@ class _Connection(web.RequestHandler):
         request_ids.name(request, self._ids)
         why = unreadable(exc)
         log.info("what came from %s is refused with %d: %s", request.remote, why.status, why.message)
-        answer = refuse(why.status, why.code, why.message, {**why.headers, **request_ids.headers_of(request)})
-        answer.force_close()
-        return answer
+        pages = self._cors.headers_for_all() if self._cors is not None else {}
+        return _refuse(why, {**request_ids.headers_of(request), **pages})
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -148,7 +158,8 @@ class _Connection(web.RequestHandler):
             resp.force_close()  # aiohttp would decode the rest, gigabytes of it perhaps, only to drop it
             body.set_exception(web.RequestPayloadError("not read to its end"))
         finished = await super().finish_response(request, resp, start_time)
-        self._is_over = self._is_over or isinstance(body.exception(), web.RequestPayloadError)
+        broke_off = isinstance(body.exception(), web.RequestPayloadError)
+        self._is_over = self._is_over or self.serves_last or broke_off
         if self._is_over and self.transport is not None:
             self.transport.write_eof()
             self.resume_reading(resume_parser=False)
@@ -166,11 +177,51 @@ class _Connection(web.RequestHandler):
             super().log_exception(*args, **options)
 
 
-def _as_http_1_1(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
-    """Requests as `make` makes them. aiohttp stands in for what it could not read with one of HTTP/1.0, whose answer
-    could not even say that the connection ends."""
+def _adapted(make: Callable[..., web.BaseRequest]) -> Callable[..., web.BaseRequest]:
+    """Requests as `make` makes them, with what aiohttp has to be told of them.
 
-    def make_request(message: RawRequestMessage, *rest: Any) -> web.BaseRequest:
-        return make(message._replace(version=HttpVersion11) if message is ERROR else message, *rest)
+    It stands in for what it could not read with a request of HTTP/1.0, whose answer could not even say that the
+    connection ends; and it goes on behind requests whose end is not sure."""
+
+    def make_request(message: RawRequestMessage, payload: Any, connection: _Connection, *rest: Any) -> web.BaseRequest:
+        if message is ERROR:
+            return make(message._replace(version=HttpVersion11), payload, connection, *rest)
+        unwanted = _unwanted(message)
+        if unwanted is not None or ambiguity.is_last(message):
+            message = message._replace(should_close=True)
+            connection.serves_last = True
+        request = make(message, payload, connection, *rest)
+        request[_UNWANTED] = unwanted
+        return request
 
     return make_request
+
+
+def _unwanted(message: RawRequestMessage) -> Unreadable | None:
+    """Why a request that could be read is refused before anything else is asked of it."""
+    if (why := ambiguity.ambiguity_of(message)) is not None:
+        return Unreadable(400, MALFORMED, why)
+    expected = [each.lower() for each in message.headers.getall(hdrs.EXPECT, []) if each]
+    # aiohttp looks at it, too, but its refusal cannot quote what is no text.
+    if expected not in _MET and message.version >= HttpVersion11:
+        return _NOT_MET
+    return None
+
+
+def _refusing(handler: Handler, cors: Cors | None) -> Handler:
+    """A handler that refuses what is not wanted, with the headers that other answers get from the application."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        why = request[_UNWANTED]
+        if why is None:
+            return await handler(request)
+        pages = cors.headers_of(request) if cors is not None else {}
+        return _refuse(why, {**request_ids.headers_of(request), **pages})
+
+    return handle
+
+
+def _refuse(why: Unreadable, headers: Mapping[str, str]) -> web.Response:
+    answer = refuse(why.status, why.code, why.message, {**why.headers, **headers})
+    answer.force_close()
+    return answer

@@ -155,7 +155,6 @@ def _refusal(request: web.Request, refusal: web.HTTPException) -> web.Response:
     wording = {
         404: ("unknown_url", f"Unknown request URL: {request.method} {request.path}."),
         405: ("method_not_allowed", f"{request.method} is not allowed on {request.path}."),
-        417: ("expectation_failed", "The only expectation that is met here is '100-continue'."),
     }
     code, message = wording.get(refusal.status, (None, refusal.reason))
     better = {name: refusal.headers[name] for name in _BETTER_WAYS if name in refusal.headers}

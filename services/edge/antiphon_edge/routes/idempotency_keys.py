@@ -12,12 +12,16 @@ HEADER = "Idempotency-Key"
 
 
 def key_of(request: web.Request) -> str | None:
-    """The key that a request brings. InvalidRequest: it is empty, too long or no UTF-8."""
-    key = request.headers.get(HEADER)
-    if key is None or 1 <= _utf8_length(key) <= IDEMPOTENCY_KEY_BYTES_MAX:
-        return key
+    """The key that a request brings. InvalidRequest: it is empty, too long or no UTF-8, or there are two."""
+    given = request.headers.getall(HEADER, [])
+    if not given:
+        return None
+    if len(given) == 1 and 1 <= _utf8_length(given[0]) <= IDEMPOTENCY_KEY_BYTES_MAX:
+        return given[0]
     raise InvalidRequest(
-        f"'{HEADER}' must be 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes of UTF-8.", field=HEADER, code="invalid_value"
+        f"'{HEADER}' must be there once, with 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes of UTF-8.",
+        field=HEADER,
+        code="invalid_value",
     )
 
 

@@ -18,15 +18,17 @@ SESSION_HEADER = "x-antiphon-session"
 
 
 def session_id_of(request: web.Request) -> str | None:
-    """The session that a request names besides its body. InvalidRequest: it cannot be one."""
-    given = request.headers.get(SESSION_HEADER)
-    if given is not None and not is_session_id(given):
+    """The session that a request names besides its body. InvalidRequest: it cannot be one, or there are two."""
+    given = request.headers.getall(SESSION_HEADER, [])
+    if not given:
+        return None
+    if len(given) > 1 or not is_session_id(given[0]):
         raise InvalidRequest(
-            f"'{SESSION_HEADER}' must be 1 to 128 letters, digits, underscores and hyphens.",
+            f"'{SESSION_HEADER}' must be there once, with 1 to 128 letters, digits, underscores and hyphens.",
             field=SESSION_HEADER,
             code="invalid_value",
         )
-    return given
+    return given[0]
 
 
 def placed(asked: CreateRequest, session_id: str | None) -> tuple[CreateRequest, str | None]:

@@ -49,7 +49,6 @@ class Runs:
         self.endings = Endings(store)
         self._tidying = beginnings.tidying
         self._detached: set[asyncio.Task[None]] = set()
-        self._running: set[tuple[str, str]] = set()
 
     async def run(
         self, begun: Begun, told: Told | None = None, *, with_context: bool = True
@@ -62,9 +61,6 @@ class Runs:
         generation = Generation(self._translator, begun.turn, fold=told.fold, token_ids=told.token_ids, change=change)
         event_log = self._log_of(begun, told)
         ended = False
-        place = (begun.tenant, begun.response_id)
-        if begun.keep:
-            self._running.add(place)
         try:
             if is_taken_over:
                 begun = await self._in_its_session(begun)
@@ -89,14 +85,9 @@ class Runs:
                 raise
             yield await self._tidying.finished(self._end(begun, generation, event_log, error))
         finally:
-            self._running.discard(place)
             if not ended:
                 what = f"the end of response {begun.response_id} could not be stored"
                 self._tidying.later(self._give_up(begun, generation, event_log), what)
-
-    def is_running(self, tenant: str, response_id: str) -> bool:
-        """Whether this process runs that turn, and its response will be stored."""
-        return (tenant, response_id) in self._running
 
     async def detached(self, begun: Begun, told: Told | None = None) -> AsyncGenerator[Batch, None]:
         """The same, for a turn under a key: closing the generator does not stop it."""

@@ -96,9 +96,9 @@ class Turns:
         return await self._translator.count_tokens(turn)
 
     async def is_running(self, tenant: str, response_id: str) -> bool:
-        """Whether callers wait for this response, which is not stored before its end: callers of this process, or,
-        under a key, of any."""
-        return self._runs.is_running(tenant, response_id) or await self._holdings.is_open(tenant, response_id)
+        """Whether callers wait for this response, as far as the store knows of it before its end: under a key. What
+        this process knows besides is left out, for no other replica could say the same."""
+        return await self._holdings.is_open(tenant, response_id)
 
     async def settle(self) -> None:
         """Waits for the records of turns whose caller went away. Those under a key are left to others."""

@@ -30,7 +30,7 @@ from antiphon_edge.websocket.warm_up import WarmUps
 log = logging.getLogger(__name__)
 
 LIFETIME_S = 3_600.0  # OpenAI's
-_UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}  # RFC 9110, RFC 6455
+_UPGRADE = {"Upgrade": "websocket", "Sec-WebSocket-Version": "13"}  # RFC 9110, RFC 6455
 
 
 class SocketRoutes:
@@ -65,9 +65,10 @@ class SocketRoutes:
             max_msg_size=BODY_BYTES_MAX,
             compress=False,  # events are small: it would cost time and memory for each connection, and save little
         )
-        if not socket.can_prepare(request):
+        if not _opens(socket, request):
             raise web.HTTPUpgradeRequired(
-                reason="GET /v1/responses opens a WebSocket. To create a response, POST.", headers=_UPGRADE
+                reason="GET /v1/responses opens a WebSocket. To create a response, POST.",
+                headers=_UPGRADE | {"Connection": "Upgrade" if request.keep_alive else "Upgrade, close"},
             )
         if pages.is_foreign(request, self._origins):  # no rule of browsers keeps a page from reading a WebSocket
             return pages.refuse_foreign()
@@ -92,6 +93,14 @@ class SocketRoutes:
         serving = [connection.leave() for connection in self._open]
         if serving:
             await asyncio.wait(serving, timeout=patience_s)
+
+
+def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:
+    """Whether the request opens a WebSocket as RFC 6455 has it."""
+    try:
+        return bool(socket.can_prepare(request))
+    except ValueError:  # aiohttp quotes what is wrong, and cannot quote what is no text
+        return False
 
 
 class _Connection:

@@ -132,6 +132,14 @@ async def test_so_many_responses_at_once(stream: bool) -> None:
         await leave(edge, asking)
 
 
+async def test_a_background_response_holds_a_place_only_while_it_is_created() -> None:
+    """How many are queued is bounded by the requests of a minute alone, as the documents say."""
+    async with running_edge(streams_per_tenant=1) as edge:
+        for _ in range(3):
+            answer = await edge.create(background=True)
+            assert (answer.status, answer.json["status"]) == (200, "queued")
+
+
 async def test_limits_are_each_tenants_own(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     acme, globex = files.make("acme"), files.make("globex")

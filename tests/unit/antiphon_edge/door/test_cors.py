@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_core.limits import HEADER_BYTES_MAX
 from tests.support.api_keys import KeyFiles
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
+from tests.support.raw_http import exchange, post
 
 PAGE, OTHER = "https://app.example.com", "https://evil.example.com"
+LONG_HEADER = b"x-note: " + b"x" * (HEADER_BYTES_MAX + 1)
 SDK_HEADERS = "authorization,content-type,x-stainless-lang,x-stainless-retry-count"
 
 
@@ -92,3 +95,25 @@ async def test_without_origins_there_is_no_cors() -> None:
 
 async def test_an_options_request_that_is_no_preflight_is_nothing_special(edge: RunningEdge) -> None:
     assert (await edge.ask("OPTIONS", "/v1/responses", headers={"Origin": PAGE})).status == 401
+
+
+async def test_every_page_can_read_why_a_request_could_not_be_read(edge: RunningEdge) -> None:
+    """Where it comes from could not be read either; the answer has nothing of anybody's."""
+    answer = await exchange(edge.server.url, post(b"{}", LONG_HEADER))
+    assert (answer.status, answer.headers["access-control-allow-origin"]) == (431, "*")
+    assert "x-request-id" in answer.headers["access-control-expose-headers"]
+
+
+async def test_what_is_refused_before_anything_else_can_be_read_by_the_pages_that_were_named(edge: RunningEdge) -> None:
+    for origin, allowed in ((PAGE, PAGE), (OTHER, None)):
+        answer = await exchange(edge.server.url, post(b"{}", b"Expect: miracles", b"Origin: " + origin.encode()))
+        assert (answer.status, answer.headers.get("access-control-allow-origin")) == (417, allowed)
+        assert answer.headers["vary"] == "Origin"
+
+
+async def test_without_named_pages_nothing_is_said_to_any() -> None:
+    async with running_edge() as edge:
+        for wrong, status in ((b"Expect: miracles", 417), (LONG_HEADER, 431)):
+            answer = await exchange(edge.server.url, post(b"{}", wrong, b"Origin: " + PAGE.encode()))
+            assert answer.status == status
+            assert {"access-control-allow-origin", "vary"}.isdisjoint(answer.headers)

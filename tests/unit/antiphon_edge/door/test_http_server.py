@@ -153,6 +153,61 @@ async def test_another_expectation_is_refused_by_name(edge: RunningEdge) -> None
     assert answer.headers["content-type"].startswith("application/json")
 
 
+@pytest.mark.parametrize("path", [b"/v1/responses", b"/nowhere"])
+@pytest.mark.parametrize("expected", [b"\xff", b"100-continue\xff", b"100-continue, canary"])
+async def test_an_expectation_of_whatever_bytes_is_the_clients_mistake(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, path: bytes, expected: bytes
+) -> None:
+    require(await exchange(edge.server.url, post(BODY, b"Expect: " + expected, path=path)), 417, "expectation_failed")
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_http_1_0_knows_no_expectations(edge: RunningEdge) -> None:
+    """RFC 9110 has them ignored there."""
+    request = post(b'{"model": "m", "input": "hi"}', b"Expect: miracles").replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert (await exchange(edge.server.url, request)).status == 200
+
+
+async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
+    """The statuses of what is answered on one connection on which `then` is sent once `first` was answered."""
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    statuses = []
+    async with asyncio.timeout(10):
+        for piece in (first, then):
+            writer.write(piece)
+            try:
+                statuses.append((await read(reader)).status)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                break
+    writer.close()
+    return statuses
+
+
+async def test_a_trailer_of_one_request_is_no_header_of_the_next(edge: RunningEdge) -> None:
+    """aiohttp's parser keeps the last one for the next request: a proxy may send that for somebody else."""
+    body = b'{"model": "m", "input": "hi"}'
+    chunks = b"%x\r\n%s\r\n0\r\nIdempotency-Key: mine\r\n\r\n" % (len(body), body)
+    assert await said_before(edge, head(*CHUNKED) + chunks, post(body)) == [200]
+    assert len(edge.translator.turns) == 1
+
+
+async def test_what_is_behind_an_upgrade_that_is_not_taken_is_dropped_as_a_whole(edge: RunningEdge) -> None:
+    """aiohttp drops what came in one piece with such a request, and would take the rest for the next one."""
+    upgrade = head(b"GET /v1/models", b"Connection: Upgrade", b"Upgrade: h2c")
+    smuggled = post(b'{"model": "m", "input": "hi"}')
+    outer = head(b"POST /v1/responses", b"Content-Length: %d" % len(smuggled))
+    assert await said_before(edge, upgrade + outer, smuggled) == [200]
+    assert edge.translator.turns == []
+
+
+async def test_what_comes_behind_connect_is_no_request(edge: RunningEdge) -> None:
+    smuggled = post(b'{"model": "m", "input": "hi"}')
+    request = head(b"CONNECT edge:80", b"Content-Length: %d" % len(smuggled)) + smuggled
+    require(await exchange(edge.server.url, request), 400, MALFORMED)
+    assert edge.translator.turns == []
+
+
 async def test_a_connection_is_used_again_behind_a_refusal_that_was_read(edge: RunningEdge) -> None:
     first = await exchange(edge.server.url, post(b"no JSON"))
     assert (first.status, first.ended) == (400, False)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 from yarl import URL
 
 from antiphon_core.errors import InvalidRequest
@@ -27,6 +28,14 @@ def test_a_request_has_the_key_that_it_brings() -> None:
 def test_a_key_that_cannot_be_kept_is_refused(key: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         key_of(request(key))
+    assert (caught.value.field, caught.value.code) == ("Idempotency-Key", "invalid_value")
+
+
+def test_two_keys_are_refused() -> None:
+    """A proxy may have gone by the other one."""
+    headers = CIMultiDict([("Idempotency-Key", "a"), ("Idempotency-Key", "b")])
+    with pytest.raises(InvalidRequest) as caught:
+        key_of(make_mocked_request("POST", "/", headers=headers))
     assert (caught.value.field, caught.value.code) == ("Idempotency-Key", "invalid_value")
 
 

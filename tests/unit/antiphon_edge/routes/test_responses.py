@@ -14,7 +14,6 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.background import following
-from antiphon_edge.door.authentication import TENANT_HEADER
 from antiphon_edge.routes import responses as routes_responses
 from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.document import require
@@ -261,37 +260,29 @@ async def test_a_stream_without_news_begins_all_the_same_and_is_kept_alive(monke
             assert await answer.content.readline() == b": keep-alive\n"
 
 
-@pytest.mark.parametrize(("store", "status"), [(True, 400), (False, 404)])
-async def test_a_response_whose_caller_waits_cannot_be_cancelled(store: bool, status: int) -> None:
-    async with running_edge(tenants=True) as edge:
-        edge.translator.hang = True
-        mine, other = {TENANT_HEADER: "mine"}, {TENANT_HEADER: "other"}
-        url, body = f"{edge.http.url}/v1/responses", {"model": "m", "input": "hi", "stream": True, "store": store}
-        async with edge.http.session.post(url, json=body, headers=mine) as stream:
-            await stream.content.readline()
-            path = f"/v1/responses/{edge.translator.turns[0].response_id}/cancel"
-            refused = await edge.ask("POST", path, headers=mine)
-            assert refused.status == status
-            assert ("synchronous" in refused.error["message"]) is store
-            assert (await edge.ask("POST", path, headers=other)).status == 404
-            assert not edge.translator.closed.is_set()
-            stream.close()
-        await edge.translator.closed.wait()
-
-
-async def test_a_response_under_a_key_cannot_be_cancelled_on_any_edge() -> None:
+@pytest.mark.parametrize(
+    ("key", "status", "message"),
+    [({}, 404, "not found"), ({"Idempotency-Key": "k"}, 400, "Cannot cancel a synchronous response.")],
+    ids=["known to its edge alone", "known to the store"],
+)
+async def test_all_edges_say_the_same_of_cancelling_a_response_whose_caller_waits(
+    key: dict[str, str], status: int, message: str
+) -> None:
     async with thinking_edges("Hello there.", count=2) as edges:
         edges.sayer.pause_at = 3
         body = {"model": "m", "input": "hi"}
-        asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
+        asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers=key))
         while not edges.sayer.requests:
             await asyncio.sleep(0.01)
         path = f"/v1/responses/{edges.translator.turns[0].response_id}"
         for http in edges.https:
             refused = await http.post(f"{path}/cancel", b"")
-            assert (refused.status, refused.error["message"]) == (400, "Cannot cancel a synchronous response.")
+            assert refused.status == status
+            assert message in refused.error["message"]
         edges.sayer.go.set()
         assert (await asking).json["status"] == "completed"
+        for http in edges.https:
+            assert (await http.post(f"{path}/cancel", b"")).status == 400
         assert (await edges.https[1].ask("DELETE", path)).status == 200
         for http in edges.https:
             assert (await http.post(f"{path}/cancel", b"")).status == 404

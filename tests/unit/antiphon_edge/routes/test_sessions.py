@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, loads
-from antiphon_edge.routes.sessions import SESSION_HEADER
+from antiphon_edge.routes.sessions import SESSION_HEADER, session_id_of
 from tests.support.edge import RunningEdge
 from tests.support.http import Answer
 
 UNKNOWN = new_conversation_id(RandomIds())
+
+
+def with_headers(*headers: tuple[str, str]) -> web.Request:
+    return make_mocked_request("POST", "/", headers=CIMultiDict(headers))
 
 
 async def ask(edge: RunningEdge, session_id: str, *, key: str | None = None, **members: Any) -> Answer:
@@ -91,3 +99,11 @@ async def test_nothing_else_can_be_continued_besides(edge: RunningEdge, session_
 async def test_what_cannot_be_a_session_is_refused(edge: RunningEdge, session_id: str) -> None:
     answer = await ask(edge, session_id)
     assert (answer.status, answer.error["param"], answer.error["code"]) == (400, SESSION_HEADER, "invalid_value")
+
+
+def test_two_sessions_are_refused() -> None:
+    """A proxy may have gone by the other one."""
+    assert session_id_of(with_headers((SESSION_HEADER, "a"))) == "a"
+    with pytest.raises(InvalidRequest) as caught:
+        session_id_of(with_headers((SESSION_HEADER, "a"), (SESSION_HEADER, "a")))
+    assert (caught.value.field, caught.value.code) == (SESSION_HEADER, "invalid_value")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from antiphon_edge.door.authentication import TENANT_HEADER
 from antiphon_edge.routes.sessions import SESSION_HEADER
 from antiphon_edge.websocket.session import Phase, Session
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.raw_http import exchange, head
 
 UNKNOWN = "resp_" + "0" * 48
 
@@ -323,15 +325,31 @@ def _held(edge: RunningEdge) -> asyncio.Event:
     return release
 
 
-@pytest.mark.parametrize("version", [None, "12"])
-async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge, version: str | None) -> None:
+@pytest.mark.parametrize(("version", "connection"), [(None, "Upgrade"), ("12", "Upgrade, close")])
+async def test_a_plain_get_is_told_what_it_lacks(edge: RunningEdge, version: str | None, connection: str) -> None:
     asked = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": version} if version else {}
     answer = await edge.ask("GET", "/v1/responses", headers=asked)
     assert (answer.status, answer.error["type"]) == (426, "invalid_request_error")
     assert "POST" in answer.error["message"]
-    assert (answer.headers["upgrade"], answer.headers["connection"]) == ("websocket", "Upgrade")
+    assert (answer.headers["upgrade"], answer.headers["connection"]) == ("websocket", connection)
     assert answer.headers["sec-websocket-version"] == "13"
-    assert (await edge.ask("GET", "/v1/models")).status == 200  # the connection is good for more
+    assert (await edge.ask("GET", "/v1/models")).status == 200  # over the same connection, or another one
+
+
+@pytest.mark.parametrize("changed", ["Upgrade", "Connection", "Sec-WebSocket-Version", "Sec-WebSocket-Key"])
+async def test_an_opening_that_is_no_text_lacks_what_it_says(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, changed: str
+) -> None:
+    opening = {
+        "Upgrade": b"websocket",
+        "Connection": b"Upgrade",
+        "Sec-WebSocket-Version": b"13",
+        "Sec-WebSocket-Key": b"dGhlIHNhbXBsZSBub25jZQ==",
+    }
+    lines = [name.encode() + b": " + value + b"\xff" * (name == changed) for name, value in opening.items()]
+    answer = await exchange(edge.server.url, head(b"GET /v1/responses", *lines))
+    assert (answer.status, answer.error["type"]) == (426, "invalid_request_error")
+    assert [record for record in caplog.records if record.levelno > logging.WARNING] == []
 
 
 @pytest.mark.parametrize(
