@@ -39,10 +39,11 @@ HOST = "127.0.0.1"
 PACKAGES = ("redis-server", "redis-sentinel")
 SERVICE = "antiphon"
 SLOTS = 16384
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 SAFE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 NO_FILES = ("--appendonly", "no", "--save", "")
+PATIENT = ("--cluster-node-timeout", "30000")  # masters that are only slow are not given up by each other
 
 
 @dataclass(slots=True)
@@ -147,7 +148,7 @@ def shared_cluster() -> RedisCluster:
     """The cluster that all tests of this run share, in the same way."""
     life = ExitStack()
     atexit.register(life.close)
-    return life.enter_context(redis_cluster(NO_FILES))
+    return life.enter_context(redis_cluster((*NO_FILES, *PATIENT)))
 
 
 @contextmanager

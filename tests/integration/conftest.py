@@ -1,0 +1,15 @@
+"""What the tests of this folder share: time for the machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_edge.door import counting
+from antiphon_edge.turns import store_patience
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no store that is gone."""
+    monkeypatch.setattr(counting, "PATIENCE_S", 20.0)
+    monkeypatch.setattr(store_patience, "SLOW_S", 20.0)
