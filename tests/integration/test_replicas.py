@@ -19,8 +19,8 @@ from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from tests.support.busy_machines import least
-from tests.support.http import Http
-from tests.support.replicas import PatientHttp, Replicas, fleet
+from tests.support.http import Http, PatientHttp
+from tests.support.replicas import Replicas, fleet
 from tests.support.schema import validate_response
 from tests.support.storytelling import StorytellingTriton, story, story_ids, storytelling_triton
 
@@ -276,7 +276,8 @@ async def test_kill_9_of_worker_edge_and_translator_in_mid_run(
     ids = await asyncio.gather(*(ask(number) for number in range(12)))
     told: list[list[bytes]] = [[] for _ in ids]
     followers = [
-        asyncio.create_task(stream(http, response_id, told=frames)) for response_id, frames in zip(ids, told, strict=True)
+        asyncio.create_task(stream(http, response_id, told=frames))
+        for response_id, frames in zip(ids, told, strict=True)
     ]
     await until(lambda: triton.running == len(ids) and min(map(len, told)) > SOME_IDS)
     for name in ("worker-0", "edge-0", "translator-0"):

@@ -23,9 +23,9 @@ from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
-from tests.support.http import Answer, Http
+from tests.support.http import Answer, Http, PatientHttp, is_too_busy
 from tests.support.redis_servers import RedisServer, backend_at, redis_server
-from tests.support.replicas import PatientHttp, Replicas, fleet, is_too_busy
+from tests.support.replicas import Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, storytelling_triton
 from tests.support.translators import ScriptedTranslator
 

@@ -12,31 +12,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from tests.support.http import Answer, Http
 from tests.support.redis_servers import HOST, free_ports, redis_server
 from tests.support.served_models import write_directory
 from tests.support.system import Command
 
 EDGES, WORKERS, TRANSLATORS = 3, 2, 2
 WORKER_SLOTS = 6
-PATIENCE_S = 60.0
-
-
-class PatientHttp(Http):
-    """Asks again, as SDKs do, when an edge has given up waiting for the store: where the machine is busy, that may not
-    answer for a second."""
-
-    async def ask(self, method: str, path: str, *args: Any, **options: Any) -> Answer:
-        async with asyncio.timeout(PATIENCE_S):
-            while is_too_busy(answer := await super().ask(method, path, *args, **options)):
-                await asyncio.sleep(0.1)
-        return answer
-
-
-def is_too_busy(answer: Answer) -> bool:
-    return answer.status == 503 and answer.error["code"] == "store_unavailable"
 
 
 class Balancer:
