@@ -221,11 +221,12 @@ async def test_an_answer_that_is_asked_for_anew_is_not_stopped_with_its_first_be
     stop, which must not find the second generation."""
     asked = turn("Hi", max_output_tokens=LONG, text={"format": {"type": "json_object"}})
 
-    async def tokens_of_the_first() -> int:
-        given = named(asked)
-        ran = await run(translator, given)
-        assert (ran.text, ran.record["status"]) == ("".join(PIECES)[:LONG], Status.INCOMPLETE.value)
-        return await slow.tokens_when_cancelled(given.response_id)
+    async with serving(engine_on(slow, name=ENSEMBLE), reasons=True) as service:
 
-    async with serving(engine_on(slow, name=ENSEMBLE), reasons=True) as translator:
+        async def tokens_of_the_first() -> int:
+            given = named(asked)
+            ran = await run(service, given)
+            assert (ran.text, ran.record["status"]) == ("".join(PIECES)[:LONG], Status.INCOMPLETE.value)
+            return await slow.tokens_when_cancelled(given.response_id)
+
         assert await least(tokens_of_the_first, most=2) <= 2
