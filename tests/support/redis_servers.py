@@ -15,7 +15,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -34,8 +33,8 @@ from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisBackend
 from tests.support.debian import found_or_installed
+from tests.support.ports import HOST, free_ports
 
-HOST = "127.0.0.1"
 PACKAGES = ("redis-server", "redis-sentinel")
 SERVICE = "antiphon"
 SLOTS = 16384
@@ -195,21 +194,6 @@ def watched_redis(replicas: int = 2) -> Iterator[WatchedRedis]:
         watched = WatchedRedis(servers, sentinels)
         wait_until(lambda: _is_settled(watched, replicas), "the sentinels")
         yield watched
-
-
-def free_ports(count: int, *, and_above: int = 0) -> list[int]:
-    """Ports that nobody listens on; with `and_above`, the ports so far above them are free as well."""
-    found: list[int] = []
-    with ExitStack() as held:
-        while len(found) < count:
-            port = held.enter_context(socket.create_server((HOST, 0))).getsockname()[1]
-            if not and_above:
-                found.append(port)
-            elif port + and_above < 2**16:
-                with suppress(OSError):
-                    held.enter_context(socket.create_server((HOST, port + and_above)))
-                    found.append(port)
-    return found
 
 
 def wait_until(check: Callable[[], bool], what: str) -> None:
