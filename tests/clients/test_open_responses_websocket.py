@@ -34,7 +34,7 @@ class Socket:
         await self._connection.send_str(dumps(request).decode())
         log: list[Object] = []
         while not log or log[-1]["type"] not in {*events.TERMINAL, events.ERROR}:
-            log.append(loads(await self._connection.receive_str(timeout=30)))
+            log.append(loads(await self._connection.receive_str(timeout=60)))
             if log[-1]["type"] == events.ERROR:
                 WebSocketErrorEvent.model_validate(log[-1])
             else:

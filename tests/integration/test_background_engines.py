@@ -58,8 +58,7 @@ async def test_a_keyed_response_in_a_conversation_outlives_its_worker(shop: Benc
         await shop.edge.create(tenant, request, session_id=talk)
     shop.engine.holds_at = 5
     async with shop.worker() as mortal:
-        await shop.until(lambda: len(shop.engine.told) == 5)
-        await asyncio.sleep(0.1)
+        await shop.logged(response_id, ids=5, tenant=tenant)
         await mortal.kill()
     shop.engine.holds_at = None
     async with shop.worker():

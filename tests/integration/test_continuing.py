@@ -15,6 +15,7 @@ from tests.support.http import Answer, Http
 from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 ANSWER = "Rome, it is."
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ async def edges() -> AsyncIterator[Edges]:
 
 
 async def has_status(http: Http, response_id: str, status: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while (await http.get(f"/v1/responses/{response_id}")).json["status"] != status:
             await asyncio.sleep(0.01)
 
@@ -83,7 +84,7 @@ async def test_over_a_websocket_it_is_an_error_event(edges: Edges) -> None:
     async with edges.http.session.ws_connect(edges.http.url + "/v1/responses") as socket:
 
         async def event() -> Object:
-            told: Object = await socket.receive_json(timeout=10)
+            told: Object = await socket.receive_json(timeout=PATIENCE_S)
             return told
 
         await socket.send_json({"type": "response.create"} | behind(first))

@@ -14,6 +14,7 @@ from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 ANSWER = "Rome, it is."
 QUESTION = "And of France?"
+PATIENCE_S = 60.0
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ async def in_mid_run(edges: Edges, asking: Awaitable[Answer]) -> AsyncIterator[a
     before = len(edges.sayer.requests)
     edges.sayer.pause_at = 1
     turn = asyncio.ensure_future(asking)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while len(edges.sayer.requests) == before:
             await asyncio.sleep(0.01)
     try:
@@ -77,7 +78,7 @@ async def test_a_turn_outlives_what_it_continues(edges: Edges, ask: Ask) -> None
 
 async def ended(http: Http, response_id: str) -> Object:
     """A background response at its end."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while (told := (await http.get(f"/v1/responses/{response_id}")).json)["status"] in ("queued", "in_progress"):
             await asyncio.sleep(0.01)
     return dict(told)

@@ -425,7 +425,7 @@ STORED: dict[str, Ask] = {
 async def test_a_store_that_is_gone(edges: Edges, ask: Ask) -> None:
     said = await edges.create()
     edges.backend.plan(*[Fault("*", When.BEFORE)] * 99)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = await ask(edges.http, said)
     require(answer, 503, "store_unavailable", None, "injected")
     assert answer.headers["retry-after"] == "1"

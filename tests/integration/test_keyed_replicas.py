@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from antiphon_core.clock import SystemClock
+from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
@@ -22,13 +22,14 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns import holding
+from antiphon_edge.turns.holding import LEASE_MS
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
+from tests.support.background import FlowingClock
 from tests.support.http import Answer, Http
 from tests.support.redis_servers import backend_at, shared_redis
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
@@ -55,6 +56,8 @@ class Replicas:
         self.https: list[Http] = []
         self.lines: list[Line] = []
         self.sayers: list[Sayer] = []
+        self.clock = FlowingClock()
+        """The store's."""
 
     async def add(self, life: AsyncExitStack, store: FullStore, session: aiohttp.ClientSession) -> None:
         sayer, line = Sayer("<think>", "Hm.", "</think>", "Hello there."), Line(store)
@@ -78,10 +81,10 @@ class Replicas:
         return Counter(request.request_id for sayer in self.sayers for request in sayer.requests)
 
 
-def backends(name: str, folder: Path) -> StoreEngine:
+def backends(name: str, folder: Path, clock: Clock) -> StoreEngine:
     if name == "redis":
-        return backend_at(shared_redis().url)
-    return SqliteBackend(folder / "store.db") if name == "sqlite" else MemoryBackend()
+        return backend_at(shared_redis().url, clock=clock)
+    return SqliteBackend(folder / "store.db", clock=clock) if name == "sqlite" else MemoryBackend(clock)
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])
@@ -89,7 +92,7 @@ async def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
     """Each edge has its own connection to one store server."""
     made = Replicas()
     async with AsyncExitStack() as life:
-        backend = backends(request.param, tmp_path)
+        backend = backends(request.param, tmp_path, made.clock)
         await backend.open()
         life.push_async_callback(backend.close)
         rpc = RpcServer()
@@ -114,9 +117,7 @@ async def test_each_key_is_generated_once(replicas: Replicas) -> None:
     assert sorted(replicas.generations.values()) == [1] * KEYS
 
 
-async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding, "LEASE_MS", 1_000)
-    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.2)
+async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas) -> None:
     key = RandomIds().hex(8)
     dying = replicas.sayers[0]
     dying.pause_at = 9
@@ -126,6 +127,7 @@ async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas, m
     readers = [asyncio.create_task(replicas.ask(n, key, stream=True)) for n in (1, 2, 1, 2)]
     await asyncio.sleep(0.3)
     replicas.lines[0].is_cut = True
+    replicas.clock.advance(LEASE_MS / 1000)
     logs: list[list[Object]] = [answer.events for answer in await asyncio.gather(*readers)]
     assert all(log == logs[0] for log in logs)
     assert [event["sequence_number"] for event in logs[0]] == list(range(len(logs[0])))

@@ -23,7 +23,7 @@ from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
-from tests.support.http import Answer, Http
+from tests.support.http import Answer, Http, PatientHttp, is_too_busy
 from tests.support.redis_servers import RedisServer, backend_at, redis_server
 from tests.support.replicas import Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, storytelling_triton
@@ -70,12 +70,6 @@ class Edges:
         return Counter(answer.status for answer in answers)
 
 
-@pytest.fixture(autouse=True)
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine is no store that is gone."""
-    monkeypatch.setattr("antiphon_edge.door.counting.PATIENCE_S", 20.0)
-
-
 @asynccontextmanager
 async def edges(**limits: Any) -> AsyncIterator[Edges]:
     async with AsyncExitStack() as life:
@@ -104,7 +98,7 @@ async def test_what_one_edge_generated_the_others_know() -> None:
     async with edges(tokens_per_minute=2 * TOKENS_OF_ONE) as running:
         for edge in range(2):
             assert (await running.create(edge)).status == 200
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (answer := await running.create(2)).status == 200:
                 await asyncio.sleep(0.01)
         assert (answer.status, answer.error["type"]) == (429, "tokens")
@@ -167,24 +161,36 @@ async def session(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterat
     """Of a tenant that nobody else is. All processes run."""
     await replicas.start(*replicas.dead())
     triton.pause_s = 0.0
+    triton.go_on()
     connector = aiohttp.TCPConnector(force_close=True, limit=0)
     async with aiohttp.ClientSession(connector=connector, headers={"x-tenant-id": RandomIds().hex(8)}) as made:
         yield made
 
 
+STREAM = dumps({"model": "m", "input": "hi", "stream": True})
+PATIENCE_S = 60.0
+
+
 async def begin_stream(life: AsyncExitStack, http: Http) -> None:
-    """A stream that goes on until the end of `life`."""
-    told = await life.enter_async_context(http.stream(model="m", input="hi"))
-    assert (await anext(told))["type"] == "response.created"
+    """A stream that goes on until the end of `life`, begun as soon as there is a place for it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            answer = await http.session.post(f"{http.url}/v1/responses", data=STREAM)
+            life.callback(answer.close)
+            if answer.status == 200:
+                assert (await answer.content.readline()) == b"event: response.created\n"
+                return
+            refused = Answer(answer.status, {}, await answer.read())
+            assert refused.status == 429 or is_too_busy(refused), refused
+            await asyncio.sleep(0.05)
 
 
 async def until_refused(http: Http) -> Answer:
     """The refusal of a stream. An edge for which the store was too slow, as on a busy machine, admits by its own share
     for a while: who hangs up then has taken nothing."""
-    body = dumps({"model": "m", "input": "hi", "stream": True})
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
-            async with http.session.post(f"{http.url}/v1/responses", data=body) as answer:
+            async with http.session.post(f"{http.url}/v1/responses", data=STREAM) as answer:
                 if answer.status == 429:
                     headers = {name.lower(): value for name, value in answer.headers.items()}
                     return Answer(answer.status, headers, await answer.read())
@@ -193,7 +199,7 @@ async def until_refused(http: Http) -> Answer:
 
 
 async def until_admitted(http: Http) -> Answer:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_S):
         while (answer := await http.create(model="m", input="hi")).status == 429:
             await asyncio.sleep(0.05)
     return answer
@@ -202,7 +208,7 @@ async def until_admitted(http: Http) -> Answer:
 async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
     replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
 ) -> None:
-    https = [Http(session, f"http://127.0.0.1:{port}") for port in replicas.balancer.ports]
+    https = [PatientHttp(session, f"http://127.0.0.1:{port}") for port in replicas.balancer.ports]
     triton.pause_s = 3600.0
     async with AsyncExitStack() as life:
         for number in range(STREAMS):
@@ -223,16 +229,23 @@ async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
     assert (await until_admitted(https[2])).status == 200  # whoever hangs up gives its place back
 
 
-async def test_the_tokens_of_background_responses_count(replicas: Replicas, session: aiohttp.ClientSession) -> None:
-    http = Http(session, replicas.url)
+async def test_the_tokens_of_background_responses_count(
+    replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
+) -> None:
+    """They all end at the same time, so that what they took comes at once and not as slowly as tokens come back."""
+    triton.hold(at=0)
+    http = PatientHttp(session, replicas.url)
 
     async def ended(response_id: str) -> Any:
         while (answer := (await http.get(f"/v1/responses/{response_id}")).json)["status"] != "completed":
             await asyncio.sleep(0.05)
         return answer
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(2 * PATIENCE_S):
         created = [(await http.create(model="m", input="hi", background=True)).json for _ in range(RESPONSES)]
+        while triton.running < RESPONSES:
+            await asyncio.sleep(0.05)
+        triton.go_on()
         responses = [await ended(each["id"]) for each in created]
         taken = sum(response["usage"]["total_tokens"] for response in responses)
         while int((await http.get("/v1/models")).headers[REMAINING_TOKENS]) > max(0, TOKENS_PER_MINUTE - taken / 2):

@@ -95,7 +95,7 @@ async def refusal_of(endpoint: str, method: Method, data: bytes, *metadata: tupl
     async with grpc.aio.insecure_channel(endpoint) as channel:
         call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            rpc = call(data, metadata=metadata, timeout=10)
+            rpc = call(data, metadata=metadata, timeout=60)
             await (rpc.read() if method.streams else rpc)
         return caught.value.code()
 
@@ -228,7 +228,7 @@ async def test_a_store_of_its_own_process_asks_for_certificates(tmp_path: Path) 
 )
 def test_a_door_that_nobody_watches_is_not_opened(options: list[str], says: str) -> None:
     command = [sys.executable, "-m", "antiphon", "serve", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
     assert done.returncode == 2
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("antiphon: ")]
     assert says in line

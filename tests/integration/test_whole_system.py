@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from tokenizers import Tokenizer
 from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
-from tests.support.http import Http
+from tests.support.http import Http, PatientHttp
 from tests.support.images import data_url, image_part, user
 from tests.support.schema import validate_event, validate_response
 from tests.support.system import System, up
@@ -29,7 +30,7 @@ ANSWER = "The capital of France is Paris."
 @pytest.fixture
 async def http(system: System) -> AsyncIterator[Http]:
     async with aiohttp.ClientSession() as session:
-        yield Http(session, system.url)
+        yield PatientHttp(session, system.url)
 
 
 def prompt_tokens(model_directory: Path, messages: list[tuple[str, str]]) -> int:
@@ -147,7 +148,9 @@ async def test_every_failure_is_an_envelope_and_never_a_500(http: Http, system: 
 
 async def test_health_and_models(http: Http, system: System) -> None:
     assert (await http.get("/v1/health/live")).status == 200
-    assert (await http.get("/v1/health/ready")).json["status"] == "ready"
+    async with asyncio.timeout(60):  # a probe waits for a part only so long
+        while (await http.get("/v1/health/ready")).json["status"] != "ready":
+            await asyncio.sleep(0.1)
     assert [model["id"] for model in (await http.get("/v1/models")).json["data"]] == [system.model]
 
 

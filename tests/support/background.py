@@ -26,6 +26,7 @@ from antiphon_edge.background.job_run import JobRun
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
+from antiphon_edge.turns import told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
@@ -39,6 +40,7 @@ from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
 LEASE_MS = 5_000
+PATIENCE_S = 60.0
 ENDS = frozenset(Status) - UNFINISHED
 
 
@@ -202,30 +204,36 @@ class Bench:
         await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 await asyncio.sleep(0.001)
 
     async def ended(self, response_id: str, *, tenant: str = TENANT) -> Record:
         """The response at its end, by polling another replica."""
         replica = self.replica()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (record := await replica.current(tenant, response_id)).status not in ENDS:
                 await asyncio.sleep(0.005)
         return record
+
+    async def logged(self, response_id: str, *, ids: int, tenant: str = TENANT) -> None:
+        """Returns when whoever goes on with a response would find so many token ids in its log."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len((await told.read(self.store, tenant, response_id)).token_ids) < ids:
+                await asyncio.sleep(0.005)
 
     async def frames(self, response_id: str, *, after: int | None = None, tenant: str = TENANT) -> bytes:
         """The stream of a response to its end, by another replica."""
         replica = self.replica()
         record = await replica.current(tenant, response_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
 
     async def log(self, response_id: str, *, tenant: str = TENANT) -> list[Object]:
         """The events of an ended response: dense, and what its record says in the end."""
-        told = events.decode(await self.frames(response_id, tenant=tenant))
-        assert [event["sequence_number"] for event in told] == list(range(len(told)))
-        return told
+        log = events.decode(await self.frames(response_id, tenant=tenant))
+        assert [event["sequence_number"] for event in log] == list(range(len(log)))
+        return log
 
     async def close(self) -> None:
         if self._service is not None:
@@ -262,7 +270,8 @@ def text_of(ended: Object) -> str:
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that waits waits for milliseconds."""
+    """Everything that waits waits for milliseconds; who cancels waits for a worker for as long as it takes."""
+    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", PATIENCE_S)
     monkeypatch.setattr(worker, "LEASE_MS", LEASE_MS)
     monkeypatch.setattr(worker, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ import aiohttp
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
+
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,21 @@ class Http:
         async with self.session.post(self.url + "/v1/responses", data=body) as answer:
             yield _events(answer)
             answer.close()
+
+
+class PatientHttp(Http):
+    """Asks again, as SDKs do, when an edge has given up waiting for the store: where the machine is busy, that may not
+    answer for a second."""
+
+    async def ask(self, method: str, path: str, *args: Any, **options: Any) -> Answer:
+        async with asyncio.timeout(PATIENCE_S):
+            while is_too_busy(answer := await super().ask(method, path, *args, **options)):
+                await asyncio.sleep(0.1)
+        return answer
+
+
+def is_too_busy(answer: Answer) -> bool:
+    return answer.status == 503 and answer.json.get("error", {}).get("code") == "store_unavailable"
 
 
 async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[Object]:

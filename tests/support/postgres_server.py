@@ -15,7 +15,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -28,11 +27,12 @@ from pathlib import Path
 import psycopg
 
 from tests.support.debian import found_or_installed
+from tests.support.ports import free_ports
 
 PROGRAMS = Path("/usr/lib/postgresql")
 PACKAGE = "postgresql"
 USER = "postgres"  # initdb and postgres refuse to run as root
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 # fsync stays on: what the tests say about durability would mean nothing without it.
 SETTINGS = {
@@ -131,7 +131,7 @@ class PostgresServer:
 def postgres_server(**settings: str) -> Iterator[PostgresServer]:
     """A running server with a database of its own; gone at the end, data and all."""
     folder = Path(tempfile.mkdtemp(prefix="postgres-"))
-    server = PostgresServer(folder, _free_port(), SETTINGS | settings)
+    server = PostgresServer(folder, free_ports(1)[0], SETTINGS | settings)
     try:
         _initialise(server)
         server.start()
@@ -187,10 +187,3 @@ def _as_owner(command: Sequence[str]) -> list[str]:
 
 def _is_root() -> bool:
     return os.geteuid() == 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -15,7 +15,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -34,15 +33,16 @@ from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisBackend
 from tests.support.debian import found_or_installed
+from tests.support.ports import HOST, free_ports
 
-HOST = "127.0.0.1"
 PACKAGES = ("redis-server", "redis-sentinel")
 SERVICE = "antiphon"
 SLOTS = 16384
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 SAFE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 NO_FILES = ("--appendonly", "no", "--save", "")
+PATIENT = ("--cluster-node-timeout", "30000")  # masters that are only slow are not given up by each other
 
 
 @dataclass(slots=True)
@@ -147,7 +147,7 @@ def shared_cluster() -> RedisCluster:
     """The cluster that all tests of this run share, in the same way."""
     life = ExitStack()
     atexit.register(life.close)
-    return life.enter_context(redis_cluster(NO_FILES))
+    return life.enter_context(redis_cluster((*NO_FILES, *PATIENT)))
 
 
 @contextmanager
@@ -194,21 +194,6 @@ def watched_redis(replicas: int = 2) -> Iterator[WatchedRedis]:
         watched = WatchedRedis(servers, sentinels)
         wait_until(lambda: _is_settled(watched, replicas), "the sentinels")
         yield watched
-
-
-def free_ports(count: int, *, and_above: int = 0) -> list[int]:
-    """Ports that nobody listens on; with `and_above`, the ports so far above them are free as well."""
-    found: list[int] = []
-    with ExitStack() as held:
-        while len(found) < count:
-            port = held.enter_context(socket.create_server((HOST, 0))).getsockname()[1]
-            if not and_above:
-                found.append(port)
-            elif port + and_above < 2**16:
-                with suppress(OSError):
-                    held.enter_context(socket.create_server((HOST, port + and_above)))
-                    found.append(port)
-    return found
 
 
 def wait_until(check: Callable[[], bool], what: str) -> None:

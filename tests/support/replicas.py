@@ -13,7 +13,8 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.redis_servers import HOST, free_ports, redis_server
+from tests.support.ports import HOST, free_ports
+from tests.support.redis_servers import redis_server
 from tests.support.served_models import write_directory
 from tests.support.system import Command
 

@@ -91,9 +91,20 @@ class StorytellingTriton(FakeTriton):
 
     story: Sequence[int] = ()
     pause_s: float = 0.0
+    holds_at: int | None = None
+    goes_on: asyncio.Event = field(default_factory=asyncio.Event)
     starts: list[tuple[Sequence[int], int]] = field(default_factory=list)
     """For each generation its prompt without the story, and how much of the story the prompt had."""
     running: int = 0
+
+    def hold(self, *, at: int) -> None:
+        """Behind so many ids it says nothing more, until `go_on`."""
+        self.go_on()
+        self.holds_at, self.goes_on = at, asyncio.Event()
+
+    def go_on(self) -> None:
+        self.holds_at = None
+        self.goes_on.set()
 
     def began_anew(self) -> Counter[Sequence[int]]:
         """How often each prompt was answered from the beginning."""
@@ -106,7 +117,9 @@ class StorytellingTriton(FakeTriton):
             self.starts.append((tuple(prompt[: len(prompt) - start]), start))
             self.running += 1
             try:
-                for token_id in self.story[start:]:
+                for number, token_id in enumerate(self.story[start:], start):
+                    if number == self.holds_at:
+                        await self.goes_on.wait()
                     await asyncio.sleep(self.pause_s)
                     yield token_response([token_id])
                 yield final_response()

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 START_TIMEOUT_S = 240.0  # the first start on a fresh machine downloads Triton and the model
-STOP_TIMEOUT_S = 40.0
+STOP_TIMEOUT_S = 100.0
 
 
 class Command:

@@ -29,6 +29,19 @@ class Answer:
     """The other outputs by name, one list of numbers per response."""
     final_flag: bool = False
 
+    def add(self, response: object) -> None:
+        """Adds what one response brought."""
+        outputs = response.outputs  # type: ignore[attr-defined]
+        for tensor, data in zip(outputs, response.raw_output_contents, strict=True):  # type: ignore[attr-defined]
+            code = _FP32 if tensor.datatype == "FP32" else _INT32
+            numbers = list(struct.unpack(f"<{len(data) // 4}{code}", data))
+            if tensor.name == "output_ids":
+                self.per_response.append(numbers)
+                self.ids.extend(numbers)
+            else:
+                self.outputs.setdefault(tensor.name, []).append(numbers)
+        self.final_flag = response.parameters["triton_final_response"].bool_param  # type: ignore[attr-defined]
+
 
 class TokenClient:
     """One channel to one server; close it."""
@@ -46,7 +59,7 @@ class TokenClient:
         answer = Answer()
         async with aclosing(self.responses(prompt, tokens_max, **inputs)) as responses:
             async for response in responses:
-                _add(answer, response)
+                answer.add(response)
         return answer
 
     async def cancelled_after(self, count: int, prompt: Sequence[int], tokens_max: int, **inputs: Input) -> Answer:
@@ -54,7 +67,7 @@ class TokenClient:
         answer = Answer()
         async with aclosing(self.responses(prompt, tokens_max, **inputs)) as responses:
             async for response in responses:
-                _add(answer, response)
+                answer.add(response)
                 if len(answer.ids) >= count:
                     break
         return answer
@@ -107,16 +120,3 @@ def _add_input(request: object, name: str, datatype: str, shape: tuple[int, ...]
     tensor = request.inputs.add(name=name, datatype=datatype)  # type: ignore[attr-defined]
     tensor.shape.extend(shape)
     request.raw_input_contents.append(data)  # type: ignore[attr-defined]
-
-
-def _add(answer: Answer, response: object) -> None:
-    outputs = response.outputs  # type: ignore[attr-defined]
-    for tensor, data in zip(outputs, response.raw_output_contents, strict=True):  # type: ignore[attr-defined]
-        code = _FP32 if tensor.datatype == "FP32" else _INT32
-        numbers = list(struct.unpack(f"<{len(data) // 4}{code}", data))
-        if tensor.name == "output_ids":
-            answer.per_response.append(numbers)
-            answer.ids.extend(numbers)
-        else:
-            answer.outputs.setdefault(tensor.name, []).append(numbers)
-    answer.final_flag = response.parameters["triton_final_response"].bool_param  # type: ignore[attr-defined]

@@ -33,7 +33,8 @@ from antiphon.local.supervisor import LocalTriton, Supervision, TritonState
 from tests.support import triton_ensemble
 
 SCRIPT = Path(__file__).with_name("triton_models") / "scripted.py"
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
+LOGGED_TIMEOUT_S = 30.0
 SUPERVISION = Supervision(stop_grace_s=0, backoff_first_s=0.1)
 SIGNATURES = (MODEL_NAME, *TEXT_MODELS)
 """All that a model of the packaged repository can be served under."""
@@ -124,13 +125,13 @@ class RunningTriton:
     def log_text(self) -> str:
         return self.log_path.read_text("utf-8", "replace")
 
-    async def logged(self, words: str, *, timeout_s: float = 5.0) -> str:
-        """Waits until a line of the log holds `words`; returns the line."""
-        deadline_s = time.monotonic() + timeout_s
+    async def logged(self, words: str, *, number: int = 1) -> str:
+        """Waits until so many lines of the log hold `words`; returns the last of them."""
+        deadline_s = time.monotonic() + LOGGED_TIMEOUT_S
         while True:
-            for line in self.log_text().splitlines():
-                if words in line:
-                    return line
+            lines = [line for line in self.log_text().splitlines() if words in line]
+            if len(lines) >= number:
+                return lines[number - 1]
             assert time.monotonic() < deadline_s, f"{words!r} is not in the log:\n{self.log_text()[-2000:]}"
             await asyncio.sleep(0.02)
 

@@ -26,8 +26,9 @@ from tests.bench.store.raw.redis import RawRedis
 from tests.bench.store.raw.side import Engine, Raw
 from tests.bench.store.raw.sqlite import RawSqlite
 from tests.bench.store.sides import Atoms
+from tests.support.ports import HOST
 from tests.support.postgres_server import postgres_server
-from tests.support.redis_servers import HOST, SAFE, RedisServer, backend_at, redis_cluster, redis_server
+from tests.support.redis_servers import SAFE, RedisServer, backend_at, redis_cluster, redis_server
 
 DURABLE = (Durability.PROCESS, Durability.DISK)
 _APPENDFSYNC = {Durability.DISK: "always", Durability.PROCESS: "everysec"}

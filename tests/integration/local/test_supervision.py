@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,15 @@ import pytest
 from antiphon.local.process import SHARED_MEMORY
 from antiphon.local.supervisor import TritonState, shared_memory_prefix
 from tests.support.token_client import TokenClient, TritonFault
-from tests.support.triton import COARSE, DIE, FAIL, PACED, STALL, RunningTriton, triton_server
+from tests.support.triton import COARSE, DIE, FAIL, PACED, READY_TIMEOUT_S, STALL, RunningTriton, triton_server
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PROMPT = [11, 12, 13]
 
 
-async def _state_becomes(server: RunningTriton, state: TritonState, timeout_s: float = 10.0) -> None:
-    async with asyncio.timeout(timeout_s):
+async def _state_becomes(server: RunningTriton, state: TritonState) -> None:
+    async with asyncio.timeout(READY_TIMEOUT_S):
         while server.local.state is not state:
             await asyncio.sleep(0.02)
 
@@ -38,10 +37,8 @@ async def _answers(server: RunningTriton) -> list[int]:
         await client.close()
 
 
-async def test_is_ready_within_seconds_and_stops_without_a_trace() -> None:
-    started_s = time.monotonic()
+async def test_is_ready_and_stops_without_a_trace() -> None:
     async with triton_server(PACED) as server:
-        assert time.monotonic() - started_s < 20
         assert await _answers(server) == [11, 12, 13, 11]
         pids, prefix = [server.pid, *server.stub_pids()], shared_memory_prefix(server.log_path.parent)
         assert list(SHARED_MEMORY.glob(f"{prefix}*"))
@@ -56,7 +53,7 @@ async def test_a_killed_server_is_started_again_on_the_same_address() -> None:
         server.kill()
         await _state_becomes(server, TritonState.RESTARTING)
         assert "killed by signal 9" in server.local.reason
-        await server.local.wait_ready(20)
+        await server.local.wait_ready(READY_TIMEOUT_S)
         assert (server.grpc_address, server.pid == pid) == (address, False)
         assert await _answers(server) == [11, 12, 13, 11]
 
@@ -67,7 +64,7 @@ async def test_a_killed_stub_means_a_new_server() -> None:
         os.kill(stub, signal.SIGKILL)
         await _state_becomes(server, TritonState.RESTARTING)
         assert "stub process" in server.local.reason
-        await server.local.wait_ready(20)
+        await server.local.wait_ready(READY_TIMEOUT_S)
         assert await _answers(server) == [11, 12, 13, 11]
 
 
@@ -77,9 +74,9 @@ async def test_a_model_that_ends_its_process_means_a_new_server() -> None:
         pending = asyncio.create_task(client.generate(PROMPT, 10))
         await _state_becomes(server, TritonState.RESTARTING)
         with pytest.raises(Exception, match="UNAVAILABLE|not healthy|Cancelled"):
-            await asyncio.wait_for(pending, 10)
+            await asyncio.wait_for(pending, READY_TIMEOUT_S)
         await client.close()
-        await server.local.wait_ready(20)
+        await server.local.wait_ready(READY_TIMEOUT_S)
         assert await _answers(server) == [11, 12, 13, 11]
 
 
@@ -92,8 +89,7 @@ async def test_scripted_models_do_what_their_names_say() -> None:
             await clients["fail"].generate(PROMPT, 6)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(clients["stall"].generate(PROMPT, 6), 0.5)
-        await clients["paced"].cancelled_after(2, PROMPT, 500, id="gone")
-        line = await server.logged("request_id=gone")
-        assert 2 <= int(line.partition("cancelled after ")[2].split()[0]) <= 4
+        await clients["paced"].cancelled_after(2, PROMPT, 5_000, id="gone")
+        assert await server.tokens_when_cancelled("gone") >= 2
         for client in clients.values():
             await client.close()
