@@ -27,6 +27,7 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.turns.told import read
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -38,7 +39,9 @@ from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
-LEASE_MS = 5_000
+LEASE_MS = 30_000
+SOON_S = 30.0
+"""Longer than any machine is busy with something else."""
 ENDS = frozenset(Status) - UNFINISHED
 
 
@@ -165,7 +168,7 @@ class Bench:
         return Background(typed, self.translator, self.beginnings(typed), clock=self.clock)
 
     @asynccontextmanager
-    async def worker(self, *, slots: int = 4, drain_s: float = 5.0) -> AsyncIterator[MortalWorker]:
+    async def worker(self, *, slots: int = 4, drain_s: float = SOON_S) -> AsyncIterator[MortalWorker]:
         store = self.new_store()
         part = Worker(
             WorkerSettings(slots=slots, drain_s=drain_s),
@@ -202,14 +205,24 @@ class Bench:
         await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SOON_S):
             while not condition():
+                await asyncio.sleep(0.001)
+
+    async def written(self, response_id: str, *, ids: int = 0, numbers: int = 0) -> None:
+        """The log of a response holds so many token ids and events: what is told gets there a moment later."""
+        logs = cast("FullStore", self.store)
+        async with asyncio.timeout(SOON_S):
+            while True:
+                told = await read(logs, TENANT, response_id)
+                if len(told.token_ids) >= ids and told.fold.next_sequence >= numbers:
+                    return
                 await asyncio.sleep(0.001)
 
     async def ended(self, response_id: str, *, tenant: str = TENANT) -> Record:
         """The response at its end, by polling another replica."""
         replica = self.replica()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SOON_S):
             while (record := await replica.current(tenant, response_id)).status not in ENDS:
                 await asyncio.sleep(0.005)
         return record
@@ -218,7 +231,7 @@ class Bench:
         """The stream of a response to its end, by another replica."""
         replica = self.replica()
         record = await replica.current(tenant, response_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SOON_S):
             return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
 
     async def log(self, response_id: str, *, tenant: str = TENANT) -> list[Object]:
@@ -262,12 +275,13 @@ def text_of(ended: Object) -> str:
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that waits waits for milliseconds."""
+    """Everything that waits waits for milliseconds, but for what ends early when all is well."""
     monkeypatch.setattr(worker, "LEASE_MS", LEASE_MS)
     monkeypatch.setattr(worker, "HEARTBEAT_S", 0.02)
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(background, "LOOK_AGAIN_S", 0.005)
+    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", SOON_S)
     monkeypatch.setattr(background, "WATCH_S", 0.02)
     monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
     monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)

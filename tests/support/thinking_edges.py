@@ -49,6 +49,8 @@ class Sayer:
         self.pause_at: int | None = None
         """Behind so many ids it waits for `go`."""
         self.go = asyncio.Event()
+        self.paused = asyncio.Event()
+        """Set when it waits."""
         self.fault: Exception | None = None
         """Raised behind `pause_at` ids, in place of waiting."""
 
@@ -67,6 +69,7 @@ class Sayer:
                     ended = True
                     raise self.fault
                 if number == self.pause_at:
+                    self.paused.set()
                     await self.go.wait()
                 yield [EngineChunk((self.ids[number],))]
                 await asyncio.sleep(0)

@@ -219,7 +219,7 @@ async def test_the_servers_clock_decides(tenant: str) -> None:
     record = draft()
     stamp = await backend.put(tenant, Write(record, ttl_ms=150))
     lease = await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=150)
-    assert abs(stamp.created_at_ms - before_ms) < 5_000
+    assert abs(stamp.created_at_ms - before_ms) < 60_000
     await asyncio.sleep(0.2)
     with pytest.raises(ResponseNotFound):
         await backend.fetch(tenant, record.id)
