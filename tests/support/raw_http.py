@@ -48,7 +48,7 @@ async def exchange(url: str, request: bytes, *, after_continue: bytes = b"") -> 
         if after_continue:
             assert await reader.readexactly(len(CONTINUE)) == CONTINUE
             writer.write(after_continue)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await writer.drain()
             return await read(reader)
     finally:

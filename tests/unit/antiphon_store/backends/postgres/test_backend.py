@@ -84,7 +84,7 @@ async def test_the_servers_clock_stamps(backend: PostgresBackend, connection: Co
     stamp = await backend.put("t", Write(draft(), ttl_ms=1000))
     row = await (await connection.execute("SELECT now_ms_v1(NULL)")).fetchone()
     assert row is not None
-    assert 0 <= row[0] - stamp.created_at_ms < 5000
+    assert 0 <= row[0] - stamp.created_at_ms < 60_000
     assert stamp.expires_at_ms == stamp.created_at_ms + 1000
 
 
