@@ -123,7 +123,8 @@ async def test_a_task_that_is_cancelled_stays_cancelled(served: Served) -> None:
         await task
 
 
-async def test_readiness_is_the_services_own(served: Served) -> None:
+async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", SOON_S)
     service, _, client = served
     await client.ready()
     service.fault = StoreUnavailable("x")

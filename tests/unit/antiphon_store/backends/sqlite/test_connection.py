@@ -65,9 +65,8 @@ def test_a_migration_that_fails_leaves_the_old_schema(path: Path, monkeypatch: p
     connection.close()
 
 
-def test_a_first_opening_waits_for_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_opening_waits_for_another(path: Path) -> None:
     """Changing the journal's mode fails at once while somebody writes; it is tried again until they are done."""
-    monkeypatch.setattr("antiphon_store.backends.sqlite.connection.BUSY_TIMEOUT_S", 30.0)
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("CREATE TABLE busy (a)")
     other.execute("BEGIN EXCLUSIVE")

@@ -195,11 +195,8 @@ async def test_closing_answers_what_is_queued(writer: Writer) -> None:
     await closing
 
 
-async def test_the_event_loop_is_not_blocked(
-    path: Path, connection: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Connection) -> None:
     """While the writer waits for another process' lock, the loop goes on."""
-    monkeypatch.setattr("antiphon_store.backends.sqlite.connection.BUSY_TIMEOUT_S", 30.0)
     writer = Writer(connect(path, Durability.PROCESS))
     connection.execute("BEGIN IMMEDIATE")
     writing = asyncio.create_task(writer.run(insert))
