@@ -32,7 +32,7 @@ from tests.support.debian import found_or_installed
 PROGRAMS = Path("/usr/lib/postgresql")
 PACKAGE = "postgresql"
 USER = "postgres"  # initdb and postgres refuse to run as root
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 # fsync stays on: what the tests say about durability would mean nothing without it.
 SETTINGS = {

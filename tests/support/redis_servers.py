@@ -39,7 +39,7 @@ HOST = "127.0.0.1"
 PACKAGES = ("redis-server", "redis-sentinel")
 SERVICE = "antiphon"
 SLOTS = 16384
-START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 60.0
 
 SAFE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 NO_FILES = ("--appendonly", "no", "--save", "")
