@@ -41,7 +41,7 @@ class Client:
         await self.socket.send_json({"type": "response.create", "model": "m", "input": "hi", "store": False} | members)
 
     async def event(self) -> Object:
-        event: Object = await self.socket.receive_json(timeout=30)
+        event: Object = await self.socket.receive_json(timeout=10)
         return event
 
     async def until(self, *types: str) -> list[Object]:
@@ -68,7 +68,7 @@ class Client:
         return error
 
     async def close_code(self) -> int | None:
-        message = await self.socket.receive(timeout=30)
+        message = await self.socket.receive(timeout=10)
         assert message.type is WSMsgType.CLOSE
         return self.socket.close_code
 
@@ -230,7 +230,7 @@ async def test_each_response_counts_towards_the_limits() -> None:
 
 async def test_a_silent_connection_is_pinged() -> None:
     async with running_edge(keep_alive_s=0.05) as edge, connected(edge, autoping=False) as client:
-        assert (await client.socket.receive(timeout=30)).type is WSMsgType.PING
+        assert (await client.socket.receive(timeout=10)).type is WSMsgType.PING
 
 
 async def test_a_client_that_answers_no_ping_stops_the_model() -> None:
@@ -290,7 +290,7 @@ async def test_nobody_connects_while_the_server_shuts_down(edge: RunningEdge) ->
 async def test_a_message_over_the_limit_ends_the_connection(client: Client) -> None:
     with suppress(ConnectionError):  # the server does not read it to its end
         await client.socket.send_str(" " * (BODY_BYTES_MAX + 1))
-    message = await client.socket.receive(timeout=30)
+    message = await client.socket.receive(timeout=10)
     assert message.type in (WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.ERROR)
 
 
