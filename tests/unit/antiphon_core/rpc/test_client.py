@@ -33,7 +33,7 @@ class Service:
         if request.id == "missing":
             raise ResponseNotFound.of("missing")
         if request.id == "slow":
-            await asyncio.Event().wait()
+            await asyncio.sleep(SOON_S)
         return v1.GetResponse(record=v1.Record(id=f"{call.tenant}/{call.request_id}/{request.id}"))
 
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
