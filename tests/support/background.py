@@ -39,8 +39,9 @@ from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
-LEASE_MS = 5_000
+LEASE_MS = 30_000
 PATIENCE_S = 60.0
+"""Longer than any machine is busy with something else."""
 ENDS = frozenset(Status) - UNFINISHED
 
 
@@ -167,7 +168,7 @@ class Bench:
         return Background(typed, self.translator, self.beginnings(typed), clock=self.clock)
 
     @asynccontextmanager
-    async def worker(self, *, slots: int = 4, drain_s: float = 5.0) -> AsyncIterator[MortalWorker]:
+    async def worker(self, *, slots: int = 4, drain_s: float = PATIENCE_S) -> AsyncIterator[MortalWorker]:
         store = self.new_store()
         part = Worker(
             WorkerSettings(slots=slots, drain_s=drain_s),
@@ -216,11 +217,16 @@ class Bench:
                 await asyncio.sleep(0.005)
         return record
 
-    async def logged(self, response_id: str, *, ids: int, tenant: str = TENANT) -> None:
-        """Returns when whoever goes on with a response would find so many token ids in its log."""
+    async def logged(self, response_id: str, *, ids: int = 0, numbers: int = 0, tenant: str = TENANT) -> None:
+        """Returns when whoever goes on with a response would find so many token ids and events in its log: what is told
+        gets there a moment later."""
+        logs = cast("FullStore", self.store)
         async with asyncio.timeout(PATIENCE_S):
-            while len((await told.read(self.store, tenant, response_id)).token_ids) < ids:
-                await asyncio.sleep(0.005)
+            while True:
+                kept = await told.read(logs, tenant, response_id)
+                if len(kept.token_ids) >= ids and kept.fold.next_sequence >= numbers:
+                    return
+                await asyncio.sleep(0.001)
 
     async def frames(self, response_id: str, *, after: int | None = None, tenant: str = TENANT) -> bytes:
         """The stream of a response to its end, by another replica."""
@@ -277,6 +283,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(background, "LOOK_AGAIN_S", 0.005)
+    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", PATIENCE_S)
     monkeypatch.setattr(background, "WATCH_S", 0.02)
     monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
     monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)

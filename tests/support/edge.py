@@ -45,7 +45,7 @@ class RunningEdge:
 async def running_edge(
     *,
     keep_alive_s: float = 15.0,
-    drain_s: float = 5.0,
+    drain_s: float = 30.0,
     tenants: bool = False,
     clock: Clock | None = None,
     **door: Any,

@@ -42,7 +42,6 @@ START_TIMEOUT_S = 60.0
 
 SAFE = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
 NO_FILES = ("--appendonly", "no", "--save", "")
-PATIENT = ("--cluster-node-timeout", "30000")  # masters that are only slow are not given up by each other
 
 
 @dataclass(slots=True)
@@ -147,7 +146,8 @@ def shared_cluster() -> RedisCluster:
     """The cluster that all tests of this run share, in the same way."""
     life = ExitStack()
     atexit.register(life.close)
-    return life.enter_context(redis_cluster((*NO_FILES, *PATIENT)))
+    # Nobody breaks it: a master that had no CPU for some seconds must not be taken for dead.
+    return life.enter_context(redis_cluster(NO_FILES, node_timeout_ms=30_000))
 
 
 @contextmanager
@@ -161,9 +161,9 @@ def redis_server(options: Sequence[str] = SAFE) -> Iterator[RedisServer]:
 
 
 @contextmanager
-def redis_cluster(options: Sequence[str] = SAFE) -> Iterator[RedisCluster]:
+def redis_cluster(options: Sequence[str] = SAFE, *, node_timeout_ms: int = 2_000) -> Iterator[RedisCluster]:
     """Three masters that share the slots."""
-    cluster = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", *options)
+    cluster = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout_ms), *options)
     with ExitStack() as stack:
         folder = _folder(stack)
         masters = []

@@ -49,6 +49,8 @@ class Sayer:
         self.pause_at: int | None = None
         """Behind so many ids it waits for `go`."""
         self.go = asyncio.Event()
+        self.paused = asyncio.Event()
+        """Set when it waits."""
         self.fault: Exception | None = None
         """Raised behind `pause_at` ids, in place of waiting."""
 
@@ -67,6 +69,7 @@ class Sayer:
                     ended = True
                     raise self.fault
                 if number == self.pause_at:
+                    self.paused.set()
                     await self.go.wait()
                 yield [EngineChunk((self.ids[number],))]
                 await asyncio.sleep(0)
@@ -154,7 +157,7 @@ class Edges:
 
 @asynccontextmanager
 async def thinking_edges(
-    *said: str, count: int = 1, engine: StoreEngine | None = None, **door: Any
+    *said: str, count: int = 1, engine: StoreEngine | None = None, drain_s: float = 1.0, **door: Any
 ) -> AsyncIterator[Edges]:
     """`engine` is that of the store, memory unless told; `door` are members of DoorSettings."""
     backend, clock = FaultyBackend(engine or MemoryBackend()), SystemClock()
@@ -168,7 +171,7 @@ async def thinking_edges(
         session = await stack.enter_async_context(aiohttp.ClientSession())
         servers = []
         for _ in range(count):
-            settings = EdgeSettings(port=0, drain_s=1.0, **door)
+            settings = EdgeSettings(port=0, drain_s=drain_s, **door)
             server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
             await server.start()
             stack.push_async_callback(server.stop)

@@ -298,7 +298,9 @@ def test_nobody_ever_reads_half_a_file(run: Run, files: KeyFiles) -> None:
 
     def read() -> None:
         nonlocal seen
-        while not done.is_set():
+        is_last = False
+        while not is_last:
+            is_last = done.is_set()
             seen = max(seen, len(api_keys.read_keys(files.keys)))
 
     with ThreadPoolExecutor() as pool:

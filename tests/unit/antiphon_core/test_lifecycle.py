@@ -39,7 +39,7 @@ def signal_self() -> None:
 async def test_parts_start_in_order_and_stop_in_the_opposite_order() -> None:
     diary: list[str] = []
     parts = [Recorder("a", diary), Recorder("b", diary)]
-    await asyncio.wait_for(run(parts, on_started=signal_self), 5)
+    await asyncio.wait_for(run(parts, on_started=signal_self), 30)
     assert diary == ["start a", "start b", "stop b", "stop a"]
 
 
@@ -55,7 +55,7 @@ async def test_a_signal_during_the_start_ends_it() -> None:
     diary: list[str] = []
     slow = Recorder("b", diary, hangs=True)
     running = asyncio.create_task(run([Recorder("a", diary), slow], on_started=lambda: diary.append("up")))
-    await asyncio.wait_for(slow.started.wait(), 5)
+    await asyncio.wait_for(slow.started.wait(), 30)
     signal_self()
-    await asyncio.wait_for(running, 5)
+    await asyncio.wait_for(running, 30)
     assert diary == ["start a", "stop a"]

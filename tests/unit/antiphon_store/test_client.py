@@ -74,11 +74,12 @@ async def test_a_store_that_cannot_be_reached_is_unavailable() -> None:
             await store.ready()
 
 
-async def test_ready_asks_the_server(seen: Seen) -> None:
+async def test_ready_asks_the_server(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", 30.0)
     async with StoreClient(seen.endpoint) as store:
         await store.ready()
     async with serving({}, ready=is_not_ready) as endpoint, StoreClient(endpoint) as store:
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailable, match="not ready"):
             await store.ready()
 
 

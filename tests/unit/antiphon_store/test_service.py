@@ -76,7 +76,7 @@ async def test_whoever_waits_is_woken_by_the_end_of_a_turn(clock: ManualClock, w
         await store.abort_turn(TENANT, start.lease.fence)
     else:
         await store.release_session(TENANT, start.lease.fence)
-    second = await asyncio.wait_for(waiting, 5)
+    second = await asyncio.wait_for(waiting, 30)
     assert second.lease is not None
     assert second.lease.holder == "other"
 

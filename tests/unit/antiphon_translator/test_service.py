@@ -98,7 +98,9 @@ async def test_closing_the_generator_closes_the_engines() -> None:
 async def test_cancelling_the_task_closes_the_engines_generation() -> None:
     service, engine = serving(Hang())
     running = asyncio.create_task(run(service))
-    await asyncio.sleep(0.01)
+    async with asyncio.timeout(30):
+        while not engine.requests:
+            await asyncio.sleep(0.001)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -107,7 +109,7 @@ async def test_cancelling_the_task_closes_the_engines_generation() -> None:
 
 async def test_an_engine_that_goes_on_behind_the_end_is_stopped() -> None:
     service, engine = serving(*saying("Hello"), Hang())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         batches = await run(service)
     assert engine.stopped.is_set()
     assert log_of(batches)[-1]["type"] == "response.completed"

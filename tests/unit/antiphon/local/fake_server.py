@@ -1,4 +1,6 @@
-"""Stands in for tritonserver: `python fake_server.py BEHAVIOUR [FOLDER]`. Starts a child unless it fails at once."""
+"""Stands in for tritonserver: `python fake_server.py BEHAVIOUR [FOLDER]`. Starts a child unless it fails at once.
+
+One that `dies-once` does so as soon as its folder has a file `die`."""
 
 import signal
 import subprocess
@@ -22,7 +24,8 @@ def main(behaviour: str, folder: Path) -> None:
     if behaviour != "never-ready":
         (folder / "ready").touch()
     if behaviour == "dies-once" and count == 0:
-        time.sleep(0.3)
+        while not (folder / "die").exists():
+            time.sleep(0.01)
         (folder / "ready").unlink()
         sys.exit(3)
     time.sleep(1000)

@@ -21,6 +21,8 @@ class Builder:
     def __init__(self) -> None:
         self.built = 0
         self.fails = False
+        self.until: Callable[[], bool] = lambda: True
+        """A build takes until then."""
 
     def create(self, venv: Path, interpreter: Interpreter) -> None:
         (venv / "bin").mkdir(parents=True)
@@ -28,7 +30,9 @@ class Builder:
 
     def install(self, venv: Path, report: Callable[[str], None]) -> None:
         self.built += 1
-        time.sleep(0.05)
+        deadline = time.monotonic() + 30
+        while not self.until() and time.monotonic() < deadline:
+            time.sleep(0.01)
         if self.fails:
             raise LocalModelError("no network")
         (venv / "lib" / "python3.11" / "site-packages").mkdir(parents=True)
@@ -57,6 +61,7 @@ def test_builds_once_and_tells_the_size(tmp_path: Path, builder: Builder) -> Non
 
 def test_several_at_once_build_one(tmp_path: Path, builder: Builder) -> None:
     said: list[str] = []
+    builder.until = lambda: any("waiting for another process" in line for line in said)
     threads = [threading.Thread(target=ensure_server_venv, args=(tmp_path, said.append)) for _ in range(5)]
     for thread in threads:
         thread.start()

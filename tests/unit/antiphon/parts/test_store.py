@@ -12,7 +12,8 @@ from antiphon_store.settings import StoreSettings
 from tests.support.local_settings import settings
 
 
-async def test_it_serves_until_it_is_stopped() -> None:
+async def test_it_serves_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", 30.0)
     part = StorePart(settings(), SystemClock())
     await part.start()
     client = StoreClient(part.address)

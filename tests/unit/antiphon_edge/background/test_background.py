@@ -23,7 +23,7 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
 from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
 from antiphon_edge.turns import first_requests
-from tests.support.background import TENANT, Bench, background_request, bench, hasten, text_of, whole
+from tests.support.background import PATIENCE_S, TENANT, Bench, background_request, bench, hasten, text_of, whole
 
 TALK = new_conversation_id(RandomIds())
 
@@ -96,7 +96,7 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
     await asyncio.wait([asking])
     may_go_on.set()
     job = None
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         while job is None:
             job = await shop.store.claim_job(TENANT, [queueing.QUEUE], holder="test")
             await asyncio.sleep(0)
@@ -144,9 +144,17 @@ async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_requests, "PATIENCE_S", 0.2)
+
+    async def be_patient() -> None:
+        """With whoever takes its place: that one lives."""
+        monkeypatch.setattr(first_requests, "PATIENCE_S", PATIENCE_S)
+
     request = background_request()
     await shop.beginnings(shop.edge._store).begin(TENANT, request, key="k")
-    records = await asyncio.gather(*(shop.replica().create(TENANT, request, key="k") for _ in range(8)))
+    stores = [shop.new_store() for _ in range(8)]
+    for store in stores:
+        store.before["abort_turn"] = be_patient
+    records = await asyncio.gather(*(shop.edge_over(store).create(TENANT, request, key="k") for store in stores))
     assert len({record.id for record in records}) == 1
     assert await job_state(shop, records[0].id) is JobState.QUEUED
 

@@ -17,7 +17,7 @@ from antiphon_edge.background import following
 from antiphon_edge.background.following import Followings, final_of
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
-from tests.support.background import TENANT, MortalStore, hasten
+from tests.support.background import PATIENCE_S, TENANT, MortalStore, hasten
 
 RESPONSE_ID = "resp_" + "a" * 48
 BODY = {"id": RESPONSE_ID, "status": "completed"}
@@ -56,8 +56,25 @@ async def append(store: MortalStore, *numbers: int) -> None:
 
 
 async def read(followings: Followings, **options: float) -> list[Batch]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         return [batch async for batch in followings.stream(TENANT, RESPONSE_ID, **options)]  # type: ignore[arg-type]
+
+
+async def begun(followings: Followings) -> asyncio.Task[list[Batch]]:
+    """A reading that has got something."""
+    has_begun = asyncio.Event()
+
+    async def read_on() -> list[Batch]:
+        batches = []
+        async for batch in followings.stream(TENANT, RESPONSE_ID):
+            batches.append(batch)
+            has_begun.set()
+        return batches
+
+    reading = asyncio.create_task(read_on())
+    async with asyncio.timeout(PATIENCE_S):
+        await has_begun.wait()
+    return reading
 
 
 def joined(batches: list[Batch]) -> bytes:
@@ -99,8 +116,7 @@ async def test_a_log_that_does_not_come_is_missed_in_the_end(followings: Followi
 
 async def test_a_store_that_is_away_for_a_moment_costs_nothing(store: MortalStore, followings: Followings) -> None:
     await append(store, 0, 1)
-    reading = asyncio.create_task(read(followings))
-    await asyncio.sleep(0.02)
+    reading = await begun(followings)
     store.failing["read_events"] = 1  # what comes next is lost on its way
     await append(store, 2)
     await asyncio.sleep(0.02)
@@ -113,8 +129,7 @@ async def test_a_store_that_stays_away_is_told(
 ) -> None:
     monkeypatch.setattr(following, "STORE_BACK_S", 0.02)
     await append(store, 0, 1)
-    reading = asyncio.create_task(read(followings))
-    await asyncio.sleep(0.02)
+    reading = await begun(followings)
     store.failing["read_events"] = 1_000
     await append(store, 2)
     with pytest.raises(StoreUnavailable):

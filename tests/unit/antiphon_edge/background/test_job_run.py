@@ -142,8 +142,7 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
     job = await texts.claimed()
     run = texts.run_of(job)
     going = asyncio.create_task(run.go())
-    await texts.until(lambda: bool(translator.turns))
-    await asyncio.sleep(0.05)
+    await texts.logged(record.id, numbers=7)  # with its words
     going.cancel()
     await asyncio.wait([going])
     await run.leave()
@@ -327,8 +326,7 @@ async def test_cancelling_keeps_what_was_said(shop: Bench) -> None:
     shop.engine.holds_at = 4
     run = shop.run_of(await shop.claimed())
     going = asyncio.create_task(run.go())
-    await shop.until(lambda: len(shop.engine.told) == 4)
-    await asyncio.sleep(0.01)
+    await shop.logged(record.id, ids=4)
     going.cancel()
     await asyncio.wait([going])
     assert shop.engine.running == 0

@@ -16,6 +16,7 @@ from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing, worker
 from tests.support.background import (
     LEASE_MS,
+    SOON_S,
     TENANT,
     Bench,
     TextTranslator,
@@ -73,7 +74,7 @@ async def test_settled_jobs_and_tickets_stay_settled(shop: Bench) -> None:
             found = [await shop.store.describe_job(tenant, record.id) for tenant in (TENANT, queueing.DISPATCH_TENANT)]
             return [job.state for job in found]
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SOON_S):
             while await states() != [JobState.SUCCEEDED] * 2:
                 await asyncio.sleep(0.01)
 
@@ -103,8 +104,7 @@ async def test_a_response_that_was_taken_over_is_charged_once(shop: Bench) -> No
     record = await shop.create()
     shop.engine.holds_at = 6
     async with shop.worker() as first:
-        await shop.until(lambda: len(shop.engine.told) == 6)
-        await asyncio.sleep(0.02)
+        await shop.logged(record.id, ids=6)
         await first.kill()
     shop.engine.holds_at = None
     async with shop.worker():
@@ -117,7 +117,7 @@ async def test_a_cancelled_response_is_charged_what_was_said(shop: Bench) -> Non
     record = await shop.create()
     shop.engine.holds_at = 6
     async with shop.worker() as working:
-        await shop.until(lambda: len(shop.engine.told) == 6)
+        await shop.logged(record.id, ids=6)
         await shop.replica().cancel(TENANT, record.id)
         await working.part.stop()
     assert await taken(shop) == 6
@@ -132,8 +132,7 @@ async def test_another_worker_goes_on_where_one_died(shop: Bench, told: int) -> 
     following = asyncio.create_task(shop.frames(record.id))
     shop.engine.holds_at = told
     async with shop.worker() as first:
-        await shop.until(lambda: len(shop.engine.told) == told)
-        await asyncio.sleep(0.02)
+        await shop.logged(record.id, ids=told)
         await first.kill()
     shop.engine.holds_at = None
     async with shop.worker():
@@ -148,7 +147,8 @@ async def test_a_chain_of_deaths(shop: Bench) -> None:
         shop.engine.holds_at = told
         async with shop.worker() as mortal:
             await shop.until(lambda: shop.engine.told.count(shop.engine.holds_at - 1) == 3)  # type: ignore[operator]
-            await asyncio.sleep(0.02)
+            for record in records:
+                await shop.logged(record.id, ids=told)
             await mortal.kill()
     shop.engine.holds_at = None
     async with shop.worker():
@@ -162,8 +162,7 @@ async def test_a_worker_that_was_only_asleep_writes_nothing_over_its_successor(s
     shop.engine.holds_at = 4
     sleeper = shop.run_of(job)
     going = asyncio.create_task(sleeper.go())
-    await shop.until(lambda: len(shop.engine.told) == 4)
-    await asyncio.sleep(0.02)
+    await shop.logged(record.id, ids=4)
     shop.engine.holds_at = None
     shop.clock.advance(LEASE_MS / 1000)
     async with shop.worker():
@@ -209,7 +208,7 @@ async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, 
     async with shop.worker(slots=1):
         for record in records:
             await require_whole(shop, record.id)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SOON_S):
             while (await shop.store.describe_job(TENANT, poison)).state is not JobState.FAILED:
                 await asyncio.sleep(0.01)
 
@@ -232,8 +231,7 @@ async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench, monke
     record = await shop.create()
     shop.engine.holds_at = 5
     async with shop.worker(drain_s=0.05) as first:
-        await shop.until(lambda: len(shop.engine.told) == 5)
-        await asyncio.sleep(0.02)
+        await shop.logged(record.id, ids=5)
         await first.part.stop()
     assert shop.engine.running == 0
     shop.engine.holds_at = None
@@ -244,7 +242,7 @@ async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench, monke
 
 async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
-    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(5):
+    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(SOON_S):
         await asyncio.sleep(0.02)
         await idle.part.stop()
 
@@ -252,6 +250,7 @@ async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.Mon
 async def test_one_slot_at_a_time_asks_for_tickets(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
     async with shop.worker(slots=16) as idle:
+        await shop.until(lambda: bool(idle.store.calls))
         await asyncio.sleep(0.05)
         assert [name for name, _ in idle.store.calls] == ["claim_job"]
 
@@ -357,7 +356,7 @@ async def test_a_heartbeat_that_fails_does_not_stop_a_response(shop: Bench) -> N
     async with shop.worker() as only:
         await shop.until(lambda: len(shop.engine.told) == 3)
         only.store.failing["heartbeat_job"] = 3
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(SOON_S):
             while only.store.failing["heartbeat_job"]:
                 await asyncio.sleep(0.005)
         assert shop.engine.starts == [0]
@@ -370,8 +369,7 @@ async def test_a_store_that_was_lost_for_a_while(shop: Bench) -> None:
     shop.engine.holds_at = 4
     shop.engine.pause_s = 0.005
     async with shop.worker() as only:
-        await shop.until(lambda: len(shop.engine.told) == 4)
-        await asyncio.sleep(0.02)
+        await shop.logged(record.id, ids=4)
         only.store.lost = True
         shop.engine.goes_on.set()
         await shop.until(lambda: shop.engine.running == 0)

@@ -56,7 +56,7 @@ async def test_who_is_cut_off_is_disconnected_and_logged(caplog: pytest.LogCaptu
             (handler,) = runner.server.connections
             assert handler._current_request is not None
             connections.cut(handler._current_request)  # type: ignore[arg-type]
-            await asyncio.wait_for(edge.translator.closed.wait(), 5)
+            await asyncio.wait_for(edge.translator.closed.wait(), 30)
     assert "127.0.0.1 does not read its stream, and is cut off" in caplog.text
 
 

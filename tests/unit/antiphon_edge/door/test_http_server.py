@@ -115,7 +115,7 @@ async def test_a_body_that_breaks_off_behind_a_request_that_runs_is_refused_in_i
         while len(connection._messages) == waiting:
             await asyncio.sleep(0)
     go_on.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         assert [(await read(reader)).status for _ in range(2)] == [200, 400]
     writer.close()
 

@@ -62,7 +62,7 @@ async def settling(counts: Counts, heard: list[tuple[str, Spent]]) -> AsyncItera
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():
             await asyncio.sleep(0.001)
 

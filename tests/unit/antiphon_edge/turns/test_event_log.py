@@ -167,7 +167,7 @@ async def test_closing_gives_up_what_is_not_written() -> None:
     writer.put(batch(0))
     await asyncio.sleep(0)
     writer.put(batch(1))
-    await asyncio.wait_for(writer.close(), 5)
+    await asyncio.wait_for(writer.close(), 30)
     logs.go.set()
     await asyncio.sleep(0.01)
     assert [append.expected_position for append in logs.appends] == [0]

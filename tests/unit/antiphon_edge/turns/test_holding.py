@@ -10,7 +10,7 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StaleFence
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.ports.jobs import JobDraft, JobState
+from antiphon_core.ports.jobs import JobDraft, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Lease, TurnRequest
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import holding
@@ -24,15 +24,33 @@ from tests.support.served_models import turn
 TENANT = "t"
 
 
+class BeatenStore(StoreService):
+    """Counts what keeps a job."""
+
+    heartbeats = 0
+
+    async def heartbeat_job(self, *arguments: Any, **options: Any) -> JobPulse:
+        pulse = await super().heartbeat_job(*arguments, **options)
+        self.heartbeats += 1
+        return pulse
+
+
 class Shelf:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.backend = FaultyBackend(MemoryBackend(self.clock))
-        self.store = StoreService(self.backend)
+        self.store = BeatenStore(self.backend)
         self.holdings = Holdings(self.store, ids=RandomIds())
 
     async def state(self, begun: Begun) -> JobState:
         return (await self.store.describe_job(TENANT, begun.response_id)).state
+
+    async def until_beaten(self) -> None:
+        """The job was kept once more, and the key too if that is done at every beat."""
+        enough = self.store.heartbeats + 2
+        async with asyncio.timeout(30):
+            while self.store.heartbeats < enough:
+                await asyncio.sleep(0.001)
 
     async def hold(self, begun: Begun) -> Begun:
         held = await self.holdings.hold(begun)
@@ -86,7 +104,7 @@ async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf, monkeypatch: pyte
     async with shelf.holdings.kept(held):
         for _ in range(4):
             shelf.clock.advance(LEASE_MS / 2000)
-            await asyncio.sleep(0.05)
+            await shelf.until_beaten()
     assert await shelf.state(held) is JobState.RUNNING
 
 
@@ -115,7 +133,7 @@ async def test_a_turn_that_takes_long_keeps_its_key(shelf: Shelf, monkeypatch: p
     async with shelf.holdings.kept(held):
         for _ in range(4):
             shelf.clock.advance(CLAIM_MS / 2000)
-            await asyncio.sleep(0.05)
+            await shelf.until_beaten()
         assert await running(shelf) == held.response_id
 
 
@@ -128,7 +146,7 @@ async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf, monkeypa
     monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
     async with shelf.holdings.kept(taken):
         shelf.clock.advance(1)
-        await asyncio.sleep(0.05)
+        await shelf.until_beaten()
     shelf.clock.advance((CLAIM_MS - LEASE_MS) / 1000)
     assert await running(shelf) == held.response_id
 
@@ -139,7 +157,10 @@ async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf, m
     held = await claimed(shelf)
     shelf.backend.plan(Fault("begin_turn_once", When.BEFORE, error=None, delay_s=0.05))
     async with shelf.holdings.kept(held):
-        await asyncio.sleep(0.02)  # it is about to claim the key again
+        async with asyncio.timeout(30):
+            while not shelf.store.heartbeats:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0.01)  # it is about to claim the key again
         await shelf.holdings.drop(held)
         await shelf.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
         await asyncio.sleep(0.05)

@@ -27,7 +27,7 @@ from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.request import CreateRequest
 from antiphon_edge.turns import first_requests, holding, repeating
 from antiphon_edge.turns.begun import Begun
-from antiphon_edge.turns.holding import LEASE_MS
+from antiphon_edge.turns.holding import LEASE_MS, Holdings
 from antiphon_edge.turns.repeating import Repetitions, until_silent
 from antiphon_edge.turns.turn import Turns
 from antiphon_store.backends.memory import MemoryBackend
@@ -75,6 +75,22 @@ class Edge:
                 for event in events.decode(batch.frames):
                     yield event
 
+    async def begin_to_ask(self) -> asyncio.Task[list[Object]]:
+        """A reading that has got something."""
+        has_begun = asyncio.Event()
+
+        async def read() -> list[Object]:
+            told = []
+            async for event in self.stream():
+                told.append(event)
+                has_begun.set()
+            return told
+
+        reading = asyncio.create_task(read())
+        async with asyncio.timeout(30):
+            await has_begun.wait()
+        return reading
+
     async def complete(self, key: str = "k", **members: Any) -> Object:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
         answer: Object = loads(await self.turns.complete(TENANT, request, key=key))
@@ -96,10 +112,10 @@ class Town:
         self.translator = losable(self.sayer)
         self.edges = [Edge(self.backend, self.translator, self.clock) for _ in range(3)]
 
-    async def until_it_says(self, count: int) -> None:
-        """Waits until the model has begun so many answers, and what it said is written."""
-        while len(self.sayer.requests) < count:
-            await asyncio.sleep(0.001)
+    async def until_it_pauses(self) -> None:
+        """Waits until the model has said what it says before `go`; that is about to be written, if it is not yet."""
+        async with asyncio.timeout(30):
+            await self.sayer.paused.wait()
         await asyncio.sleep(0.05)
 
     async def stored(self, response_id: str) -> Object:
@@ -134,7 +150,7 @@ async def test_thirty_two_at_once_are_one(town: Town) -> None:
 async def test_who_comes_later_gets_the_same_from_the_beginning(town: Town) -> None:
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
+    await town.until_it_pauses()
     second = asyncio.create_task(town.edges[1].ask())
     await asyncio.sleep(0.1)
     town.sayer.go.set()
@@ -155,7 +171,7 @@ async def test_when_the_log_is_gone_it_is_told_again(town: Town) -> None:
 async def test_another_request_under_the_key_is_refused_at_any_time(town: Town) -> None:
     town.sayer.pause_at = 5
     first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
+    await town.until_it_pauses()
     with pytest.raises(IdempotencyMismatch):
         await town.edges[1].ask(input="other")
     town.sayer.go.set()
@@ -174,6 +190,14 @@ async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_requests, "PATIENCE_S", 0.3)
+
+    async def abort_turn(*arguments: Any, **options: Any) -> None:
+        """From then on all are patient: whoever takes the place of the first one lives."""
+        monkeypatch.setattr(first_requests, "PATIENCE_S", 30.0)
+        await town.store.abort_turn(*arguments, **options)
+
+    for edge in town.edges:
+        monkeypatch.setattr(edge.line, "abort_turn", abort_turn, raising=False)
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
     dead = await town.edges[0].turns.beginnings.begin(TENANT, request, key="k")
     assert isinstance(dead, Begun)
@@ -204,12 +228,27 @@ async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
     monkeypatch.setattr(holding, "HEARTBEAT_S", 0.005)
     monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
     monkeypatch.setattr(holding, "LEASE_MS", 600_000)
+    claims, keep_key = 0, Holdings._keep_key
+
+    async def counted(self: Holdings, begun: Begun) -> None:
+        nonlocal claims
+        await keep_key(self, begun)
+        claims += 1
+
+    async def until_claimed_again() -> None:
+        """A whole beat."""
+        enough = claims + 2
+        async with asyncio.timeout(30):
+            while claims < enough:
+                await asyncio.sleep(0.001)
+
+    monkeypatch.setattr(Holdings, "_keep_key", counted)
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
+    await town.until_it_pauses()
     for _ in range(5):
         town.clock.advance(300)
-        await asyncio.sleep(0.05)
+        await until_claimed_again()
     second = asyncio.create_task(town.edges[1].ask())
     await asyncio.sleep(0.1)
     town.sayer.go.set()
@@ -231,7 +270,7 @@ async def test_a_caller_that_comes_back_finds_it_going_on(town: Town) -> None:
 async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(town: Town, pause_at: int) -> None:
     town.sayer.pause_at = pause_at
     dying = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
+    await town.until_it_pauses()
     readers = [asyncio.create_task(town.edges[n].ask()) for n in (1, 2, 1)]
     await asyncio.sleep(0.05)
     town.edges[0].kill()
@@ -253,7 +292,7 @@ async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(tow
 async def test_who_comes_after_the_death_goes_on_with_it(town: Town) -> None:
     town.sayer.pause_at = 9
     dying = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
+    await town.until_it_pauses()
     town.edges[0].kill()
     town.sayer.pause_at = None
     town.clock.advance(LEASE_MS / 1000)
@@ -323,9 +362,8 @@ async def test_a_reader_is_told_when_the_store_stays_away(town: Town, monkeypatc
     monkeypatch.setattr(repeating, "AWAY_MAX", 3)
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
-    reader = asyncio.create_task(town.edges[1].ask())
-    await asyncio.sleep(0.05)
+    await town.until_it_pauses()
+    reader = await town.edges[1].begin_to_ask()
     town.edges[1].kill()
     town.edges[2].kill()
     with pytest.raises(StoreUnavailable):
@@ -340,9 +378,8 @@ async def test_a_reader_is_told_when_the_store_stays_away(town: Town, monkeypatc
 async def test_a_store_that_is_away_for_a_moment_is_not_noticed(town: Town) -> None:
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
-    await town.until_it_says(1)
-    reader = asyncio.create_task(town.edges[1].ask())
-    await asyncio.sleep(0.05)
+    await town.until_it_pauses()
+    reader = await town.edges[1].begin_to_ask()
     town.edges[1].line.is_cut = True
     await asyncio.sleep(0.05)
     town.edges[1].line.is_cut = False
@@ -367,7 +404,8 @@ async def test_a_key_that_stays_taken_for_nothing_is_an_error_in_the_end(
 async def test_silence_ends_a_stream_and_its_end_too() -> None:
     async def tell(*pauses_s: float) -> AsyncGenerator[float, None]:
         for pause_s in pauses_s:
-            await asyncio.sleep(pause_s)
+            if pause_s:
+                await asyncio.sleep(pause_s)
             yield pause_s
 
     assert [each async for each in until_silent(tell(0, 0), 5)] == [0, 0]

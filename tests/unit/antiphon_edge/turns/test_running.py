@@ -91,6 +91,10 @@ class Bench:
         assert held is not None
         return held
 
+    async def until_it_pauses(self) -> None:
+        async with asyncio.timeout(30):
+            await self.sayer.paused.wait()
+
     async def play(self, begun: Begun, **options: Any) -> list[Object]:
         batches = self.runs.run(begun, **options)
         return [event async for batch in batches for event in events.decode(batch.frames)]
@@ -254,7 +258,7 @@ async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exceptio
     bench.sayer.pause_at = 5
     begun = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(begun))
-    await asyncio.sleep(0.02)
+    await bench.until_it_pauses()
     monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
     bench.sayer.go.set()
     log = await playing
@@ -333,7 +337,7 @@ async def test_an_edge_that_stops_leaves_its_turns_to_others(bench: Bench, pause
     begun = await bench.begin(key="k")
     async with aclosing(bench.runs.detached(begun)) as batches:
         await anext(batches)
-        await asyncio.sleep(0.02)
+        await bench.until_it_pauses()
         await bench.settle()
     assert bench.sayer.stopped.is_set()
     with pytest.raises(ResponseNotFound):
@@ -352,7 +356,7 @@ async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Be
     bench.sayer.pause_at = 9
     begun = await bench.begin(key="k")
     sleeping = asyncio.create_task(bench.play(begun))
-    await asyncio.sleep(0.02)
+    await bench.until_it_pauses()
     taken, said = await taken_over(bench, begun)
     bench.sayer.pause_at = None
     successor = await bench.play(taken, told=said)
@@ -368,7 +372,7 @@ async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> 
     begun = await bench.begin(key="k", session_id="s")
     async with aclosing(bench.runs.detached(begun)) as batches:
         await anext(batches)
-        await asyncio.sleep(0.02)
+        await bench.until_it_pauses()
         await bench.settle()
     bench.clock.advance(31)
     bench.sayer.pause_at = None
@@ -396,7 +400,7 @@ async def overtaken(bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | No
     bench.sayer.pause_at = 9
     begun = await bench.begin(key=key, session_id="s")
     playing = asyncio.create_task(bench.play(begun))
-    await asyncio.sleep(0.03)
+    await bench.until_it_pauses()
     assert begun.fence is not None
     await bench.store.release_session(TENANT, begun.fence)
     await bench.store.acquire_session(TENANT, "s", holder="other")
@@ -443,7 +447,7 @@ async def test_its_successor_keeps_key_and_session(bench: Bench, monkeypatch: py
     bench.sayer.pause_at = 9
     begun = await bench.begin(key="k", session_id="s")
     sleeping = asyncio.create_task(bench.play(begun))
-    await asyncio.sleep(0.02)
+    await bench.until_it_pauses()
     bench.clock.advance(31)
     taken, said = await taken_over(bench, begun)
     bench.sayer.pause_at = 12
@@ -500,7 +504,9 @@ async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
     begun = await bench.begin(key="k")
     async with aclosing(bench.runs.detached(begun)) as batches:
         await anext(batches)
-        await asyncio.sleep(0.02)
+        async with asyncio.timeout(30):
+            while (await told.read(bench.store, TENANT, begun.response_id)).fold.next_sequence < 6:  # with its words
+                await asyncio.sleep(0.001)
         await bench.settle()
     taken, said = await taken_over(bench, begun)
     (*_, last) = await bench.play(taken, told=said)

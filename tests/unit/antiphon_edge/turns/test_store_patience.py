@@ -4,9 +4,13 @@ import asyncio
 
 import pytest
 
+from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_edge.turns import store_patience
 from antiphon_edge.turns.store_patience import StorePatience
+
+LONG_S = 30.0
+"""Longer than any machine is busy with something else."""
 
 
 class Store:
@@ -41,20 +45,50 @@ def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
     return asyncio.create_task(answer())
 
 
-async def test_a_quick_answer_needs_no_look() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """What tells it how long ago the store was seen, while a look may take as long as it takes."""
+    clock = ManualClock()
+    monkeypatch.setattr(store_patience, "_now", clock.monotonic)
+    monkeypatch.setattr(store_patience, "READY_S", LONG_S)
+    return clock
+
+
+async def test_a_quick_answer_needs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_patience, "SLOW_S", LONG_S)
     store, asked = Store(frozen=True), call(0)
     await StorePatience(store).while_it_lives(asked)
     assert (asked.result(), store.asked) == ("answer", 0)
 
 
-async def test_a_slow_store_is_waited_for() -> None:
-    store, asked = Store(), call(0.2)
-    await StorePatience(store).while_it_lives(asked)
+class Ageing(StorePatience):
+    """Each sign of life is soon long ago."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        super().__init__(store)
+        self._clock = clock
+
+    async def _require_sign_of_life(self) -> None:
+        await super()._require_sign_of_life()
+        self._clock.advance(2 * LONG_S)
+
+
+async def test_a_slow_store_is_waited_for(clock: ManualClock) -> None:
+    store = Store()
+
+    async def answer() -> str:
+        while store.asked < 3:
+            await asyncio.sleep(0.001)
+        return "answer"
+
+    asked = asyncio.create_task(answer())
+    async with asyncio.timeout(LONG_S):
+        await Ageing(store, clock).while_it_lives(asked)
     assert asked.result() == "answer"
-    assert store.asked > 1
 
 
-async def test_an_error_is_the_calls_own() -> None:
+async def test_an_error_is_the_calls_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_patience, "SLOW_S", LONG_S)
     asked = call(0, ValueError("mine"))
     await StorePatience(Store()).while_it_lives(asked)
     assert isinstance(asked.exception(), ValueError)
@@ -79,11 +113,18 @@ async def test_many_callers_take_one_look() -> None:
         each.cancel()
 
 
-async def test_a_store_that_answers_others_is_alive() -> None:
-    store = Store(frozen=True)
+async def test_a_store_that_answers_others_is_alive(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_patience, "READY_S", 5.0)
+    store, go = Store(frozen=True), asyncio.Event()
     patience = StorePatience(store)
-    slow = asyncio.create_task(patience.while_it_lives(call(0.2)))
-    while not slow.done():
+    with monkeypatch.context() as at_first:
+        at_first.setattr(store_patience, "SLOW_S", LONG_S)
         await patience.while_it_lives(call(0))
-        await asyncio.sleep(0.001)
-    assert slow.exception() is None
+    slow = asyncio.create_task(patience.while_it_lives(asyncio.ensure_future(go.wait())))
+    for _ in range(20):
+        clock.advance(3)
+        await patience.while_it_lives(call(0))
+        await asyncio.sleep(0.01)
+    go.set()
+    await slow
+    assert store.asked == 0

@@ -84,7 +84,7 @@ async def test_a_client_that_does_not_mask_is_closed_with_1002(edge: RunningEdge
     writer.write(UPGRADE)
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
     writer.write(before + frame(TEXT, b'{"type": "response.create", "model": "m", "input": "hi"}', masked=False))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         pong = b"\x8a\x01a" if before else b""
         assert await reader.readexactly(len(pong)) == pong
         first, size = await reader.readexactly(2)

@@ -33,7 +33,7 @@ async def test_an_append_in_this_process_wakes_its_followers(clock: ManualClock)
         await asyncio.sleep(0.01)
         assert not waiting.done()
         await store.append_events(TENANT, append_at(response_id, 1))
-        assert (await asyncio.wait_for(waiting, 5)).frames == frame(1)
+        assert (await asyncio.wait_for(waiting, 30)).frames == frame(1)
 
 
 async def test_how_long_a_log_is_kept_is_a_setting(clock: ManualClock) -> None:

@@ -28,7 +28,7 @@ async def test_a_job_enqueued_in_this_process_wakes_who_waits_for_it(clock: Manu
     await asyncio.sleep(0.01)
     draft = new_draft()
     await store.enqueue_job(TENANT, draft)
-    job = await asyncio.wait_for(waiting, 5)
+    job = await asyncio.wait_for(waiting, 30)
     assert job is not None
     assert job.id == draft.id
 

@@ -39,7 +39,7 @@ class Plays:
 
 
 async def until(condition: Callable[[], bool], step: Callable[[], Awaitable[None]]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not condition():
             await step()
 

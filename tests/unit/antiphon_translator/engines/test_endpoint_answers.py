@@ -10,7 +10,7 @@ from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, EndpointChoice
 from antiphon_translator.engines.scripted import ScriptedEngine
 
-SOON_S = 5.0
+SOON_S = 30.0
 LATER_S = 60.0
 
 

@@ -160,7 +160,7 @@ async def test_what_runs_counts_until_it_is_closed() -> None:
     await anext(second)
     assert fleet.asked() == [1, 1]
     await second.aclose()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(30):
         await fleet.engines[1].stopped.wait()
     third = fleet.engine.generate(REQUEST)
     await anext(third)

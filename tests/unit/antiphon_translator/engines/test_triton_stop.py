@@ -31,7 +31,7 @@ from tests.support.triton_requests import sent
 REQUEST = GenerationRequest(request_id="resp_1", prompt_text="Hi", max_tokens=1000)
 STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
 HELLO = response({"text_output": "Hello END"})
-SOON_S = 5.0
+SOON_S = 30.0
 
 
 @pytest.fixture
@@ -43,8 +43,13 @@ async def fake() -> AsyncIterator[FakeTriton]:
 
 
 @pytest.fixture
-async def engine(fake: FakeTriton) -> AsyncIterator[TritonEngine]:
-    profile = ModelProfile("m", Path(), fake.endpoint, token_timeout_s=0.1, probe_timeout_s=0.2)
+def profile(fake: FakeTriton) -> ModelProfile:
+    """Its time limits end no test; the one about a time limit shortens that."""
+    return ModelProfile("m", Path(), fake.endpoint, token_timeout_s=2 * SOON_S, probe_timeout_s=2 * SOON_S)
+
+
+@pytest.fixture
+async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
     made = triton_text.engine(profile, TritonChannels())
     yield made
     await made.close()
@@ -83,10 +88,12 @@ async def test_a_stop_text_that_was_found_here_stops_it_too(fake: FakeTriton, en
     assert await told(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_so_does_a_time_limit(fake: FakeTriton, engine: TritonEngine) -> None:
-    with pytest.raises(EngineTimeout):
+async def test_so_does_a_time_limit(fake: FakeTriton, profile: ModelProfile) -> None:
+    engine = triton_text.engine(replace(profile, token_timeout_s=0.1), TritonChannels())
+    with pytest.raises(EngineTimeout, match="no next token"):
         await all_of(engine)
     assert await told(fake, 2) == ["tensorrt_llm", "middle"]
+    await engine.close()
 
 
 async def test_and_an_error_which_may_be_that_of_another_step(fake: FakeTriton, engine: TritonEngine) -> None:

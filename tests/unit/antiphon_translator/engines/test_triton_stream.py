@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.limits import ENGINE_QUEUE_MESSAGES_MAX
-from antiphon_translator.engines import triton_text, triton_tokens
+from antiphon_translator.engines import triton_stream, triton_text, triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import END_GRACE_S, TritonEngine
 from antiphon_translator.generation import FinishReason, GenerationRequest, Sampling
@@ -27,7 +27,8 @@ from tests.support.fake_triton import (
 )
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=1000, stop_ids=(2,))
-SOON_S = 5.0
+SOON_S = 30.0
+"""Longer than any machine is busy with something else."""
 
 
 @pytest.fixture
@@ -38,13 +39,14 @@ async def fake() -> AsyncIterator[FakeTriton]:
 
 @pytest.fixture
 def profile(fake: FakeTriton) -> ModelProfile:
+    """Its time limits end no test; those that have one under test shorten that one."""
     return ModelProfile(
         name="m",
         directory=Path(),
         endpoint=fake.endpoint,
-        first_token_timeout_s=0.3,
-        token_timeout_s=0.2,
-        probe_timeout_s=1.0,
+        first_token_timeout_s=2 * SOON_S,
+        token_timeout_s=2 * SOON_S,
+        probe_timeout_s=SOON_S,
     )
 
 
@@ -53,6 +55,11 @@ async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
     made = triton_tokens.engine(profile, TritonChannels())
     yield made
     await made.close()
+
+
+def readers() -> list[asyncio.Task[object]]:
+    """What still reads from a server."""
+    return [task for task in asyncio.all_tasks() if "_read" in repr(task.get_coro())]
 
 
 async def ids_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> list[int]:
@@ -91,7 +98,9 @@ async def test_what_waits_is_one_batch(fake: FakeTriton, engine: TritonEngine) -
     fake.script = [token_response([number]) for number in range(10, 30)] + [final_response()]
     async with aclosing(engine.generate(REQUEST)) as batches:
         first = await anext(batches)
-        await asyncio.sleep(0.1)
+        async with asyncio.timeout(SOON_S):
+            while readers():
+                await asyncio.sleep(0.01)
         rest = await anext(batches)
     assert [chunk.token_ids for chunk in (*first, *rest)] == [[number] for number in range(10, 30)]
 
@@ -118,18 +127,22 @@ async def test_closing_stops_a_server_that_nobody_keeps_up_with(fake: FakeTriton
         await fake.stopped.wait()
 
 
-async def test_no_first_token_in_time(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile) -> None:
+    impatient = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), TritonChannels())
     fake.script = [Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
-        await ids_of(engine)
+        await ids_of(impatient)
     async with asyncio.timeout(SOON_S):
         await fake.stopped.wait()
+    await impatient.close()
 
 
-async def test_no_next_token_in_time(fake: FakeTriton, engine: TritonEngine) -> None:
-    fake.script = [0.1, token_response([5]), token_response([]), Ending.SILENCE]
+async def test_no_next_token_in_time(fake: FakeTriton, profile: ModelProfile) -> None:
+    impatient = triton_tokens.engine(replace(profile, token_timeout_s=0.2), TritonChannels())
+    fake.script = [0.3, token_response([5]), token_response([]), Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
-        await ids_of(engine)
+        await ids_of(impatient)
+    await impatient.close()
 
 
 async def test_a_stream_that_ends_without_a_final_response_is_a_fault(fake: FakeTriton, engine: TritonEngine) -> None:
@@ -172,14 +185,11 @@ async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: Triton
             await anext(batches)
 
 
-async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(
-    fake: FakeTriton, engine: TritonEngine, profile: ModelProfile
-) -> None:
+async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
-    patient = triton_tokens.engine(replace(profile, token_timeout_s=SOON_S), TritonChannels())
-    async with aclosing(patient.generate(REQUEST)) as batches:
+    async with asyncio.timeout(SOON_S), aclosing(engine.generate(REQUEST)) as batches:
         await anext(batches)
-        await patient.close()
+        await engine.close()
         with pytest.raises(EngineUnavailable):
             await anext(batches)
 
@@ -202,8 +212,9 @@ async def test_readiness(fake: FakeTriton, engine: TritonEngine, profile: ModelP
     ("last_id", "max_tokens"), [pytest.param(9, 1, id="all tokens came"), pytest.param(2, 100, id="a stop id came")]
 )
 async def test_a_finished_stream_is_left_to_end_by_itself(
-    fake: FakeTriton, engine: TritonEngine, last_id: int, max_tokens: int
+    fake: FakeTriton, engine: TritonEngine, last_id: int, max_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(triton_stream, "END_GRACE_S", SOON_S)
     fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
     async with aclosing(engine.generate(replace(REQUEST, max_tokens=max_tokens))) as batches:
         await anext(batches)
@@ -219,15 +230,21 @@ async def test_but_not_for_ever(fake: FakeTriton, engine: TritonEngine) -> None:
         await fake.stopped.wait()
 
 
-async def test_a_second_cancellation_during_the_grace_still_cancels(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_a_second_cancellation_during_the_grace_still_cancels(
+    fake: FakeTriton, engine: TritonEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(triton_stream, "END_GRACE_S", 2 * SOON_S)
     fake.script = [token_response([9]), Ending.SILENCE]
+    in_grace = asyncio.Event()
 
     async def leave_at_once() -> None:
         async with aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
             await anext(batches)
+            in_grace.set()
 
     leaving = asyncio.create_task(leave_at_once())
-    await asyncio.sleep(0.1)
+    await in_grace.wait()
+    assert not leaving.done()
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
@@ -237,13 +254,11 @@ async def test_a_second_cancellation_during_the_grace_still_cancels(fake: FakeTr
 
 async def test_no_task_is_left_behind(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
-    before = asyncio.all_tasks()
     for _ in range(3):
         async with aclosing(engine.generate(REQUEST)) as batches:
             await anext(batches)
     await asyncio.sleep(0.05)
-    left = {task for task in asyncio.all_tasks() - before if "_read" in repr(task.get_coro())}
-    assert not left
+    assert not readers()
 
 
 async def test_a_stop_text_that_was_found_here_ends_the_generation_there() -> None:

@@ -6,7 +6,7 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -283,7 +283,7 @@ async def test_too_much_is_refused_while_it_comes(web: Web) -> None:
     """A stream without a promise, which would never end."""
     endless: list[bytes | float] = [b"x" * 100, 0.001]
     web.pages["/a"] = Page([*endless * 1000, 600.0])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         found = await fetch(web.url("/a"))
     assert isinstance(found, Failure)
     assert found.problem is Problem.SIZE
@@ -304,9 +304,14 @@ async def test_a_turn_has_a_limit_for_all_together(web: Web, monkeypatch: pytest
 
 
 async def test_a_slow_server_holds_up_nothing_but_itself(web: Web) -> None:
+    """There is a time within which the fast one is there; on a busy machine it is longer."""
     web.pages |= {"/slow": Page([b"x", 600.0]), "/fast": Page([b"x"])}
-    async with fetcher(rules(timeout_s=2.0)) as made:
-        found = await made.fetch({web.url("/slow"): MOST, web.url("/fast"): MOST})
+    found: Mapping[str, Download | Failure] = {}
+    for timeout_s in (0.5, 20.0):
+        async with fetcher(rules(timeout_s=timeout_s)) as made:
+            found = await made.fetch({web.url("/slow"): MOST, web.url("/fast"): MOST})
+        if isinstance(found[web.url("/fast")], Download):
+            break
     assert found == {
         web.url("/slow"): Failure(Problem.DOWNLOAD, "it took too long"),
         web.url("/fast"): Download(b"x", "application/octet-stream"),

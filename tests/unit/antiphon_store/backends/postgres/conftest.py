@@ -10,12 +10,21 @@ from psycopg import AsyncConnection, Error
 
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres import backend as backend_module
 from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.postgres.faults import is_conflict
 from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
 from tests.support.postgres_server import new_schema, shared_postgres
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is there: on a busy machine an answer takes as long as it takes."""
+    monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 30.0)
+    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 30.0)
+    monkeypatch.setattr(backend_module, "READY_TIMEOUT_S", 30.0)
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,7 @@ async def test_what_nothing_refers_to_leaves_no_row(backend: PostgresBackend, co
 
 async def test_a_deleted_head_goes_when_the_session_moves_on(backend: PostgresBackend, connection: Connection) -> None:
     for _ in range(2):
-        lease = await backend.acquire_lease("t", "s", holder="a", ttl_ms=1000)
+        lease = await backend.acquire_lease("t", "s", holder="a", ttl_ms=60_000)
         record = draft(session_id="s")
         await backend.commit_turn("t", Write(record), lease.fence)
         assert await nodes(connection) == (1, 1)
@@ -84,7 +84,7 @@ async def test_the_servers_clock_stamps(backend: PostgresBackend, connection: Co
     stamp = await backend.put("t", Write(draft(), ttl_ms=1000))
     row = await (await connection.execute("SELECT now_ms_v1(NULL)")).fetchone()
     assert row is not None
-    assert 0 <= row[0] - stamp.created_at_ms < 5000
+    assert 0 <= row[0] - stamp.created_at_ms < 60_000
     assert stamp.expires_at_ms == stamp.created_at_ms + 1000
 
 
@@ -96,7 +96,7 @@ async def test_a_test_may_have_a_clock_of_its_own(url: str, schema: str, clock: 
 
 
 async def test_holders_may_be_any_text(backend: PostgresBackend) -> None:
-    lease = await backend.acquire_lease("t", "s", holder="ü\0'", ttl_ms=1000)
+    lease = await backend.acquire_lease("t", "s", holder="ü\0'", ttl_ms=60_000)
     assert (await backend.describe_session("t", "s")).lease == lease
 
 

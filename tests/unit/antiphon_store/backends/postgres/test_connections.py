@@ -35,8 +35,16 @@ async def connections(url: str) -> AsyncIterator[Connections]:
 
 
 async def test_atoms_run_side_by_side(connections: Connections) -> None:
-    async with asyncio.timeout(3):
-        await asyncio.gather(*(connections.run(sleep(0.2)) for _ in range(2 * module.CONNECTIONS_MAX)))
+    """As many as there are connections wait for one another, and then as many again."""
+    together = asyncio.Barrier(module.CONNECTIONS_MAX)
+
+    async def meet(connection: Connection) -> int:
+        await together.wait()
+        return await answer(connection)
+
+    async with asyncio.timeout(60):
+        answers = await asyncio.gather(*(connections.run(meet) for _ in range(2 * module.CONNECTIONS_MAX)))
+    assert answers == [42] * len(answers)
 
 
 async def test_a_conflict_is_tried_again(connections: Connections) -> None:
@@ -80,7 +88,7 @@ async def test_a_caller_that_gives_up_ends_its_statement(connections: Connection
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await connections.run(sleep(20))
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(6):  # the server itself ends a statement later than that
         await connections.close()  # waits for what still runs
 
 
@@ -100,11 +108,23 @@ async def test_a_connection_that_died_while_idle_is_not_used(connections: Connec
             "WHERE pid <> pg_backend_pid() AND application_name = 'antiphon-store'"
         )
 
+    async def others(connection: Connection) -> int:
+        row = await (
+            await connection.execute(
+                "SELECT count(*) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND application_name = 'antiphon-store'"
+            )
+        ).fetchone()
+        assert row is not None
+        return int(row[0])
+
     other = Connections(conninfo_of(connections._conninfo), configure=nothing)
     await other.open(nothing)
     assert await connections.run(answer) == 42
     await other.run(end_all)
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(30):
+        while await other.run(others):
+            await asyncio.sleep(0.01)
     assert await connections.run(answer) == 42
     await other.close()
 

@@ -148,7 +148,7 @@ async def use_keys_and_conversations(backend: PostgresBackend) -> None:
     await backend.fetch_conversation("t", conversation_id)
     record = draft(tag=conversation_id, session_id=conversation_id)
     request = turn_in(conversation_id, idempotency_key=key, fingerprint=fingerprint, response_id=record.id)
-    start = await backend.begin_turn_once("t", request, claim_ttl_ms=1000)
+    start = await backend.begin_turn_once("t", request, claim_ttl_ms=60_000)
     assert start.lease is not None
     append = EventAppend(record.id, 0, 1, b"data: {}\n\n")
     await backend.append_events("t", append, fence=start.lease.fence, ttl_ms=60_000)

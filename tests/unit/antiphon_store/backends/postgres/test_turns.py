@@ -39,7 +39,7 @@ async def conversation(backend: PostgresBackend) -> str:
 async def begin(backend: PostgresBackend, request: TurnRequest) -> TurnStart:
     if request.idempotency_key is None:
         return await backend.begin_turn("t", request)
-    return await backend.begin_turn_once("t", request, claim_ttl_ms=1000)
+    return await backend.begin_turn_once("t", request, claim_ttl_ms=60_000)
 
 
 @pytest.mark.parametrize("options", [{}, KEY])
@@ -62,7 +62,7 @@ async def test_what_is_too_long_takes_no_lease_and_no_key(
         with pytest.raises(ChainTooLong):
             await begin(backend, turn_in(conversation, response_id=response_id, **limits, **options))
     assert (await backend.describe_session("t", conversation)).last_fence == 0
-    await backend.begin_turn_once("t", turn_in("s", response_id=draft().id, **KEY), claim_ttl_ms=1000)
+    await backend.begin_turn_once("t", turn_in("s", response_id=draft().id, **KEY), claim_ttl_ms=60_000)
 
 
 async def test_it_begins_from_what_it_has_seen(
@@ -90,7 +90,7 @@ async def test_it_begins_from_what_it_has_seen(
 
 
 async def test_a_session_that_is_no_conversation_asks_once(backend: PostgresBackend, statements: list[object]) -> None:
-    lease = await backend.acquire_lease("t", "s", holder="holder-a", ttl_ms=1000)
+    lease = await backend.acquire_lease("t", "s", holder="holder-a", ttl_ms=60_000)
     record = draft(session_id="s")
     await backend.commit_turn("t", Write(record), lease.fence)
     statements.clear()

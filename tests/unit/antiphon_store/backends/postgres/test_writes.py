@@ -33,7 +33,7 @@ async def rows(connection: Connection, statement: str) -> list[tuple[Any, ...]]:
 async def test_a_turn_with_everything_is_two_round_trips(backend: PostgresBackend, statements: list[object]) -> None:
     for number in range(2):  # the second continues a head that was deleted
         record = draft(session_id="s", parent_id=None)
-        start = await backend.begin_turn_once("t", keyed(record, number), claim_ttl_ms=1000)
+        start = await backend.begin_turn_once("t", keyed(record, number), claim_ttl_ms=60_000)
         assert start.lease is not None
         record = draft(session_id="s", parent_id=start.history.head_id)
         statements.clear()
@@ -110,7 +110,7 @@ async def test_writers_with_two_fences_never_deadlock(
 
 async def test_forgetting_a_key_spares_what_is_bound(backend: PostgresBackend, connection: Connection) -> None:
     record = draft()
-    await backend.begin_turn_once("t", keyed(record, 0), claim_ttl_ms=1000)
+    await backend.begin_turn_once("t", keyed(record, 0), claim_ttl_ms=60_000)
     await backend.forget_key("t", "k0", draft().id)
     assert len(await rows(connection, "SELECT * FROM idempotency_key")) == 1
     await backend.commit_turn_once("t", Write(record), None, key="k0")

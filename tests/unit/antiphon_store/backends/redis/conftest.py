@@ -12,10 +12,18 @@ import pytest
 import redis
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.backends.redis import scripts
+from antiphon_store.backends.redis import connection, link, scripts
 from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.backends.redis.scripts import Script
 from tests.support.redis_servers import backend_at, shared_redis
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers are there: on a busy machine an answer takes as long as it takes."""
+    monkeypatch.setitem(connection.OPTIONS, "socket_connect_timeout", 30.0)
+    monkeypatch.setitem(connection.OPTIONS, "socket_timeout", 30.0)
+    monkeypatch.setattr(link, "READY_TIMEOUT_S", 30.0)
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ async def test_the_servers_clock_decides(tenant: str) -> None:
     record = draft()
     stamp = await backend.put(tenant, Write(record, ttl_ms=150))
     lease = await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=150)
-    assert abs(stamp.created_at_ms - before_ms) < 5_000
+    assert abs(stamp.created_at_ms - before_ms) < 60_000
     await asyncio.sleep(0.2)
     with pytest.raises(ResponseNotFound):
         await backend.fetch(tenant, record.id)
@@ -246,8 +246,8 @@ async def test_on_a_cluster_a_conversation_and_its_responses_share_their_tag(ten
 async def test_on_a_cluster_a_session_of_another_name_is_a_lock_only(tenant: str) -> None:
     backend = backend_at(f"{shared_cluster().url}?partition=tree")
     await backend.open()
-    lease = await backend.acquire_lease(tenant, "chat-1", holder="h", ttl_ms=1000)
-    assert (await backend.renew_lease(tenant, lease.fence, ttl_ms=1000)).fence == lease.fence
+    lease = await backend.acquire_lease(tenant, "chat-1", holder="h", ttl_ms=60_000)
+    assert (await backend.renew_lease(tenant, lease.fence, ttl_ms=60_000)).fence == lease.fence
     record = draft(session_id="chat-1")
     condition = Precondition(fence=lease.fence)
     attempts = {

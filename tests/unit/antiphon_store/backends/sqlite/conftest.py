@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from antiphon_store.backends.base import Durability
+from antiphon_store.backends.sqlite import connection as connection_module
 from antiphon_store.backends.sqlite.connection import connect, migrate
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has the file gives it back: on a busy machine after a while."""
+    monkeypatch.setattr(connection_module, "BUSY_TIMEOUT_S", 30.0)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Gate:
 
     def __call__(self, _connection: sqlite3.Connection) -> None:
         self.entered.set()
-        assert self._open.wait(5)
+        assert self._open.wait(30)
 
     def open(self) -> None:
         self._open.set()
@@ -83,7 +83,7 @@ async def together(writer: Writer, *atoms: Atom[int]) -> list[int | BaseExceptio
     """The outcomes of atoms that are queued while the writer is busy, and hence are one batch."""
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
-    await asyncio.to_thread(gate.entered.wait, 5)
+    await asyncio.to_thread(gate.entered.wait, 30)
     others = [asyncio.create_task(writer.run(atom)) for atom in atoms]
     await asyncio.sleep(0)
     gate.open()
@@ -163,7 +163,7 @@ async def test_a_locked_file_is_unavailable(path: Path, connection: sqlite3.Conn
 async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Writer) -> None:
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
-    await asyncio.to_thread(gate.entered.wait, 5)
+    await asyncio.to_thread(gate.entered.wait, 30)
     second = asyncio.create_task(writer.run(insert))
     await asyncio.sleep(0)
     second.cancel()
@@ -182,7 +182,7 @@ async def test_an_endless_queue_is_refused(writer: Writer, monkeypatch: pytest.M
 async def test_closing_answers_what_is_queued(writer: Writer) -> None:
     gate = Gate()
     first = asyncio.create_task(writer.run(gate))
-    await asyncio.to_thread(gate.entered.wait, 5)
+    await asyncio.to_thread(gate.entered.wait, 30)
     second = asyncio.create_task(writer.run(insert))
     await asyncio.sleep(0)
     closing = asyncio.create_task(writer.close())
@@ -204,5 +204,5 @@ async def test_the_event_loop_is_not_blocked(path: Path, connection: sqlite3.Con
         await asyncio.sleep(0.001)
     assert not writing.done()
     connection.execute("COMMIT")
-    assert await asyncio.wait_for(writing, 5) == 1
+    assert await asyncio.wait_for(writing, 30) == 1
     await writer.close()
