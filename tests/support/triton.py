@@ -33,7 +33,7 @@ from antiphon.local.supervisor import LocalTriton, Supervision, TritonState
 from tests.support import triton_ensemble
 
 SCRIPT = Path(__file__).with_name("triton_models") / "scripted.py"
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 120.0
 SUPERVISION = Supervision(stop_grace_s=0, backoff_first_s=0.1)
 SIGNATURES = (MODEL_NAME, *TEXT_MODELS)
 """All that a model of the packaged repository can be served under."""
@@ -124,7 +124,7 @@ class RunningTriton:
     def log_text(self) -> str:
         return self.log_path.read_text("utf-8", "replace")
 
-    async def logged(self, words: str, *, timeout_s: float = 5.0) -> str:
+    async def logged(self, words: str, *, timeout_s: float = 20.0) -> str:
         """Waits until a line of the log holds `words`; returns the line."""
         deadline_s = time.monotonic() + timeout_s
         while True:
