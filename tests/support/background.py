@@ -33,6 +33,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.patience import PATIENCE_S
 from tests.support.served_models import model
 from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
@@ -202,14 +203,14 @@ class Bench:
         await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():
                 await asyncio.sleep(0.001)
 
     async def ended(self, response_id: str, *, tenant: str = TENANT) -> Record:
         """The response at its end, by polling another replica."""
         replica = self.replica()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             while (record := await replica.current(tenant, response_id)).status not in ENDS:
                 await asyncio.sleep(0.005)
         return record
@@ -218,7 +219,7 @@ class Bench:
         """The stream of a response to its end, by another replica."""
         replica = self.replica()
         record = await replica.current(tenant, response_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return b"".join([batch.frames async for batch in replica.stream(tenant, record, after=after)])
 
     async def log(self, response_id: str, *, tenant: str = TENANT) -> list[Object]:
