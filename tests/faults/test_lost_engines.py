@@ -7,7 +7,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,38 +16,47 @@ import pytest_asyncio
 
 from antiphon.local.repository import MODEL_NAME
 from antiphon_core import response
+from antiphon_core.clock import SystemClock
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S
 from antiphon_translator.engines.endpoints import EndpointsEngine
+from antiphon_translator.service import TranslatorService
+from tests.support.patience import patiently, until
 from tests.support.served_models import tokenizer, turn
 from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
 from tests.support.turns import NOTHING, Happenings, Ran, engine_on, named, run, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SOON_S = 20.0
+SOON_S = 60.0
+TRIES = 5
 
 
-def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **changes: object) -> EndpointsEngine:
-    """The servers as one engine; the first turn goes to the first of them."""
-    engine = engine_on(*servers, name=name, **changes)
-    assert isinstance(engine, EndpointsEngine)
-    return engine
+def fleet_on(*servers: RunningTriton, name: str = MODEL_NAME, **limits: float) -> EndpointsEngine:
+    """The servers as one engine; the first turn goes to the first of them, when all were heard of. The limits are only
+    for that one: it is to miss them, and the others may be busy."""
+    first, *others = servers
+    engines = {first.grpc_address: engine_on(first, name=name, **limits)}
+    engines |= {other.grpc_address: engine_on(other, name=name) for other in others}
+    return EndpointsEngine(engines, SystemClock())
+
+
+@asynccontextmanager
+async def serving_all(engine: EndpointsEngine) -> AsyncIterator[TranslatorService]:
+    """A translator on the fleet, when all of it was heard of: the first turn does not wait long for who is late."""
+    async with serving(engine) as service:
+        await patiently(engine.controls)
+        await until(lambda: not engine._answers.unknown(), "an answer of every endpoint")
+        yield service
 
 
 async def at_work(*servers: RunningTriton) -> None:
     """Waits until all can be reached: channels notice a restart a moment after the supervisor."""
     for server in servers:
         engine = engine_on(server, name=MODEL_NAME)
-        async with asyncio.timeout(SOON_S):
-            while True:
-                try:
-                    await engine.ready()
-                    break
-                except AntiphonError:
-                    await asyncio.sleep(0.05)
+        await patiently(engine.ready, AntiphonError)
         await engine.close()
 
 
@@ -82,24 +91,35 @@ async def undisturbed(twins: list[RunningTriton]) -> Ran:
 async def test_killed_in_mid_stream_the_text_is_that_of_an_undisturbed_run(
     twins: list[RunningTriton], undisturbed: Ran, deltas: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
+    for _ in range(TRIES - 1):
+        if engine.migrations:  # otherwise this process was held up until the story was told, and the kill came too late
+            break
+        engine, response_id = await story_through_a_kill(twins, undisturbed, deltas)
+    assert engine.migrations == 1
+    assert f"{response_id} goes on elsewhere after " in caplog.text
+
+
+async def story_through_a_kill(
+    twins: list[RunningTriton], undisturbed: Ran, deltas: int
+) -> tuple[EndpointsEngine, str]:
+    """What the first server began and was killed in, and the second goes on with."""
     first, second = twins
     await at_work(first, second)
-    engine = fleet_on(first, second)
-    async with serving(engine) as service:
-        given = named(STORY)
+    engine, given = fleet_on(first, second), named(STORY)
+    async with serving_all(engine) as service:
         ran = await run(service, given, {deltas: first.kill})
-    assert engine.migrations == 1
-    assert f"{given.response_id} goes on elsewhere after " in caplog.text
     assert ran.text == undisturbed.text
     assert ran.usage == undisturbed.usage
     assert (ran.record["status"], len(ran.record["output"])) == (undisturbed.record["status"], 1)
-    twins.reverse()  # the one that starts again is the other test's last choice
+    twins.reverse()  # the one that starts again is the next one's last choice
+    return engine, given.response_id
 
 
 async def test_a_server_that_is_asked_to_end_says_what_it_began(twins: list[RunningTriton], undisturbed: Ran) -> None:
     first, second = twins
     await at_work(first, second)
-    async with serving(fleet_on(first, second)) as service:
+    async with serving_all(fleet_on(first, second)) as service:
         ran = await run(service, named(STORY), {20: lambda: first.signal(signal.SIGTERM)})
         assert (ran.text, ran.usage) == (undisturbed.text, undisturbed.usage)
         again = await run(service, named(STORY))
@@ -110,15 +130,20 @@ async def test_a_server_that_is_asked_to_end_says_what_it_began(twins: list[Runn
 
 TEXT = "The quick brown fox jumps over the lazy dog, and the dog does not mind at all: it is warm, and the sun shines."
 PIECES = [tokenizer().decode([token_id]) for token_id in tokenizer().encode(TEXT)]
+LONG_TEXT = TEXT * 20
+LONG = "long"
+"""A model of ids that says LONG_TEXT: it is not at its end before it is killed."""
 THREE_STEPS = "three_steps"
 TEXTUAL = (*SIGNATURES[1:], THREE_STEPS)
 EVERY = (MODEL_NAME, *TEXTUAL)
 HI = turn("Hi", temperature=0, max_output_tokens=500)
 SLOW_MS, QUICK_MS = 100.0, 30.0
+THEN_SILENT = "/stall/10"
+"""For what happens to a server behind some tokens: it does not get to the end before, however busy the machine is."""
 
 
 def speakers(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
-    """Models of every signature that say TEXT."""
+    """Models of every signature that say TEXT, and the long one."""
     by_ids = ScriptedModel(MODEL_NAME, delay_ms=delay_ms, obeys=obeys, says=tokenizer().encode(TEXT))
     ensemble = ScriptedModel(THREE_STEPS, signature="ensemble", in_ensemble=True)
     return [
@@ -129,6 +154,7 @@ def speakers(*, delay_ms: float, obeys: bool) -> list[ScriptedModel]:
             for name in SIGNATURES
             if name != MODEL_NAME
         ),
+        replace(by_ids, name=LONG, says=tokenizer().encode(LONG_TEXT)),
     ]
 
 
@@ -175,7 +201,8 @@ class Outcome:
         (item,) = self.ran.record["output"] or [{"status": "incomplete"}]
         ended = self.ran.record["status"], reason_of(self.ran), item["status"]
         counted = self.ran.usage[1] == len(tokenizer().encode(self.said))
-        return counted and TEXT.startswith(self.said) and ended == (Status.FAILED.value, error.reason, "incomplete")
+        is_prefix = LONG_TEXT.startswith(self.said)
+        return counted and is_prefix and ended == (Status.FAILED.value, error.reason, "incomplete")
 
 
 async def turn_on(
@@ -183,7 +210,7 @@ async def turn_on(
 ) -> Outcome:
     """A turn that begins on the bad server."""
     engine = fleet_on(pair.bad, pair.good, name=name, **limits)
-    async with serving(engine) as service:
+    async with serving_all(engine) as service:
         return Outcome(await run(service, named(HI, ending), happenings), engine)
 
 
@@ -204,7 +231,7 @@ async def turns_on(
 
 
 async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair) -> None:
-    outcomes = await turns_on(pair, happenings={3: pair.bad.kill})
+    outcomes = await turns_on(pair, THEN_SILENT, {3: pair.bad.kill})
     assert outcomes[MODEL_NAME].is_whole()
     for name in TEXTUAL:
         assert outcomes[name].is_broken_off(EngineUnavailable), name
@@ -247,7 +274,7 @@ async def test_an_error_of_the_model_is_not_tried_elsewhere(pair: Pair, tokens: 
 
 async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -> None:
     losses = {3: pair.bad.kill, 10: pair.good.kill}
-    outcome = await turn_on(pair, MODEL_NAME, happenings=losses)
+    outcome = await turn_on(pair, LONG, happenings=losses)
     assert outcome.is_broken_off(EngineUnavailable)
     assert outcome.engine.migrations == 1
     assert len(outcome.ran.deltas) >= 10
@@ -260,13 +287,15 @@ async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
     async with triton_server(*speakers(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
         await lone.leave_alone()
         engine = fleet_on(lone, pair.good, token_timeout_s=1.0)
-        async with serving(engine) as service:
-            first = Outcome(await run(service, named(HI), {3: lone.kill_stubs}), engine)
+        async with serving_all(engine) as service:
+            first = Outcome(await run(service, named(HI, THEN_SILENT), {3: lone.kill_stubs}), engine)
             assert "no next token within 1 s" in caplog.text
             await at_work(lone)
             await asyncio.sleep(EJECT_FIRST_S)
             # The first of these has it asked whether it is back, and the next believes it.
-            others = [Outcome(await run(service, named(HI)), engine) for _ in range(2)]
+            others = [Outcome(await run(service, named(HI)), engine)]
+            await until(lambda: not any(each.is_out for each in engine._choice.endpoints), "it is believed to be back")
+            others.append(Outcome(await run(service, named(HI)), engine))
             assert "lost the process that runs the model" in caplog.text
     assert [outcome.is_whole() for outcome in (first, *others)] == [True] * 3
     assert engine.migrations == 1
@@ -275,9 +304,9 @@ async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
 async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:
     """Its connection stands and nothing answers: neither turns nor health checks spend its time limits."""
     engine = fleet_on(pair.bad, pair.good, token_timeout_s=1.0, probe_timeout_s=120.0)
-    async with serving(engine) as service:
+    async with serving_all(engine) as service:
         freeze = {3: lambda: pair.bad.signal(signal.SIGSTOP)}
-        assert Outcome(await run(service, named(HI), freeze), engine).is_whole()
+        assert Outcome(await run(service, named(HI, THEN_SILENT), freeze), engine).is_whole()
         await asyncio.sleep(EJECT_FIRST_S)  # from here on it may be asked again
         async with asyncio.timeout(SOON_S):
             for _ in range(2):

@@ -34,14 +34,13 @@ from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.patience import PATIENCE_S
 from tests.support.served_models import model
 from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
 LEASE_MS = 30_000
-PATIENCE_S = 60.0
-"""Longer than any machine is busy with something else."""
 ENDS = frozenset(Status) - UNFINISHED
 
 
@@ -283,7 +282,6 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(background, "LOOK_AGAIN_S", 0.005)
-    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", PATIENCE_S)
     monkeypatch.setattr(background, "WATCH_S", 0.02)
     monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
     monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)

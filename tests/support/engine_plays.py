@@ -26,12 +26,14 @@ class Ending(Enum):
 
 @dataclass
 class Play:
-    """One message after the other, then the ending. `stopped` is set when the other end saw the cancellation."""
+    """One message after the other, then the ending. `begun` is set when the other end was asked, `stopped` when it saw
+    the cancellation."""
 
     messages: Sequence[Sequence[int]]
     ending: Ending = Ending.BY_ITSELF
     pause_s: float = 0.0
     """Before each message."""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
 
 

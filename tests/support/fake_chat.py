@@ -57,12 +57,13 @@ class FakeChat:
     peers: list[object] = field(default_factory=list)
     """Where each request came from: address and port."""
     model_calls: int = 0
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     endpoint: str = ""
 
     def play(self, play: Play) -> None:
         """Answers the next streams with a play."""
-        self.stopped = play.stopped
+        self.begun, self.stopped = play.begun, play.stopped
         said = [delta(content=as_text(ids)) for ids in play.messages]
         self.script = [*(step for chunk in said for step in (play.pause_s, chunk)), play.ending]
 
@@ -77,6 +78,7 @@ class FakeChat:
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
+        self.begun.set()
         self._note(request)
         if self.refusal is not None:
             return web.json_response(self.refusal[1], status=self.refusal[0])

@@ -189,6 +189,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     server_ready: bool = True
     model_ready: bool = True
     requests: list[Raw] = field(default_factory=list)
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     config_calls: int = 0
     endpoint: str = ""
@@ -199,7 +200,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
 
     def play(self, play: Play) -> None:
         """Answers the next streams with a play."""
-        self.stopped = play.stopped
+        self.begun, self.stopped = play.begun, play.stopped
         said = [self.kind.message(play.messages, number) for number in range(len(play.messages))]
         self.script = [*(step for message in said for step in (play.pause_s, message)), play.ending]
 
@@ -238,6 +239,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         try:
             async for request in requests:
                 self.requests.append(request)
+                self.begun.set()
                 if request.model_name in self.steps:
                     if self.stop_is_heard:
                         yield final_response()

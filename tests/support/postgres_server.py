@@ -80,18 +80,15 @@ class PostgresServer:
 
     def kill(self) -> None:
         """kill -9 of the server and of all that it started."""
-        for pid in self._pids():
-            os.kill(pid, signal.SIGKILL)
+        self._signal_all(signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
         """Stops every process of the server: connections stay, nobody answers."""
-        for pid in self._pids():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
 
     def resume(self) -> None:
-        for pid in self._pids():
-            os.kill(pid, signal.SIGCONT)
+        self._signal_all(signal.SIGCONT)
 
     @property
     def data(self) -> Path:
@@ -105,6 +102,12 @@ class PostgresServer:
         """The server first, so that it cannot start others behind our back."""
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         return [self.pid, *map(int, children)]
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        """Some of them may have ended by themselves meanwhile, as they do when the server is gone."""
+        for pid in self._pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _end(self, how: signal.Signals) -> None:
         if self.process is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
 import pytest
 
 from antiphon_core.clock import SystemClock
@@ -20,17 +23,23 @@ ENDINGS: dict[Ending, list[Step]] = {
 }
 
 
-def staged(play: Play) -> ScriptedEngine:
-    messages = [step for ids in play.messages for step in (Wait(play.pause_s), Emit(ids))]
-    engine = ScriptedEngine([*messages, *ENDINGS[play.ending]])
-    engine.stopped = play.stopped
-    return engine
+class Staged(ScriptedEngine):
+    def __init__(self, play: Play) -> None:
+        messages = [step for ids in play.messages for step in (Wait(play.pause_s), Emit(ids))]
+        super().__init__([*messages, *ENDINGS[play.ending]])
+        self.begun, self.stopped = play.begun, play.stopped
+
+    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+        self.begun.set()
+        async with aclosing(super().generate(request)) as batches:
+            async for batch in batches:
+                yield batch
 
 
 class TestScripted(EngineContract):
     @pytest.fixture
     def stage(self) -> Stage:
-        return staged
+        return Staged
 
 
 class TestEndpoints(EngineContract):
@@ -38,7 +47,7 @@ class TestEndpoints(EngineContract):
 
     @pytest.fixture
     def stage(self) -> Stage:
-        return lambda play: EndpointsEngine({"a": staged(play), "b": staged(play)}, SystemClock())
+        return lambda play: EndpointsEngine({"a": Staged(play), "b": Staged(play)}, SystemClock())
 
 
 async def test_a_batch_holds_all_messages_that_arrive_together() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from antiphon_store.testing import Subject
 from antiphon_store.testing.topics import TOPICS, Suite
 from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, Implementation, Pair
 from tests.contract.store.table import MODELS, mark
+from tests.support.patient_engines import patient_engines
 
 SETTINGS = StoreSettings(lease_poll_ms=20)
 TOPIC_OF: dict[Suite, str] = {suite: topic for topic, suites in TOPICS.items() for suite in suites}
@@ -63,6 +64,13 @@ def title_of(engine: str) -> str:
 def suite_of(cls: type) -> Suite:
     """The suite that a test class runs."""
     return next(each for each in cls.__mro__ if each in TOPIC_OF)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def patience() -> Iterator[None]:
+    """No suite has anything to say about time limits."""
+    with patient_engines():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
-from antiphon_core.rpc.server import READY_POLL_S
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
+from tests.support.patience import PATIENCE_S, patiently
 from tests.support.served_models import END_ID, tokenizer, turn
 
 SAYING_HELLO: list[Step] = [Emit([token]) for token in [*tokenizer().encode("Hello there"), END_ID]]
@@ -111,7 +111,7 @@ class TranslatorSuite:
         async with aclosing(served.translator.generate(turn("Hi"))) as batches:
             await anext(batches)
             await anext(batches)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await served.engine.stopped.wait()
 
     async def test_models_are_listed_with_their_readiness(self, served: Served) -> None:
@@ -119,10 +119,10 @@ class TranslatorSuite:
         assert (model.id, model.root, model.context_length, model.ready, model.reason) == ("m", "m", 8192, True, "")
 
     async def test_it_is_ready_when_a_model_is(self, served: Served) -> None:
-        await served.translator.ready()
+        await patiently(served.translator.ready)
         served.engine.unavailable = "It is gone."
         await run(served, [Break(EngineTimeout("no answer"))])
-        async with asyncio.timeout(5 * READY_POLL_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:
                     await served.translator.ready()

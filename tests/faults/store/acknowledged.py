@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
 
 from antiphon_core.errors import StoreUnavailable, Timeout
 from antiphon_core.limits import LOOKUP_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, ResponseStore, TurnCommit
 from antiphon_store.testing.subject import content, draft
+from tests.support.patience import patiently
 
 TENANT = "t"
 WRITERS = 64  # at once, so that those who wait for the disk share a flush
 ACKNOWLEDGED = 10_000  # in all
-PATIENCE_S = 90.0
-ATTEMPTS = 40
-
-_Answer = TypeVar("_Answer")
+WRITING_S_MAX = 150.0
 
 
 class Lost(Exception):
@@ -52,7 +48,7 @@ async def write_until_killed(store: ResponseStore, kill: Callable[[], object], c
     """What was acknowledged, at least so many, when `kill` had ended the store for all writers."""
     acknowledged: list[Record] = []
     killed = asyncio.Event()
-    async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as writers:
+    async with asyncio.timeout(WRITING_S_MAX), asyncio.TaskGroup() as writers:
         for _ in range(WRITERS):
             writers.create_task(write_lines(store, acknowledged, killed))
         while len(acknowledged) < count:
@@ -63,7 +59,9 @@ async def write_until_killed(store: ResponseStore, kill: Callable[[], object], c
 
 
 async def require_all(store: FullStore, acknowledged: Sequence[Record]) -> None:
-    """Every record is there as it was written, and the chains of the last ones are whole. Lost: it is not."""
+    """Every record is there as it was written, and the chains of the last ones are whole. Lost: it is not.
+
+    It may be asked soon after a restart: connections that lead to what was killed fail once each."""
     for start in range(0, len(acknowledged), LOOKUP_ITEMS_MAX):
         asked = acknowledged[start : start + LOOKUP_ITEMS_MAX]
         found = await patiently(partial(store.batch_get, TENANT, [record.id for record in asked]))
@@ -74,12 +72,3 @@ async def require_all(store: FullStore, acknowledged: Sequence[Record]) -> None:
         chain = await patiently(partial(store.chain, TENANT, record.id))
         assert [each.depth for each in chain] == list(range(len(chain)))
         assert chain[-1].id == record.id
-
-
-async def patiently(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-    """The answer, soon after a restart: connections that lead to what was killed fail once each."""
-    for _ in range(ATTEMPTS - 1):
-        with contextlib.suppress(StoreUnavailable):
-            return await ask()
-        await asyncio.sleep(0.05)
-    return await ask()

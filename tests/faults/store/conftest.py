@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import Subject
 from antiphon_store.wrappers.faulty import FaultyBackend
 from antiphon_store.wrappers.wrapper import Call, Wrapper
+from tests.support.patient_engines import patient_engines
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import backend_at, shared_cluster, shared_redis
 
@@ -95,8 +96,17 @@ def tenant() -> str:
     return f"tenant-{secrets.token_hex(4)}"
 
 
+@pytest.fixture
+def patience() -> Iterator[None]:
+    """For tests in which no time limit of an engine is under test."""
+    with patient_engines():
+        yield
+
+
 @pytest.fixture(params=ENGINES)
-async def world(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[World]:
+async def world(
+    request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path, patience: None
+) -> AsyncIterator[World]:
     world = World(ENGINES[request.param](clock, tmp_path), clock)
     await world.faulty.open()
     yield world

@@ -71,7 +71,7 @@ async def history_through_kills(server: Server, durability: Durability) -> Recor
         await backend.open()
     clients = new_clients([StoreService(backend) for backend in backends], "t", 1, CLIENTS)
     show = Show(server, clients, new_keys(RESPONSES, SESSIONS))
-    await asyncio.wait_for(asyncio.gather(show.kill_by_turns(), *map(show.live, clients)), 60)
+    await asyncio.wait_for(asyncio.gather(show.kill_by_turns(), *map(show.live, clients)), 150)
     for backend in backends:
         await backend.close()
     return clients[0].recorder

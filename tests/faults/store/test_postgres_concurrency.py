@@ -41,8 +41,8 @@ def schema() -> str:
 
 
 @pytest.fixture
-async def stores(schema: str) -> AsyncIterator[list[StoreService]]:
-    """Two replicas on one database."""
+async def stores(schema: str, patience: None) -> AsyncIterator[list[StoreService]]:
+    """Two replicas on one database. Their callers have time to wait for one another."""
     url = shared_postgres().url
     backends = [PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:

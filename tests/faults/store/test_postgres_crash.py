@@ -11,10 +11,12 @@ import pytest
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed
+from tests.support.patience import PATIENCE_S, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
 
 ACKNOWLEDGED_MIN = 1_000  # 10,000 of them: test_kill.py
@@ -36,7 +38,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
         await backend.ready()
 
     await asyncio.to_thread(server.start)
-    await backend.ready()
+    await patiently(backend.ready)
     await require_all(store, acknowledged)
     await backend.close()
 
@@ -68,14 +70,17 @@ async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer
     await backend.close()
 
 
-async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer) -> None:
+async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a connection, or for the end of an atom's time."""
+    monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * PATIENCE_S)
     backend = PostgresBackend(server.url)
     await backend.open()
     await asyncio.to_thread(server.stop)
     for _ in range(3):
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE_S / 3):
             with pytest.raises(StoreUnavailable):
                 await backend.fetch(TENANT, draft().id)
     await asyncio.to_thread(server.start)
-    await backend.ready()
+    await patiently(backend.ready)
     await backend.close()

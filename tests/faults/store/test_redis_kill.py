@@ -10,12 +10,13 @@ from antiphon_store.backends.base import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
 from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, require_all, write_until_killed
+from tests.support.patience import patiently
 from tests.support.redis_servers import backend_at, redis_server
 
 ROUNDS = 2
 
 
-async def test_acknowledged_writes_survive_kill_9_of_the_server() -> None:
+async def test_acknowledged_writes_survive_kill_9_of_the_server(patience: None) -> None:
     with redis_server() as server:
         written: list[Record] = []
         for _ in range(ROUNDS):
@@ -30,7 +31,7 @@ async def test_acknowledged_writes_survive_kill_9_of_the_server() -> None:
         await backend.close()
 
 
-async def test_a_backend_goes_on_after_a_restart() -> None:
+async def test_a_backend_goes_on_after_a_restart(patience: None) -> None:
     with redis_server() as server:
         backend = backend_at(server.url, durability=Durability.DISK)
         await backend.open()
@@ -42,6 +43,6 @@ async def test_a_backend_goes_on_after_a_restart() -> None:
                 await attempt
             assert type(caught.value) is StoreUnavailable
         server.start()
-        await store.ready()
+        await patiently(store.ready)
         assert content(await store.get(TENANT, record.id)) == content(record)
         await backend.close()

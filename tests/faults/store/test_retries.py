@@ -22,8 +22,9 @@ from antiphon_store.wrappers.atoms import ATOMS, READS
 from antiphon_store.wrappers.faulty import Fault, When
 from tests.faults.store.conftest import World
 from tests.faults.store.every_write import DEEDS, Deed, Scene
+from tests.support.patience import until
 
-PATIENCE_S = 0.02  # of a caller that waits for a paused engine
+SLOW_S = 0.02  # of an engine that answers all the same
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # atoms take 0.1 to 5 ms
 
 deeds = pytest.mark.parametrize("deed", DEEDS.values(), ids=list(DEEDS))
@@ -74,7 +75,7 @@ async def test_a_fault_after_it_was_executed(world: World, deed: Deed) -> None:
 async def test_a_slow_engine(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=PATIENCE_S)):
+    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=SLOW_S)):
         await scene.ask()
     done = await scene.look()
     assert done != before
@@ -85,9 +86,12 @@ async def test_a_slow_engine(world: World, deed: Deed) -> None:
 async def test_a_pause_that_outlasts_the_callers_patience(world: World, deed: Deed) -> None:
     scene = await deed.arrange(world)
     before = await scene.look()
-    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=3600)), pytest.raises(TimeoutError):
-        async with asyncio.timeout(PATIENCE_S):
-            await scene.ask()
+    with breaking(world, Fault(deed.atom, When.BEFORE, error=None, delay_s=3600)):
+        asking = asyncio.ensure_future(scene.ask())
+        await until(lambda: not world.faulty._planned, f"{deed.atom} is asked for")
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
     assert await scene.look() == before
     assert await require_done_once(world, deed, scene, already=False) != before
 

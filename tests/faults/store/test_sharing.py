@@ -32,7 +32,7 @@ async def test_turns_of_two_backends_in_one_session_alternate(tmp_path: Path) ->
             record = draft(parent, session_id=session_id, text=texts[-1])
             await stores[number].commit_turn("t", TurnCommit(record, start.lease.fence))
 
-    await asyncio.wait_for(asyncio.gather(take_turns(0), take_turns(1)), 30)
+    await asyncio.wait_for(asyncio.gather(take_turns(0), take_turns(1)), 120)
     assert len(texts) == 20
     for backend in backends:
         await backend.close()

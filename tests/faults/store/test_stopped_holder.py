@@ -30,6 +30,7 @@ from antiphon_core.ports.store import TurnCommit
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
+from tests.support.patient_engines import patient_engines
 
 async def write(store, tenant, lease):
     record = draft(session_id=lease.fence.session_id)
@@ -50,7 +51,8 @@ async def main(url, tenant):
     print(*await asyncio.gather(*(write(store, tenant, start.lease) for start in starts)), sep="\\n", flush=True)
     await backend.close()
 
-asyncio.run(main(*sys.argv[1:]))
+with patient_engines():
+    asyncio.run(main(*sys.argv[1:]))
 """
 
 URLS: dict[str, Callable[[Path], str]] = {
@@ -67,7 +69,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-async def store(url: str) -> AsyncIterator[StoreService]:
+async def store(url: str, patience: None) -> AsyncIterator[StoreService]:
     backend = open_backend(url, durability="memory" if url.startswith("redis") else "process")
     await backend.open()
     yield StoreService(backend)

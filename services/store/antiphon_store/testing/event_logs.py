@@ -19,7 +19,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_store.testing.races import race
-from antiphon_store.testing.subject import Subject, new_session_id
+from antiphon_store.testing.subject import SOON_S, Subject, new_session_id
 
 LIFETIME_MS = 3600 * 1000  # the default of `event_log_ttl_s`
 ROUNDS = 25
@@ -244,7 +244,7 @@ class EventLogFollowSuite:
         for position in range(1, 5):
             await asyncio.sleep(0.005)
             await write(subject, append_at(response_id, position, terminal=position == 4))
-        seen = await asyncio.wait_for(asyncio.gather(*following), 10)
+        seen = await asyncio.wait_for(asyncio.gather(*following), SOON_S)
         for batches, first in zip(seen, (0, 1, 3, 4, 5), strict=True):
             assert frames_of(batches) == b"".join(map(frame, range(first, 5)))
             assert [batch.terminal for batch in batches[-1:]] == [True] * bool(batches)
@@ -252,14 +252,14 @@ class EventLogFollowSuite:
     async def test_following_a_log_that_ended_ends(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0, 2, terminal=True))
-        assert frames_of(await asyncio.wait_for(read(subject, response_id, 0, follow=True), 5)) == frame(1)
-        assert await asyncio.wait_for(read(subject, response_id, 1, follow=True), 5) == []
+        assert frames_of(await asyncio.wait_for(read(subject, response_id, 0, follow=True), SOON_S)) == frame(1)
+        assert await asyncio.wait_for(read(subject, response_id, 1, follow=True), SOON_S) == []
 
     async def test_without_following_a_reading_ends_at_once(self, subject: Subject) -> None:
         response_id = new_id()
         await write(subject, append_at(response_id, 0))
-        assert frames_of(await asyncio.wait_for(read(subject, response_id), 5)) == frame(0)
-        assert await asyncio.wait_for(read(subject, response_id, 7), 5) == []
+        assert frames_of(await asyncio.wait_for(read(subject, response_id), SOON_S)) == frame(0)
+        assert await asyncio.wait_for(read(subject, response_id, 7), SOON_S) == []
 
     async def test_a_follower_that_leaves_disturbs_nobody(self, subject: Subject) -> None:
         response_id = new_id()
@@ -268,7 +268,7 @@ class EventLogFollowSuite:
         async with aclosing(logs_of(subject.store).read_events(subject.tenant, response_id, follow=True)) as leaving:
             assert (await anext(leaving)).frames == frame(0)
         await write(subject, append_at(response_id, 1, terminal=True))
-        assert frames_of(await asyncio.wait_for(staying, 10)) == frame(0) + frame(1)
+        assert frames_of(await asyncio.wait_for(staying, SOON_S)) == frame(0) + frame(1)
 
     async def test_following_a_log_that_is_forgotten_ends(self, subject: Subject) -> None:
         response_id = new_id()
@@ -278,7 +278,7 @@ class EventLogFollowSuite:
             await anext(batches)
             await subject.elapse(LIFETIME_MS)
             with pytest.raises(LogNotFound):
-                await asyncio.wait_for(anext(batches), 5)
+                await asyncio.wait_for(anext(batches), SOON_S)
 
 
 GOOD = append_at(new_id(), 0, 2)

@@ -21,7 +21,7 @@ from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.roles.jobs import JobAtoms
 from antiphon_store.testing.event_logs import append_at, logs_of
 from antiphon_store.testing.races import race
-from antiphon_store.testing.subject import Subject, draft
+from antiphon_store.testing.subject import SOON_S, Subject, draft
 
 TTL_MS = 500
 RETENTION_MS = 24 * 3600 * 1000  # the default of `job_ttl_s`
@@ -164,13 +164,13 @@ class JobSuite:
             assert not waiting.done()
             draft = new_draft("r")
             await jobs_of(store).enqueue_job(subject.tenant, draft)
-            job = await asyncio.wait_for(waiting, 5)
+            job = await asyncio.wait_for(waiting, SOON_S)
             assert job is not None
             assert job.id == draft.id
             await settle(subject, job, JobOutcome.SUCCEEDED)
 
     async def test_waiting_has_an_end(self, subject: Subject) -> None:
-        assert await asyncio.wait_for(claim(subject, wait_ms=50), 5) is None
+        assert await asyncio.wait_for(claim(subject, wait_ms=50), SOON_S) is None
 
 
 class JobLeaseSuite:

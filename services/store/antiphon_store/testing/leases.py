@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ports.store import Fence, Lease
-from antiphon_store.testing.subject import Subject, draft, new_session_id
+from antiphon_store.testing.subject import SOON_S, Subject, draft, new_session_id
 
 TTL_MS = 500
 LONG_TTL_MS = 30_000
@@ -120,7 +120,7 @@ class LeaseSuite:
         await asyncio.sleep(0.02)
         assert not waiting.done()
         await subject.store.release_session(subject.tenant, lease.fence)
-        assert (await asyncio.wait_for(waiting, 5)).fence.token == 2
+        assert (await asyncio.wait_for(waiting, SOON_S)).fence.token == 2
 
     async def test_waiting_ends_with_a_release_elsewhere(self, subject: Subject) -> None:
         session_id = new_session_id()
@@ -128,13 +128,13 @@ class LeaseSuite:
         waiting = asyncio.create_task(self.acquire(subject, session_id, holder="b", wait_ms=20_000))
         await asyncio.sleep(0.02)
         await subject.peer.release_session(subject.tenant, lease.fence)
-        assert (await asyncio.wait_for(waiting, 5)).holder == "b"
+        assert (await asyncio.wait_for(waiting, SOON_S)).holder == "b"
 
     async def test_waiting_has_an_end(self, subject: Subject) -> None:
         session_id = new_session_id()
         await self.acquire(subject, session_id)
         with pytest.raises(SessionLocked):
-            await asyncio.wait_for(self.acquire(subject, session_id, holder="b", wait_ms=50), 5)
+            await asyncio.wait_for(self.acquire(subject, session_id, holder="b", wait_ms=50), SOON_S)
 
     async def test_everyone_in_line_gets_a_turn(self, subject: Subject) -> None:
         session_id = new_session_id()
@@ -146,5 +146,5 @@ class LeaseSuite:
             await subject.put(draft())
             await subject.store.release_session(subject.tenant, lease.fence)
 
-        await asyncio.wait_for(asyncio.gather(*(take_and_give(f"h{number}") for number in range(8))), 20)
+        await asyncio.wait_for(asyncio.gather(*(take_and_give(f"h{number}") for number in range(8))), SOON_S)
         assert tokens == list(range(1, 9))

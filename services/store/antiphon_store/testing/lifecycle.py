@@ -13,7 +13,7 @@ from antiphon_core.errors import AntiphonError, StoreUnavailable, Unimplemented
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.testing.calls import CALLS, has
-from antiphon_store.testing.subject import draft
+from antiphon_store.testing.subject import SOON_S, draft
 
 
 async def outcomes(backend: StoreEngine) -> dict[str, type[AntiphonError] | None]:
@@ -31,6 +31,16 @@ async def outcomes(backend: StoreEngine) -> dict[str, type[AntiphonError] | None
     return found
 
 
+async def ready_soon(backend: StoreEngine) -> None:
+    """Readiness has a short time limit of its own, which a server on a busy machine may miss at first."""
+    async with asyncio.timeout(SOON_S):
+        while True:
+            try:
+                return await backend.ready()
+            except StoreUnavailable:
+                await asyncio.sleep(0.05)
+
+
 async def assert_unavailable(backend: StoreEngine) -> None:
     answered = [name for name, error in (await outcomes(backend)).items() if error is not StoreUnavailable]
     assert not answered
@@ -44,11 +54,13 @@ class LifecycleSuite:
         await backend.close()
 
     async def test_an_open_backend_is_ready(self, opened: StoreEngine) -> None:
-        await opened.ready()
+        await ready_soon(opened)
         assert opened.durability in set(Durability)
 
     async def test_an_open_backend_serves_every_atom(self, opened: StoreEngine) -> None:
-        assert StoreUnavailable not in (await outcomes(opened)).values()
+        found = await outcomes(opened)
+        del found["ready"]  # it may come too late: see above
+        assert StoreUnavailable not in found.values()
 
     async def test_before_it_is_opened_it_is_unavailable(self, backend: StoreEngine) -> None:
         await assert_unavailable(backend)

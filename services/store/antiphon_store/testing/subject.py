@@ -13,6 +13,8 @@ from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, t
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import History, Lease, Record, ResponseStore, Stamp, Status, TurnCommit, TurnRequest
 
+SOON_S = 30.0  # what comes at once may take so long on a busy machine, and what never comes takes longer
+
 _IDS = RandomIds()
 
 

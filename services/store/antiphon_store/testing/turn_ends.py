@@ -24,7 +24,7 @@ from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.lineage import joined
-from antiphon_store.testing.subject import Subject, content, draft, new_session_id
+from antiphon_store.testing.subject import SOON_S, Subject, content, draft, new_session_id
 
 
 def end_at(position: int, count: int = 1) -> LogEnd:
@@ -61,7 +61,7 @@ class LogEndSuite:
         reading = asyncio.create_task(event_logs.read(subject, record.id, follow=True))
         await asyncio.sleep(0.02)
         await commit(subject, record, log_end=end_at(1))
-        batches = await asyncio.wait_for(reading, 5)
+        batches = await asyncio.wait_for(reading, SOON_S)
         assert batches[-1].terminal
 
     async def test_repeating_the_commit_changes_nothing(self, subject: Subject) -> None:

@@ -30,7 +30,7 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store.testing.lineage import joined
-from antiphon_store.testing.subject import Subject, content, draft, new_session_id, turn_in
+from antiphon_store.testing.subject import SOON_S, Subject, content, draft, new_session_id, turn_in
 
 TTL_MS = 500
 ROUNDS = 20
@@ -129,7 +129,7 @@ class TurnSuite:
         assert not waiting.done()
         record = draft(session_id=session_id)
         await subject.store.commit_turn(subject.tenant, TurnCommit(record, lease.fence))
-        second = await asyncio.wait_for(waiting, 5)
+        second = await asyncio.wait_for(waiting, SOON_S)
         assert second.history.head_id == record.id
 
     async def test_an_aborted_turn_leaves_nothing(self, subject: Subject) -> None:

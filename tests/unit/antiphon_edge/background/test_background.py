@@ -23,7 +23,8 @@ from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
 from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
 from antiphon_edge.turns import first_requests
-from tests.support.background import PATIENCE_S, TENANT, Bench, background_request, bench, hasten, text_of, whole
+from tests.support.background import TENANT, Bench, background_request, bench, hasten, text_of, whole
+from tests.support.patience import PATIENCE_S
 
 TALK = new_conversation_id(RandomIds())
 

@@ -17,7 +17,8 @@ from antiphon_edge.background import following
 from antiphon_edge.background.following import Followings, final_of
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
-from tests.support.background import PATIENCE_S, TENANT, MortalStore, hasten
+from tests.support.background import TENANT, MortalStore, hasten
+from tests.support.patience import PATIENCE_S
 
 RESPONSE_ID = "resp_" + "a" * 48
 BODY = {"id": RESPONSE_ID, "status": "completed"}
