@@ -16,7 +16,6 @@ from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing, worker
 from tests.support.background import (
     LEASE_MS,
-    SOON_S,
     TENANT,
     Bench,
     TextTranslator,
@@ -26,6 +25,7 @@ from tests.support.background import (
     text_of,
     whole,
 )
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ async def test_settled_jobs_and_tickets_stay_settled(shop: Bench) -> None:
             found = [await shop.store.describe_job(tenant, record.id) for tenant in (TENANT, queueing.DISPATCH_TENANT)]
             return [job.state for job in found]
 
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             while await states() != [JobState.SUCCEEDED] * 2:
                 await asyncio.sleep(0.01)
 
@@ -208,7 +208,7 @@ async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, 
     async with shop.worker(slots=1):
         for record in records:
             await require_whole(shop, record.id)
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             while (await shop.store.describe_job(TENANT, poison)).state is not JobState.FAILED:
                 await asyncio.sleep(0.01)
 
@@ -242,7 +242,7 @@ async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench, monke
 
 async def test_an_idle_worker_stops_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 60_000)
-    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(SOON_S):
+    async with shop.worker(slots=64, drain_s=60) as idle, asyncio.timeout(PATIENCE_S):
         await asyncio.sleep(0.02)
         await idle.part.stop()
 
@@ -356,7 +356,7 @@ async def test_a_heartbeat_that_fails_does_not_stop_a_response(shop: Bench) -> N
     async with shop.worker() as only:
         await shop.until(lambda: len(shop.engine.told) == 3)
         only.store.failing["heartbeat_job"] = 3
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             while only.store.failing["heartbeat_job"]:
                 await asyncio.sleep(0.005)
         assert shop.engine.starts == [0]
