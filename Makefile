@@ -5,7 +5,8 @@ BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
 
-EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
+EXPORT  := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens replicas fuzz schemathesis clean
@@ -15,14 +16,15 @@ help:            ## list the targets
 
 install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 
-$(VENV)/.installed: requirements.txt pyproject.toml
+$(VENV)/.installed: requirements-uv.txt requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes --requirement requirements.txt
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/pip install --quiet --require-hashes --requirement requirements-uv.txt
+	$(INSTALL) --require-hashes --requirement requirements.txt
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.txt
-	$(BIN)/pip install --quiet --require-hashes --requirement requirements-dev.txt
+	$(INSTALL) --require-hashes --requirement requirements-dev.txt
 	@touch $@
 
 node_modules/.installed: package.json package-lock.json
@@ -32,10 +34,12 @@ node_modules/.installed: package.json package-lock.json
 run: install     ## start everything on this machine, with a real Triton and a small model
 	$(BIN)/antiphon up --port $(PORT) $(ARGS)
 
+# The tests start hundreds of interpreters, which read what the first of them compiled.
 test: check      ## check, then run every test
-	$(BIN)/pytest $(ARGS)
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest $(ARGS)
 
-check: lint types protos-lint manifests  ## everything that can be said without running the code
+check:           ## everything that can be said without running the code
+	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint manifests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
@@ -64,8 +68,9 @@ docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
-	$(EXPORT) --no-default-groups --output-file requirements.txt
-	$(EXPORT) --group dev --output-file requirements-dev.txt
+	$(EXPORT) --only-group installer --output-file requirements-uv.txt
+	$(EXPORT) --all-extras --no-default-groups --group build --output-file requirements.txt
+	$(EXPORT) --all-extras --group build --group dev --output-file requirements-dev.txt
 	@rm uv.lock
 
 bench: bench-store bench-translator  ## run the benchmarks: ratios against a baseline of the same run
