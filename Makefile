@@ -32,10 +32,12 @@ node_modules/.installed: package.json package-lock.json
 run: install     ## start everything on this machine, with a real Triton and a small model
 	$(BIN)/antiphon up --port $(PORT) $(ARGS)
 
+# The tests start hundreds of interpreters, which read what the first of them compiled.
 test: check      ## check, then run every test
-	$(BIN)/pytest $(ARGS)
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest $(ARGS)
 
-check: lint types protos-lint manifests  ## everything that can be said without running the code
+check:           ## everything that can be said without running the code
+	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint manifests
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise

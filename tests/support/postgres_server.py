@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +26,7 @@ from pathlib import Path
 
 import psycopg
 
+from tests.support.children import start_child
 from tests.support.debian import found_or_installed
 from tests.support.ports import free_ports
 
@@ -67,7 +68,7 @@ class PostgresServer:
         options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(programs() / "postgres"), "-D", str(self.data), "-p", str(self.port), *options]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(_as_owner(command), stdout=log, stderr=log, cwd="/", start_new_session=True)
+            self.process = start_child(command, user=_owner(), stdout=log, stderr=log, cwd="/", start_new_session=True)
         self._wait_until_it_answers()
 
     def stop(self) -> None:
@@ -171,22 +172,14 @@ def _newest() -> Path | None:
 
 
 def _initialise(server: PostgresServer) -> None:
-    if _is_root():
-        shutil.chown(server.folder, USER)
+    if (owner := _owner()) is not None:
+        shutil.chown(server.folder, owner)
     options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]
     command = [str(programs() / "initdb"), "-D", str(server.data), *options]
-    subprocess.run(_as_owner(command), check=True, stdout=subprocess.DEVNULL, cwd="/")
+    status = start_child(command, user=_owner(), stdout=subprocess.DEVNULL, cwd="/").wait()
+    assert status == 0, f"initdb ended with {status}"
 
 
-def _as_owner(command: Sequence[str]) -> list[str]:
-    """To be run as who the server's processes and files belong to: us, unless we are root.
-
-    Not with the `user` of subprocess: to set that it forks, and a child in which gRPC was at work may crash before it
-    is the server. Without it the child comes of vfork, where gRPC has no say."""
-    if not _is_root():
-        return [*command]
-    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--", *command]
-
-
-def _is_root() -> bool:
-    return os.geteuid() == 0
+def _owner() -> str | None:
+    """Whom the server's processes and files belong to: us, unless we are root."""
+    return USER if os.geteuid() == 0 else None

@@ -32,6 +32,7 @@ from antiphon_core.clock import Clock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisBackend
+from tests.support.children import start_child
 from tests.support.debian import found_or_installed
 from tests.support.ports import HOST, free_ports
 
@@ -71,7 +72,7 @@ class RedisServer:
         wait_until(self._answers, f"redis-server on port {self.port}")
 
     def launch(self, command: Sequence[str]) -> None:
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = start_child(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self) -> None:
         """kill -9, also when it is stopped."""

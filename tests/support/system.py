@@ -18,6 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.children import start_child
+
 START_TIMEOUT_S = 240.0  # the first start on a fresh machine downloads Triton and the model
 STOP_TIMEOUT_S = 100.0
 
@@ -27,7 +29,7 @@ class Command:
 
     def __init__(self, *arguments: str) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
-        self.process = subprocess.Popen(
+        self.process = start_child(
             [sys.executable, "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,0 +1,74 @@
+"""A process that runs tests is killed, as by a time limit: the servers that it started go with it, and no sooner."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+GONE_S = 20.0
+
+TESTS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from tests.support.postgres_server import postgres_server
+from tests.support.redis_servers import redis_server
+from tests.support.system import Command
+
+def serve():
+    command = Command("serve", "--target=store", "--store-port=0", "--store-url=memory://")
+    command.wait_for("^store +")  # there is nothing more that it would print, and miss its reader
+    return command.process
+
+with ExitStack() as stack:
+    with ThreadPoolExecutor(1) as pool:
+        server = pool.submit(lambda: {server}).result()
+    print(server.pid, flush=True)
+    sys.stdin.read()
+"""
+
+SERVERS = {
+    "redis": "stack.enter_context(redis_server())",
+    "postgres": "stack.enter_context(postgres_server())",
+    "antiphon": "serve()",
+}
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that PostgreSQL's user can enter, for what a killed process leaves."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS.keys())
+def test_its_servers_die_with_it(server: str, folder: Path) -> None:
+    command = [sys.executable, "-c", TESTS.format(server=server)]
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(folder)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as tests:
+        assert tests.stdout is not None
+        pid = int(tests.stdout.readline())
+        assert runs(pid)  # though the thread that asked for it has ended
+        tests.kill()
+    deadline = time.monotonic() + GONE_S
+    while runs(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def runs(pid: int) -> bool:
+    """Whether it is there, and not just in the list of what its parent has not looked at."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
