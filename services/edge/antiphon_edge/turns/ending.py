@@ -11,7 +11,7 @@ from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import LogEnd, Status, TurnCommit
+from antiphon_core.ports.store import Fence, LogEnd, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.begun import Begun
@@ -69,7 +69,7 @@ class Endings:
             return
         end = EventAppend(begun.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
         try:
-            await self._store.append_events(begun.tenant, end, fence=begun.precondition.fence)
+            await begun.under_fence(lambda fence: self._store.append_events(begun.tenant, end, fence=fence))
         except AntiphonError as error:
             log.warning("the event log of %s stays open: %s", begun.response_id, error.message)
 
@@ -101,12 +101,17 @@ class Endings:
         )
         for attempt in range(1, COMMIT_TRIES + 1):
             try:
-                await self._store.commit_turn(begun.tenant, commit)
+                await begun.under_fence(lambda fence: self._store.commit_turn(begun.tenant, _proven(commit, fence)))
                 return
             except (Unavailable, Timeout):
                 # It may have happened all the same: committing the same record again is harmless.
                 if attempt == COMMIT_TRIES:
                     raise
+
+
+def _proven(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
+    """The same under the fence that its job has now."""
+    return replace(commit, precondition=replace(commit.precondition, fence=fence))
 
 
 def failure(fold: Fold, error: AntiphonError) -> Batch:

@@ -151,7 +151,7 @@ class Runs:
             self._store,
             begun.tenant,
             begun.response_id,
-            fence=begun.precondition.fence,
+            under=begun.under_fence,
             ids_before=len(told.token_ids),
         )
 

@@ -363,6 +363,23 @@ async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Be
     assert successor[-1]["type"] == events.COMPLETED
 
 
+@pytest.mark.parametrize("pause_at", [0, 9, 16])
+async def test_a_lease_that_ran_out_ends_no_turn_that_nobody_took_over(bench: Bench, pause_at: int) -> None:
+    """The store was away for longer than the lease: its clock went on, and no heartbeat reached it."""
+    bench.sayer.pause_at = pause_at
+    begun = await bench.begin(key="k")
+    playing = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.02)
+    bench.clock.advance(LEASE_MS / 1000)
+    bench.sayer.go.set()
+    log = await playing
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert log == await bench.logged(begun)
+    assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, await bench.stored(begun))
+    assert len(bench.sayer.requests) == 1
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+
+
 async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> None:
     bench.sayer.pause_at = 9
     begun = await bench.begin(key="k", session_id="s")
