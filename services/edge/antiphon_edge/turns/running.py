@@ -25,6 +25,7 @@ from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.holding import Holdings
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_patience import asked_again
 from antiphon_edge.turns.told import Told
 
 log = logging.getLogger(__name__)
@@ -214,7 +215,7 @@ async def _flushed(begun: Begun, event_log: EventLogWriter | None) -> Begun:
     if event_log is None:
         return begun
     try:
-        await event_log.flush()
+        await asked_again(event_log.flush)
     except AntiphonError as error:
         log.error("the event log of %s is given up: %s", begun.response_id, error.message)
         return replace(begun, logged=False)

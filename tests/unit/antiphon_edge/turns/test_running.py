@@ -29,7 +29,7 @@ from antiphon_core.ports.store import Fence, Lease, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import leases, told
+from antiphon_edge.turns import leases, store_patience, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
@@ -229,10 +229,13 @@ async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session
     assert (await bench.play(again))[-1]["type"] == events.COMPLETED
 
 
-async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(bench: Bench) -> None:
+async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_patience, "AWAY_S", 0)
     bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
     begun = await bench.begin(key="k")
-    bench.backend.plan(*[Fault("commit_turn", When.BEFORE)] * 2)
+    bench.backend.plan(Fault("commit_turn", When.BEFORE))
     await bench.play(begun)
     assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.QUEUED
 
@@ -251,6 +254,7 @@ async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exceptio
         raise error
 
     monkeypatch.setattr("antiphon_edge.turns.event_log.PAUSES_S", ())
+    monkeypatch.setattr(store_patience, "AWAY_S", 0)
     bench.sayer.pause_at = 5
     begun = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(begun))
