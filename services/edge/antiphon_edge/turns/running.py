@@ -16,6 +16,7 @@ from dataclasses import replace
 from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
+from antiphon_edge.door import places
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.turns import leases
 from antiphon_edge.turns.beginning import Beginnings
@@ -100,14 +101,16 @@ class Runs:
         return (tenant, response_id) in self._running
 
     async def detached(self, begun: Begun, told: Told | None = None) -> AsyncGenerator[Batch, None]:
-        """The same, for a turn under a key: closing the generator does not stop it."""
+        """The same, for a turn under a key: closing the generator does not stop it. It has the place of the request
+        that it began with, as long as it runs."""
         news: asyncio.Queue[Batch | Exception | None] = asyncio.Queue()
 
         async def go() -> None:
             try:
-                async with self._holdings.kept(begun), aclosing(self.run(begun, told)) as batches:
-                    async for batch in batches:
-                        news.put_nowait(batch)
+                with places.held_on_to():
+                    async with self._holdings.kept(begun), aclosing(self.run(begun, told)) as batches:
+                        async for batch in batches:
+                            news.put_nowait(batch)
             except Exception as error:  # noqa: BLE001 - its reader is the one to hear of it
                 news.put_nowait(error)
             finally:
