@@ -32,6 +32,7 @@ from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import carried_history, item_references, session_trees
 from antiphon_edge.turns.begun import Begun, Repeated
+from antiphon_edge.turns.patient_store import patient
 from antiphon_edge.turns.store_patience import StorePatience
 from antiphon_edge.turns.tidying import Tidying
 
@@ -46,8 +47,8 @@ class Beginnings:
         self.sealer = sealer
         self._wait_ms = wait_ms
         self.tidying = Tidying()
-        self._store = store
         self._patience = StorePatience(store)
+        self._store = patient(store, self._patience)
         self._clock = clock
         self._ids = ids
 

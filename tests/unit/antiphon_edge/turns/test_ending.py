@@ -34,7 +34,7 @@ from antiphon_edge.turns.ending import Endings, came_to_nothing, cancellation, f
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that is away is waited for in milliseconds."""
-    monkeypatch.setattr(store_patience, "AWAY_S", 0.05)
+    monkeypatch.setattr(store_patience, "AWAY_S", 0.3)
     monkeypatch.setattr(store_patience, "PAUSE_MIN_S", 0.001)
     monkeypatch.setattr(store_patience, "PAUSE_MAX_S", 0.005)
 
@@ -165,7 +165,8 @@ async def test_a_commit_that_may_have_happened_is_sent_again_as_it_was(error: Ex
     assert store.commits[0] == store.commits[1]
 
 
-async def test_a_finished_answer_waits_for_a_store_that_is_away() -> None:
+async def test_a_finished_answer_waits_for_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_patience, "AWAY_S", 10)
     to, store = endings(*[StoreUnavailable("gone"), Timeout("late")] * 3)
     batch = completed()
     assert (await to.end(begun(), said(), batch)).batch is batch
@@ -249,7 +250,7 @@ def test_a_bug_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
-    to, store = endings(*[StoreUnavailable("gone")] * 9)
+    to, store = endings(*[StoreUnavailable("gone")] * 1000)
     with pytest.raises(StoreUnavailable):
         await to.cancel(begun(), said())
     assert store.commits[0].record.status is Status.CANCELLED
