@@ -34,6 +34,7 @@ from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.repeating import Repetitions
 from antiphon_edge.turns.running import Runs
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -43,6 +44,10 @@ from tests.support.translators import ScriptedTranslator
 
 TENANT = "t"
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
+
+
+def request_of(**members: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
 
 
 class SlowCommits:
@@ -80,10 +85,10 @@ class Bench:
         self.charged: list[tuple[str, int]] = []
         meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
         self.runs = Runs(slow, self.translator, self.beginnings, self.holdings, meter)
+        self.repetitions = Repetitions(self.store, self.runs, self.holdings)
 
     async def begin(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> Begun:
-        request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
-        begun = await self.beginnings.begin(TENANT, request, session_id=session_id, key=key)
+        begun = await self.beginnings.begin(TENANT, request_of(**members), session_id=session_id, key=key)
         assert isinstance(begun, Begun)
         if key is None:
             return begun
@@ -271,6 +276,14 @@ async def test_a_turn_is_more_than_its_log(bench: Bench, monkeypatch: pytest.Mon
     assert log[-1]["type"] == events.COMPLETED
     assert await bench.stored(begun) == log[-1]["response"]
     assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_who_repeats_it_is_told_all_of_it_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    again = bench.repetitions.stream(lambda: bench.beginnings.begin(TENANT, request_of(), key="k"))
+    async with asyncio.timeout(5):
+        told = [event async for batch in again for event in events.decode(batch.frames)]
+    assert fold(told) == log[-1]["response"] == await bench.stored(begun)
 
 
 async def test_a_turn_that_somebody_else_runs_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
