@@ -27,7 +27,7 @@ from tests.support.http import Answer, Http
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
 
-SOON_S = 1.5  # a second, and what a busy machine takes besides
+SOON_S = 2.5  # a second, and what a busy machine takes besides
 
 
 @dataclass
