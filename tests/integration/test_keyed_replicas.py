@@ -138,3 +138,28 @@ async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas) -
     dying.go.set()
     assert (await lost).events[-1]["response"]["status"] == "failed"
     assert (await replicas.https[1].get(f"/v1/responses/{ended['id']}")).json == ended
+
+
+async def test_a_store_that_was_away_for_longer_than_a_lease_ends_no_turn(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding, "LEASE_MS", 1_000)
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.2)
+    key, said = RandomIds().hex(8), replicas.sayers[0]
+    said.pause_at = 9
+    asked = asyncio.create_task(replicas.ask(0, key, stream=True))
+    while not said.requests:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.3)
+    replicas.lines[0].is_cut = True
+    await asyncio.sleep(1.5)
+    said.go.set()  # the model says the rest while the store is away
+    await asyncio.sleep(0.2)
+    replicas.lines[0].is_cut = False
+    log = (await asked).events
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    ended = log[-1]["response"]
+    assert (ended["status"], ended["output"][-1]["content"][0]["text"]) == ("completed", "Hello there.")
+    assert (await replicas.https[1].get(f"/v1/responses/{ended['id']}")).json == ended == fold(log)
+    assert (await replicas.ask(1, key, stream=True)).events == log
+    assert replicas.generations == {ended["id"]: 1}

@@ -26,7 +26,7 @@ from antiphon_edge.background.job_run import JobRun
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns import told
+from antiphon_edge.turns import store_patience, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
@@ -285,3 +285,4 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "WATCH_S", 0.02)
     monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
     monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)
+    monkeypatch.setattr(store_patience, "AWAY_S", 0.3)

@@ -37,6 +37,22 @@ async def test_a_stop_lets_running_requests_end_within_the_drain() -> None:
         await asyncio.wait_for(stopping, 30)
 
 
+async def test_nobody_waits_for_callers_who_left_a_line() -> None:
+    """Two wait, for a minute at most, for a turn that runs at another edge; one of them hangs up."""
+    async with running_edge(drain_s=0.1, conversation_wait_ms=60_000) as edge:
+        conversation = (await edge.ask("POST", "/v1/conversations", {})).json["id"]
+        elsewhere = await edge.store.acquire_session("default", conversation, holder="elsewhere")
+        asking = [asyncio.create_task(edge.create(conversation=conversation)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+        asking[0].cancel()
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(5):
+            await edge.server.stop()
+        await asyncio.gather(*asking, return_exceptions=True)
+        assert edge.translator.turns == []
+        assert (await edge.store.describe_session("default", conversation)).lease == elsewhere
+
+
 async def test_what_outlasts_the_drain_is_recorded_as_cancelled() -> None:
     async with running_edge(drain_s=0.1) as edge:
         edge.translator.hang = True

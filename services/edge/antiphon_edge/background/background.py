@@ -32,7 +32,7 @@ from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, 
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background import queueing
-from antiphon_edge.background.following import FIRST_EVENT_S, Followings
+from antiphon_edge.background.following import Followings
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
@@ -86,8 +86,10 @@ class Background:
         """The events of a stored response with a number higher than `after`, to its end: as they were sent, or all of
         it told again when they are not kept (any more). InvalidRequest: they are not kept, and `after` is one of them.
         """
-        patience_s = FIRST_EVENT_S if record.status in UNFINISHED else 0
-        following = self._followings.stream(tenant, record.id, after=after, patience_s=patience_s)
+        if record.status in UNFINISHED:
+            following = self._followings.stream(tenant, record.id, after=after)
+        else:
+            following = self._followings.ended(tenant, record, after=after)
         told = False
         try:
             async with self._watched(tenant, record), aclosing(following) as batches:

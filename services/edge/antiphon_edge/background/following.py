@@ -35,8 +35,22 @@ class Followings:
         LogNotFound: there is no log, and none appeared for `patience_s`."""
         async with aclosing(self._batches(tenant, response_id, after, patience_s)) as batches:
             async for batch in batches:
-                final = _final_in(batch.frames) if batch.terminal else None
-                yield Batch(batch.first_sequence, batch.count, batch.frames, final)
+                yield _as_sent(batch)
+
+    async def ended(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
+        """The same of a finished response. It is read before any of it is told: a log whose writer gave it up has no
+        end, and would be waited for in vain.
+
+        LogNotFound: there is no log, or none to the end."""
+        behind = await self._read(tenant, record.id, after)
+        last = behind or (await self._read(tenant, record.id, None) if after is not None else behind)
+        if not last or not last[-1].terminal:
+            raise LogNotFound.of(record.id)
+        for batch in behind:
+            yield _as_sent(batch)
+
+    async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:
+        return [batch async for batch in self._store.read_events(tenant, response_id, after=after)]
 
     async def told_again(self, record: Record) -> AsyncGenerator[Batch, None]:
         """A finished response as one batch, from its record. Its numbers are not those of the stream that was sent
@@ -62,6 +76,11 @@ class Followings:
                     raise
                 await asyncio.sleep(LOOK_AGAIN_S)
                 patience_s -= LOOK_AGAIN_S
+
+
+def _as_sent(batch: EventBatch) -> Batch:
+    final = _final_in(batch.frames) if batch.terminal else None
+    return Batch(batch.first_sequence, batch.count, batch.frames, final)
 
 
 def final_of(record: Record) -> Final:

@@ -123,7 +123,7 @@ class JobRun:
 
     def _writer(self, *, ids_before: int) -> EventLogWriter:
         return EventLogWriter(
-            self._store, self._begun.tenant, self._job.id, fence=self._job.fence, ids_before=ids_before
+            self._store, self._begun.tenant, self._job.id, under=self._begun.under_fence, ids_before=ids_before
         )
 
     async def _open_log(self, told: Told) -> None:

@@ -2,8 +2,9 @@
 
 Every request of a tenant counts as one, except those that give something back (cancel) and those that nobody is known
 by (probes). What asks the model for something waits for the tokens too, and holds one of the tenant's places for as
-long as it runs; so does a stream that is only read, and a WebSocket for as long as it is open. What is asked over a
-WebSocket comes by here once: whoever serves it admits each response by itself (`limiter_of`).
+long as it runs, also when its caller hung up and the model goes on (places.py); so does a stream that is only read, and
+a WebSocket for as long as it is open. What is asked over a WebSocket comes by here once: whoever serves it admits each
+response by itself (`limiter_of`).
 """
 
 from __future__ import annotations

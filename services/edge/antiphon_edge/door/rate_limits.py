@@ -18,6 +18,7 @@ from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
 from antiphon_core.ids import Ids
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
 from antiphon_core.spending import MINUTE_MS, TINY
+from antiphon_edge.door.places import Place
 from antiphon_edge.door.settling import Settling
 
 REQUESTS, TOKENS = "requests", "tokens"  # the buckets, by the names that headers and errors have for them
@@ -139,10 +140,8 @@ class RateLimiter:
             raise
         self._require(tenant, spent)
         self._settling.hold(tenant, place)
-        try:
+        with Place(lambda: self._settling.end(tenant, place)).held_by_request():
             yield
-        finally:
-            self._settling.end(tenant, place)
 
     def charge(self, tenant: str, tokens: int) -> None:
         """Counts tokens that were used, once that is known: input and output of a response."""

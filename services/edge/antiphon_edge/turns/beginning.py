@@ -32,6 +32,7 @@ from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import carried_history, item_references, session_trees
 from antiphon_edge.turns.begun import Begun, Repeated
+from antiphon_edge.turns.patient_store import patient
 from antiphon_edge.turns.store_patience import StorePatience
 from antiphon_edge.turns.tidying import Tidying
 
@@ -46,8 +47,8 @@ class Beginnings:
         self.sealer = sealer
         self._wait_ms = wait_ms
         self.tidying = Tidying()
-        self._store = store
         self._patience = StorePatience(store)
+        self._store = patient(store, self._patience)
         self._clock = clock
         self._ids = ids
 
@@ -183,9 +184,12 @@ class Beginnings:
             raise
 
     async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
-        """Lets go of what was taken for nobody."""
+        """Lets go of what was taken for nobody. It waits for no other turn any more: whatever the store has done so
+        far, the same again, without waiting, says what was taken."""
+        starting.cancel()
+        await asyncio.wait([starting])
         try:
-            start = await starting
+            start = await self._start(tenant, replace(asked, wait_ms=0)) if starting.cancelled() else starting.result()
         except AntiphonError:
             return  # then nothing was taken, as far as can be known
         await self._let_go(tenant, asked, start)

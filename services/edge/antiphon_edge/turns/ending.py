@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass, replace
 
 from antiphon_core import events, response
@@ -11,14 +12,14 @@ from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.store import LogEnd, Status, TurnCommit
+from antiphon_core.ports.store import Fence, LogEnd, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.store_patience import asked_again
 
 log = logging.getLogger(__name__)
 
-COMMIT_TRIES = 2
 PASSING = (Unavailable, Timeout)
 """What may be over the next time that somebody asks."""
 
@@ -69,7 +70,7 @@ class Endings:
             return
         end = EventAppend(begun.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
         try:
-            await self._store.append_events(begun.tenant, end, fence=begun.precondition.fence)
+            await begun.under_fence(lambda fence: self._store.append_events(begun.tenant, end, fence=fence))
         except AntiphonError as error:
             log.warning("the event log of %s stays open: %s", begun.response_id, error.message)
 
@@ -99,14 +100,16 @@ class Endings:
             precondition=begun.precondition,
             log_end=LogEnd(batch.first_sequence, batch.frames) if begun.logged else None,
         )
-        for attempt in range(1, COMMIT_TRIES + 1):
-            try:
-                await self._store.commit_turn(begun.tenant, commit)
-                return
-            except (Unavailable, Timeout):
-                # It may have happened all the same: committing the same record again is harmless.
-                if attempt == COMMIT_TRIES:
-                    raise
+
+        def write() -> Awaitable[Stamp]:
+            return begun.under_fence(lambda fence: self._store.commit_turn(begun.tenant, _proven(commit, fence)))
+
+        await asked_again(write)  # it may have happened all the same: committing the same record again is harmless
+
+
+def _proven(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
+    """The same under the fence that its job has now."""
+    return replace(commit, precondition=replace(commit.precondition, fence=fence))
 
 
 def failure(fold: Fold, error: AntiphonError) -> Batch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
 from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX
@@ -21,6 +21,13 @@ PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Between attempts to reach the store; a restart of it fits in."""
 _PASSING = (Unavailable, Timeout)
 
+_Write = Callable[[Fence | None], Awaitable[int]]
+Under = Callable[[_Write], Awaitable[int]]
+
+
+async def _under_none(write: _Write) -> int:
+    return await write(None)
+
 
 class EventLogWriter:
     """The log of one response. Use inside one event loop; `close` at the end, whatever happened."""
@@ -31,15 +38,15 @@ class EventLogWriter:
         tenant: str,
         response_id: str,
         *,
-        fence: Fence | None = None,
+        under: Under = _under_none,
         ids_before: int = 0,
         pauses_s: Sequence[float] | None = None,
     ) -> None:
-        """`ids_before` is how many token ids the log's checkpoints have already."""
+        """`under` gives each write its fence. `ids_before` is how many token ids the log's checkpoints have already."""
         self._logs = logs
         self._tenant = tenant
         self._response_id = response_id
-        self._fence = fence
+        self._under = under
         self.ids_before = ids_before
         self._pauses_s = PAUSES_S if pauses_s is None else pauses_s
         self._waiting: list[Batch] = []
@@ -101,7 +108,7 @@ class EventLogWriter:
         )
         for pause_s in (*self._pauses_s, None):
             try:
-                await self._logs.append_events(self._tenant, append, fence=self._fence)
+                await self._under(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
                 break
             except _PASSING:
                 if pause_s is None:

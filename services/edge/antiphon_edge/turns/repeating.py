@@ -80,15 +80,10 @@ class Repetitions:
 
     async def _said(self, tenant: str, record: Record) -> AsyncGenerator[Batch, None]:
         """The events of a finished response: as they were logged, or told again when the log is gone."""
-        has_begun = False
         try:
-            async with aclosing(self._followings.stream(tenant, record.id, patience_s=0)) as batches:
-                async for batch in batches:
-                    has_begun = True
-                    yield batch
+            async for batch in self._followings.ended(tenant, record):
+                yield batch
         except LogNotFound:
-            if has_begun:
-                raise
             async for batch in self._followings.told_again(record):
                 yield batch
 

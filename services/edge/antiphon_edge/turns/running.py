@@ -16,6 +16,7 @@ from dataclasses import replace
 from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Translator
+from antiphon_edge.door import places
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.turns import leases
 from antiphon_edge.turns.beginning import Beginnings
@@ -25,6 +26,7 @@ from antiphon_edge.turns.event_log import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.holding import Holdings
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_patience import asked_again
 from antiphon_edge.turns.told import Told
 
 log = logging.getLogger(__name__)
@@ -90,14 +92,16 @@ class Runs:
                 self._tidying.later(self._give_up(begun, generation, event_log), what)
 
     async def detached(self, begun: Begun, told: Told | None = None) -> AsyncGenerator[Batch, None]:
-        """The same, for a turn under a key: closing the generator does not stop it."""
+        """The same, for a turn under a key: closing the generator does not stop it. It has the place of the request
+        that it began with, as long as it runs."""
         news: asyncio.Queue[Batch | Exception | None] = asyncio.Queue()
 
         async def go() -> None:
             try:
-                async with self._holdings.kept(begun), aclosing(self.run(begun, told)) as batches:
-                    async for batch in batches:
-                        news.put_nowait(batch)
+                with places.held_on_to():
+                    async with self._holdings.kept(begun), aclosing(self.run(begun, told)) as batches:
+                        async for batch in batches:
+                            news.put_nowait(batch)
             except Exception as error:  # noqa: BLE001 - its reader is the one to hear of it
                 news.put_nowait(error)
             finally:
@@ -142,7 +146,7 @@ class Runs:
             self._store,
             begun.tenant,
             begun.response_id,
-            fence=begun.precondition.fence,
+            under=begun.under_fence,
             ids_before=len(told.token_ids),
         )
 
@@ -205,7 +209,7 @@ async def _flushed(begun: Begun, event_log: EventLogWriter | None) -> Begun:
     if event_log is None:
         return begun
     try:
-        await event_log.flush()
+        await asked_again(event_log.flush)
     except AntiphonError as error:
         log.error("the event log of %s is given up: %s", begun.response_id, error.message)
         return replace(begun, logged=False)

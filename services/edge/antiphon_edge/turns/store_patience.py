@@ -1,20 +1,28 @@
-"""How long a caller waits for a store that does not answer.
+"""How long one waits for a store that does not answer: a caller, and a finished answer.
 
 A slow answer may be a long history, or many callers: that is worth waiting for. So a call that takes long is no error
-by itself; it is one when the store answers nobody, and does not even say that it is ready.
+by itself; it is one when the store answers nobody, and does not even say that it is ready. What a model has said is
+worth more than that: it is not given up before a restart of the store would be over.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.errors import AntiphonError, StoreUnavailable, Timeout, Unavailable
 
 SLOW_S = 0.4
 READY_S = 0.4
 """Together less than a second: so soon a caller hears that the store is gone."""
+AWAY_S = 10.0
+"""How long what must not be lost waits for the store; an attempt that has begun by then may take longer."""
+PAUSE_MIN_S = 0.1
+PAUSE_MAX_S = 1.6
+
+T = TypeVar("T")
 
 
 class Ready(Protocol):
@@ -55,6 +63,19 @@ class StorePatience:
 
     def _was_seen(self) -> bool:
         return _now() - self._seen_at < SLOW_S + READY_S
+
+
+async def asked_again(write: Callable[[], Awaitable[T]]) -> T:
+    """What `write` comes to, in as many attempts as it takes while the store is away. It must be safe to repeat."""
+    until, pause_s = _now() + AWAY_S, PAUSE_MIN_S
+    while True:
+        try:
+            return await write()
+        except (Unavailable, Timeout):
+            if _now() + pause_s > until:
+                raise
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
 
 def _now() -> float:

@@ -13,6 +13,7 @@ from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_edge.door.admission import duration
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.thinking_edges import thinking_edges
 
 PLENTY = 1_000
 
@@ -138,6 +139,29 @@ async def test_a_background_response_holds_a_place_only_while_it_is_created() ->
         for _ in range(3):
             answer = await edge.create(background=True)
             assert (answer.status, answer.json["status"]) == (200, "queued")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_who_hangs_up_has_the_place_of_the_model_that_goes_on(stream: bool) -> None:
+    """Under a key a turn does not end with its caller."""
+    async with thinking_edges("Hello there.", streams_per_tenant=1) as edges:
+        edges.sayer.pause_at = 1
+        body = {"model": "m", "input": "hi", "stream": stream}
+        asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
+        while not edges.sayer.requests:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)  # it waits in the middle of its answer; others would not
+        edges.sayer.pause_at = None
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+        for _ in range(10):
+            await asyncio.sleep(0.02)
+            assert (await edges.http.create(model="m", input="something else")).status == 429
+        assert (len(edges.sayer.requests), edges.sayer.stopped.is_set()) == (1, False)
+        edges.sayer.go.set()
+        async with asyncio.timeout(5):
+            while (await edges.http.create(model="m", input="something else")).status == 429:
+                await asyncio.sleep(0.01)
 
 
 async def test_limits_are_each_tenants_own(tmp_path: Path) -> None:

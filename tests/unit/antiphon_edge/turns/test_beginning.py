@@ -204,6 +204,49 @@ async def test_a_caller_that_goes_away_while_it_begins_leaves_nothing_behind(des
     assert (await desk.begin(**options)).lease is not None or "key" in options
 
 
+async def waiting(desk: Desk, **options: Any) -> asyncio.Task[Begun | Repeated]:
+    """A request that waits for a session in which another turn runs."""
+    asking = asyncio.create_task(desk.ask(session_id="s", **options))
+    await asyncio.sleep(0.01)
+    assert not asking.done()
+    return asking
+
+
+@pytest.mark.parametrize("options", [{}, {"key": "k"}])
+async def test_a_caller_that_goes_away_while_it_waits_is_not_waited_for(desk: Desk, options: Object) -> None:
+    desk.beginnings._wait_ms = 60_000
+    first = await desk.begin(session_id="s")
+    asking = await waiting(desk, **options)
+    asking.cancel()
+    await asyncio.wait([asking])
+    async with asyncio.timeout(2):
+        await desk.beginnings.tidying.settle()
+    lease = (await desk.store.describe_session(TENANT, "s")).lease
+    assert lease is not None
+    assert lease.holder == first.response_id
+    await desk.beginnings.give_up(first)
+    assert (await desk.begin(session_id="s", **options)).lease is not None
+
+
+async def test_what_was_taken_in_that_moment_is_given_back(desk: Desk) -> None:
+    """The turn before it ends while its caller goes away, and nobody hears the store's answer."""
+    desk.beginnings._wait_ms = 60_000
+    first = await desk.begin(session_id="s")
+    desk.slow.go.clear()
+    asking = await waiting(desk, key="k")
+    await desk.beginnings.give_up(first)
+    await asyncio.sleep(0.05)
+    lease = (await desk.store.describe_session(TENANT, "s")).lease
+    assert lease is not None
+    assert lease.holder != first.response_id
+    asking.cancel()
+    await asyncio.wait([asking])
+    desk.slow.go.set()
+    await desk.beginnings.tidying.settle()
+    assert (await desk.store.describe_session(TENANT, "s")).lease is None
+    assert isinstance(await desk.ask(session_id="s", key="k", input="other"), Begun)
+
+
 async def test_a_repetition_that_goes_away_takes_nothing_from_the_first(desk: Desk) -> None:
     first = await desk.begin(key="k")
     desk.slow.go.clear()

@@ -181,6 +181,29 @@ async def test_one_that_was_taken_is_let_alone(shelf: Shelf, monkeypatch: pytest
         await shelf.store.heartbeat_job(TENANT, Fence(held.response_id, 1))
 
 
+async def test_one_whose_lease_ran_out_is_kept_when_nobody_took_it(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
+    held = await shelf.hold(begun())
+    shelf.clock.advance(LEASE_MS / 1000)
+    assert await shelf.state(held) is JobState.QUEUED
+    async with shelf.holdings.kept(held):
+        await asyncio.sleep(0.05)
+        assert await shelf.state(held) is JobState.RUNNING
+    assert await shelf.holdings.let_go(held, is_over=True)
+    assert await shelf.state(held) is JobState.SUCCEEDED
+
+
+async def test_one_that_was_given_back_is_not_claimed_again(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.001)
+    held = await shelf.hold(begun())
+    async with shelf.holdings.kept(held):
+        await shelf.holdings.let_go(held, is_over=False)
+        await asyncio.sleep(0.05)
+        assert await shelf.state(held) is JobState.QUEUED
+
+
 async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
     held = await shelf.hold(begun())
     await shelf.holdings.let_go(held, is_over=False)

@@ -25,7 +25,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns import first_requests, holding, repeating
+from antiphon_edge.turns import first_requests, holding, repeating, store_patience
 from antiphon_edge.turns.begun import Begun
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
 from antiphon_edge.turns.repeating import Repetitions, until_silent
@@ -127,6 +127,7 @@ class Town:
 @pytest.fixture
 async def town(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
     monkeypatch.setattr("antiphon_edge.turns.event_log.PAUSES_S", (0.01,))
+    monkeypatch.setattr(store_patience, "AWAY_S", 0.3)
     town = Town()
     await town.backend.open()
     yield town

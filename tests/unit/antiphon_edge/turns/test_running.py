@@ -29,11 +29,12 @@ from antiphon_core.ports.store import Fence, Lease, Stamp, Status, TurnCommit
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns import leases, told
+from antiphon_edge.turns import leases, store_patience, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import LEASE_MS, Holdings
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.repeating import Repetitions
 from antiphon_edge.turns.running import Runs
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -43,6 +44,10 @@ from tests.support.translators import ScriptedTranslator
 
 TENANT = "t"
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
+
+
+def request_of(**members: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
 
 
 class SlowCommits:
@@ -80,10 +85,10 @@ class Bench:
         self.charged: list[tuple[str, int]] = []
         meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
         self.runs = Runs(slow, self.translator, self.beginnings, self.holdings, meter)
+        self.repetitions = Repetitions(self.store, self.runs, self.holdings)
 
     async def begin(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> Begun:
-        request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
-        begun = await self.beginnings.begin(TENANT, request, session_id=session_id, key=key)
+        begun = await self.beginnings.begin(TENANT, request_of(**members), session_id=session_id, key=key)
         assert isinstance(begun, Begun)
         if key is None:
             return begun
@@ -233,10 +238,13 @@ async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session
     assert (await bench.play(again))[-1]["type"] == events.COMPLETED
 
 
-async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(bench: Bench) -> None:
+async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_patience, "AWAY_S", 0)
     bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
     begun = await bench.begin(key="k")
-    bench.backend.plan(*[Fault("commit_turn", When.BEFORE)] * 2)
+    bench.backend.plan(Fault("commit_turn", When.BEFORE))
     await bench.play(begun)
     assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.QUEUED
 
@@ -255,6 +263,7 @@ async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exceptio
         raise error
 
     monkeypatch.setattr("antiphon_edge.turns.event_log.PAUSES_S", ())
+    monkeypatch.setattr(store_patience, "AWAY_S", 0)
     bench.sayer.pause_at = 5
     begun = await bench.begin(key="k")
     playing = asyncio.create_task(bench.play(begun))
@@ -271,6 +280,14 @@ async def test_a_turn_is_more_than_its_log(bench: Bench, monkeypatch: pytest.Mon
     assert log[-1]["type"] == events.COMPLETED
     assert await bench.stored(begun) == log[-1]["response"]
     assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_who_repeats_it_is_told_all_of_it_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    again = bench.repetitions.stream(lambda: bench.beginnings.begin(TENANT, request_of(), key="k"))
+    async with asyncio.timeout(5):
+        told = [event async for batch in again for event in events.decode(batch.frames)]
+    assert fold(told) == log[-1]["response"] == await bench.stored(begun)
 
 
 async def test_a_turn_that_somebody_else_runs_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,6 +382,23 @@ async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Be
     assert (await sleeping)[-1]["response"]["status"] == "failed"
     assert (await bench.stored(begun)) == successor[-1]["response"]
     assert successor[-1]["type"] == events.COMPLETED
+
+
+@pytest.mark.parametrize("pause_at", [0, 9, 16])
+async def test_a_lease_that_ran_out_ends_no_turn_that_nobody_took_over(bench: Bench, pause_at: int) -> None:
+    """The store was away for longer than the lease: its clock went on, and no heartbeat reached it."""
+    bench.sayer.pause_at = pause_at
+    begun = await bench.begin(key="k")
+    playing = asyncio.create_task(bench.play(begun))
+    await asyncio.sleep(0.02)
+    bench.clock.advance(LEASE_MS / 1000)
+    bench.sayer.go.set()
+    log = await playing
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert log == await bench.logged(begun)
+    assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, await bench.stored(begun))
+    assert len(bench.sayer.requests) == 1
+    assert (await bench.store.describe_job(TENANT, begun.response_id)).state is JobState.SUCCEEDED
 
 
 async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> None:

@@ -22,6 +22,7 @@ from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, Status, TurnCommit
 from antiphon_core.request import CreateRequest
+from antiphon_edge.turns import store_patience
 from antiphon_edge.turns.ending import Endings
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn import Turns
@@ -195,7 +196,8 @@ async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, execu
     assert (await bench.stored(log[-1]["response"]["id"]))["status"] == "completed"
 
 
-async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench) -> None:
+async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_patience, "AWAY_S", 0.2)
     store: Any = FlakyStore(bench.store, failures=9, executes=False)
     bench.turns._runs.endings = Endings(store)
     log = await bench.stream()

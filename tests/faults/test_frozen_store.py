@@ -1,0 +1,124 @@
+"""A store process that is stopped (SIGSTOP) is told to callers as away within a second, whatever they ask; what needs
+none is served, and when it is woken all is as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.turns import holding
+from antiphon_store.client import StoreClient
+from tests.support.http import Answer, Http
+from tests.support.system import Command
+from tests.support.thinking_edges import Sayer, losable
+
+SOON_S = 2.5  # a second, and what a busy machine takes besides
+
+
+@dataclass
+class Town:
+    http: Http
+    store: Command
+    sayer: Sayer
+    names: dict[str, str]
+
+    async def ask(self, method: str, path: str, body: Object | None = None, **options: Any) -> Answer:
+        if body is not None:
+            body = loads(re.sub(r'"{(\w+)}"', lambda name: f'"{self.names[name[1]]}"', dumps(body).decode()).encode())
+        return await self.http.ask(method, path.format(**self.names), body, **options)
+
+    @contextmanager
+    def frozen(self) -> Any:
+        self.store.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.store.process.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    command = Command("serve", "--target=store", "--store-port=0", f"--store-url=sqlite:///{tmp_path / 'store.db'}")
+    async with AsyncExitStack() as life:
+        life.callback(command.stop)
+        address = await asyncio.to_thread(command.wait_for, r"^store +(\S+:\d+)")
+        store = await life.enter_async_context(StoreClient(address[1]))
+        sayer = Sayer("Hello there.")
+        server = EdgeServer(
+            EdgeSettings(port=0, drain_s=1), store, losable(sayer, SystemClock()), clock=SystemClock(), ids=RandomIds()
+        )
+        await server.start()
+        life.push_async_callback(server.stop)
+        http = Http(await life.enter_async_context(aiohttp.ClientSession()), server.url)
+        said = (await http.create(model="m", input="hi")).json
+        items = [{"role": "user", "content": "hi"}]
+        conversation = (await http.ask("POST", "/v1/conversations", {"items": items})).json
+        listed = (await http.get(f"/v1/conversations/{conversation['id']}/items")).json
+        names = {"response": said["id"], "conversation": conversation["id"], "item": listed["data"][0]["id"]}
+        yield Town(http, command, sayer, names)
+
+
+ASKED: list[tuple[str, str, Object | None]] = [
+    ("GET", "/v1/responses/{response}", None),
+    ("GET", "/v1/responses/{response}?stream=true", None),
+    ("GET", "/v1/responses/{response}/input_items", None),
+    ("DELETE", "/v1/responses/{response}", None),
+    ("POST", "/v1/responses/{response}/cancel", None),
+    ("GET", "/v1/conversations/{conversation}", None),
+    ("POST", "/v1/conversations/{conversation}", {"metadata": {"a": "b"}}),
+    ("DELETE", "/v1/conversations/{conversation}", None),
+    ("GET", "/v1/conversations/{conversation}/items", None),
+    ("GET", "/v1/conversations/{conversation}/items/{item}", None),
+    ("DELETE", "/v1/conversations/{conversation}/items/{item}", None),
+    ("POST", "/v1/conversations/{conversation}/items", {"items": [{"role": "user", "content": "hi"}]}),
+    ("POST", "/v1/conversations", {}),
+    ("POST", "/v1/responses", {"model": "m", "input": "hi", "previous_response_id": "{response}"}),
+    ("POST", "/v1/responses", {"model": "m", "input": "hi", "conversation": "{conversation}"}),
+    ("POST", "/v1/responses", {"model": "m", "input": [{"type": "item_reference", "id": "{item}"}]}),
+]
+
+
+async def test_all_is_refused_soon_and_what_needs_no_store_is_served(town: Town) -> None:
+    with town.frozen():
+        slow = {}
+        for method, path, body in ASKED:
+            begin = asyncio.get_running_loop().time()
+            answer = await town.ask(method, path, body)
+            took_s = asyncio.get_running_loop().time() - begin
+            told = (answer.status, answer.headers.get("retry-after"))
+            if told != (503, "1") or took_s > SOON_S:
+                slow[f"{method} {path}"] = (round(took_s, 1), told)
+        assert (await town.http.create(model="m", input="hi", store=False)).status == 200
+    assert not slow
+    assert (await town.ask("GET", "/v1/responses/{response}")).json["status"] == "completed"
+
+
+async def test_a_turn_whose_store_was_frozen_for_longer_than_its_lease_goes_on(town: Town) -> None:
+    town.sayer.pause_at = 1
+    body, headers = {"model": "m", "input": "hi", "stream": True}, {"Idempotency-Key": "k"}
+    asking = asyncio.create_task(town.ask("POST", "/v1/responses", body, headers=headers))
+    while len(town.sayer.requests) < 2:
+        await asyncio.sleep(0.01)
+    with town.frozen():
+        await asyncio.sleep(holding.LEASE_MS / 1000 + 1)
+    town.sayer.go.set()
+    log = (await asking).events
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert (log[-1]["type"], fold(log)) == ("response.completed", log[-1]["response"])
+    assert (await town.ask("POST", "/v1/responses", body, headers=headers)).events == log
+    assert len(town.sayer.requests) == 2
