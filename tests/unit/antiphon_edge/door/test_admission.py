@@ -13,6 +13,7 @@ from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_edge.door.admission import duration
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.patience import PATIENCE_S
 from tests.support.thinking_edges import thinking_edges
 
 PLENTY = 1_000
@@ -148,10 +149,8 @@ async def test_who_hangs_up_has_the_place_of_the_model_that_goes_on(stream: bool
         edges.sayer.pause_at = 1
         body = {"model": "m", "input": "hi", "stream": stream}
         asking = asyncio.create_task(edges.http.ask("POST", "/v1/responses", body, headers={"Idempotency-Key": "k"}))
-        while not edges.sayer.requests:
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)  # it waits in the middle of its answer; others would not
-        edges.sayer.pause_at = None
+        await edges.sayer.paused.wait()
+        edges.sayer.pause_at = None  # others would not wait
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         for _ in range(10):
@@ -159,7 +158,7 @@ async def test_who_hangs_up_has_the_place_of_the_model_that_goes_on(stream: bool
             assert (await edges.http.create(model="m", input="something else")).status == 429
         assert (len(edges.sayer.requests), edges.sayer.stopped.is_set()) == (1, False)
         edges.sayer.go.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while (await edges.http.create(model="m", input="something else")).status == 429:
                 await asyncio.sleep(0.01)
 

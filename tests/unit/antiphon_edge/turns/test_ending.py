@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import count
 from typing import Any
 
 import pytest
@@ -33,8 +34,8 @@ from antiphon_edge.turns.ending import Endings, came_to_nothing, cancellation, f
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that is away is waited for in milliseconds."""
-    monkeypatch.setattr(store_patience, "AWAY_S", 0.3)
+    """A store that is away is waited for in seconds of a clock that goes on when it is looked at."""
+    monkeypatch.setattr(store_patience, "_now", count().__next__)
     monkeypatch.setattr(store_patience, "PAUSE_MIN_S", 0.001)
     monkeypatch.setattr(store_patience, "PAUSE_MAX_S", 0.005)
 
@@ -165,8 +166,7 @@ async def test_a_commit_that_may_have_happened_is_sent_again_as_it_was(error: Ex
     assert store.commits[0] == store.commits[1]
 
 
-async def test_a_finished_answer_waits_for_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_patience, "AWAY_S", 10)
+async def test_a_finished_answer_waits_for_a_store_that_is_away() -> None:
     to, store = endings(*[StoreUnavailable("gone"), Timeout("late")] * 3)
     batch = completed()
     assert (await to.end(begun(), said(), batch)).batch is batch
