@@ -285,4 +285,4 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(background, "WATCH_S", 0.02)
     monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
     monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)
-    monkeypatch.setattr(store_patience, "AWAY_S", 0.3)
+    monkeypatch.setattr(store_patience, "AWAY_S", 0)

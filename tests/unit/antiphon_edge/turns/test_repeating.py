@@ -127,7 +127,7 @@ class Town:
 @pytest.fixture
 async def town(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
     monkeypatch.setattr("antiphon_edge.turns.event_log.PAUSES_S", (0.01,))
-    monkeypatch.setattr(store_patience, "AWAY_S", 0.3)
+    monkeypatch.setattr(store_patience, "AWAY_S", 0)
     town = Town()
     await town.backend.open()
     yield town
