@@ -87,10 +87,13 @@ async def test_what_no_replica_has_is_not_acknowledged() -> None:
     with watched_redis() as watched:
         backend = backend_at(watched.url, durability=Durability.QUORUM)
         await patiently(backend.open)
-        replicas = [server for server in watched.servers if server is not watched.master()]
+        master = watched.master()
+        with master.client() as client:
+            client.config_set("min-replicas-max-lag", 60)  # so long the master does not notice by itself
+        replicas = [server for server in watched.servers if server is not master]
         for replica in replicas:
             replica.pause()
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(StoreUnavailable, match="too few replicas in time"):
             await backend.put(TENANT, Write(record := draft()))
         for replica in replicas:
             replica.resume()
