@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -121,7 +123,10 @@ class EdgeServer:
     async def start(self) -> None:
         # A handler is cancelled as soon as its client is gone: that is what stops the model.
         self._runner = _Runner(
-            self.app, self._ids, self._cors, handler_cancellation=True, shutdown_timeout=self._settings.drain_s
+            self.app,
+            partial(HttpServer, ids=self._ids, cors=self._cors, read_timeout_s=self._settings.read_timeout_s),
+            handler_cancellation=True,
+            shutdown_timeout=self._settings.drain_s,
         )
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._settings.host, self._settings.port)
@@ -149,13 +154,12 @@ def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids)
 class _Runner(web.AppRunner):
     """aiohttp's runner, with our server, and told at the end how much time is left, not when it is made."""
 
-    def __init__(self, app: web.Application, ids: Ids, cors: Cors | None, **options: Any) -> None:
+    def __init__(self, app: web.Application, served: Callable[[web.Server], HttpServer], **options: Any) -> None:
         super().__init__(app, **options)
-        self._ids = ids
-        self._cors = cors
+        self._served = served
 
     async def _make_server(self) -> web.Server:
-        return HttpServer(await super()._make_server(), self._ids, self._cors)
+        return self._served(await super()._make_server())
 
     async def cleanup_within(self, seconds: float) -> None:
         self._shutdown_timeout = max(seconds, 0.01)  # to aiohttp 0 is for ever

@@ -20,7 +20,7 @@ from antiphon_edge.door.authentication import Door, Network
 from antiphon_edge.door.connections import WriteBounds
 from antiphon_edge.door.rate_limits import PLACE_TTL_S, RateLimits
 
-WRITE_TIMEOUT_S_MAX = 3_600.0
+TIMEOUT_S_MAX = 3_600.0
 PLACE_TTL_S_MIN, PLACE_TTL_S_MAX = 1.0, 3_600.0
 SEND_BUFFER_BYTES_MIN = 4 * 2**10
 
@@ -105,6 +105,13 @@ class DoorSettings:
             "alias": "NIM_CORS_ALLOW_ORIGINS",
         },
     )
+    read_timeout_s: float = field(
+        default=60.0,
+        metadata={
+            "doc": "Seconds in which the head of a request must come, and for which nothing of its body may come, "
+            "before it is given up."
+        },
+    )
     write_timeout_s: float = field(
         default=15.0,
         metadata={"doc": "Seconds for which a client may take nothing of what is sent before it is cut off."},
@@ -178,11 +185,12 @@ class DoorSettings:
                 f"{_variable('place_ttl_s')} must be {PLACE_TTL_S_MIN:g} to {PLACE_TTL_S_MAX:g} seconds, but is "
                 f"{self.place_ttl_s:g}."
             )
-        if not 0 < self.write_timeout_s <= WRITE_TIMEOUT_S_MAX:
-            raise SettingsError(
-                f"{_variable('write_timeout_s')} must be more than 0 and at most {WRITE_TIMEOUT_S_MAX:g} seconds, "
-                f"but is {self.write_timeout_s:g}."
-            )
+        for name in ("read_timeout_s", "write_timeout_s"):
+            if not 0 < getattr(self, name) <= TIMEOUT_S_MAX:
+                raise SettingsError(
+                    f"{_variable(name)} must be more than 0 and at most {TIMEOUT_S_MAX:g} seconds, but is "
+                    f"{getattr(self, name):g}."
+                )
 
 
 def _network(text: str) -> Network:

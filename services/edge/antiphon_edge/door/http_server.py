@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import HttpVersion11, StreamReader, hdrs, web
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import (
     BadHttpMethod,
@@ -29,6 +29,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.door import ambiguity, encodings, request_ids
 from antiphon_edge.door.cors import Cors
+from antiphon_edge.door.slow_senders import BodyTimeout, SenderWatch
 from antiphon_edge.routes.http_errors import MALFORMED, Handler, enveloping, refuse
 from antiphon_edge.websocket.masking import MaskedFrames
 
@@ -81,7 +82,7 @@ def unreadable(error: HttpProcessingError) -> Unreadable:
 class HttpServer(web.Server):
     """Serves what an application's own server would, with a name for every request and an envelope for every error."""
 
-    def __init__(self, inner: web.Server, ids: Ids, cors: Cors | None = None) -> None:
+    def __init__(self, inner: web.Server, ids: Ids, cors: Cors | None, *, read_timeout_s: float) -> None:
         super().__init__(
             request_ids.naming(_refusing(enveloping(inner.request_handler), cors), ids),  # type: ignore[arg-type]
             request_factory=_adapted(inner.request_factory),
@@ -89,15 +90,16 @@ class HttpServer(web.Server):
         )
         self._ids = ids
         self._cors = cors
+        self._read_timeout_s = read_timeout_s
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, self._ids, self._cors)
+        return _Connection(self, self._ids, self._cors, self._read_timeout_s)
 
 
 class _Connection(web.RequestHandler):
     """One connection."""
 
-    def __init__(self, server: HttpServer, ids: Ids, cors: Cors | None) -> None:
+    def __init__(self, server: HttpServer, ids: Ids, cors: Cors | None, read_timeout_s: float) -> None:
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
@@ -110,13 +112,26 @@ class _Connection(web.RequestHandler):
         self.serves_last = False
         """Whether nothing that comes behind the request in hand is taken for another one."""
         self._is_over = False
+        self._owes_head = True  # who connects has something to ask
+        self._body: StreamReader | None = None
+        """Of the request whose head came last."""
+        self._sender = SenderWatch(read_timeout_s, self._is_owed, self._give_up)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._sender.stop()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Also tells those who read a body that the rest of it cannot be read. aiohttp only queues the error as the
         next request, behind the one whose body it is about, and which would wait for it for ever."""
         if self._is_over:
             return
+        heads, was_in_body = self._request_count, self._is_in_body()
         super().data_received(data)
+        if self._request_count > heads:
+            self._body = self._messages[-1][1]
+        if data:  # aiohttp calls with nothing, too, to go on with what it has
+            self._note(is_piece_of_head=self._request_count == heads and not was_in_body)
         if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
             return
         bodies = [body for _, body in self._messages]
@@ -126,8 +141,29 @@ class _Connection(web.RequestHandler):
             if not body.is_eof():
                 body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
 
+    def _note(self, *, is_piece_of_head: bool) -> None:
+        """Another piece of a head brings nothing on: all of it has its time, and each piece of a body."""
+        if not (is_piece_of_head and self._owes_head):
+            self._sender.heard()
+        self._owes_head = is_piece_of_head
+
+    def _is_in_body(self) -> bool:
+        return self._body is not None and not self._body.is_eof()
+
+    def _is_owed(self) -> bool:
+        return self._owes_head or self._is_in_body()
+
+    def _give_up(self) -> None:
+        """Who waits for a body is told; where there is none, nobody waits for an answer yet."""
+        if self._body is not None and self._is_in_body():
+            self._body.set_exception(BodyTimeout("the rest of the body did not come"))
+            return
+        log.info("%s sent no request, or no more of one, for too long", self.peername)
+        self.force_close()
+
     def set_parser(self, parser: Any, data_received_cb: Callable[[], None] | None = None) -> None:
-        """From here on the connection is a WebSocket."""
+        """From here on the connection is a WebSocket, and may be silent for as long as it answers pings."""
+        self._sender.stop()
         self.serves_last = False
         super().set_parser(MaskedFrames(parser), data_received_cb)  # type: ignore[arg-type]
 

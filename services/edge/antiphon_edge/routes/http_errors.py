@@ -44,6 +44,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.door.slow_senders import BodyTimeout
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +107,8 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
         return _answer(TooLarge(f"The request body is larger than {BODY_BYTES_MAX} bytes."))
     if isinstance(error, web.HTTPException):
         return _refusal(request, error)
+    if isinstance(error, BodyTimeout):
+        return _lacking_body()
     if isinstance(error, web.RequestPayloadError):
         return _unreadable_body()
     log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error)
@@ -140,6 +143,12 @@ def _headers(error: AntiphonError) -> dict[str, str]:
         wait_ms = int(error.facts["retry_after_ms"])
         headers |= {"Retry-After": str(math.ceil(wait_ms / 1000)), "retry-after-ms": str(wait_ms)}
     return headers
+
+
+def _lacking_body() -> web.Response:
+    answer = refuse(408, "request_timeout", "The rest of the request body did not come in time.")
+    answer.force_close()  # should it come after all, it is no request
+    return answer
 
 
 def _unreadable_body() -> web.Response:

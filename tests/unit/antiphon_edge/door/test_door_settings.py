@@ -97,6 +97,7 @@ def test_insecure_turns_no_keys_off(tmp_path: Path) -> None:
         ({"streams_per_tenant": -1}, "ANTIPHON_EDGE_STREAMS_PER_TENANT must be 0 or more"),
         ({"replicas": 0}, "ANTIPHON_EDGE_REPLICAS must be 1 or more"),
         ({"send_buffer_bytes": 4_095}, "ANTIPHON_EDGE_SEND_BUFFER_BYTES must be 4096 or more"),
+        ({"read_timeout_s": 0.0}, "ANTIPHON_EDGE_READ_TIMEOUT_S must be more than 0 and at most 3600 seconds"),
         ({"write_timeout_s": 0.0}, "ANTIPHON_EDGE_WRITE_TIMEOUT_S must be more than 0 and at most 3600 seconds"),
         ({"write_timeout_s": 3_601.0}, "but is 3601"),
         ({"write_timeout_s": float("nan")}, "but is nan"),

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from yarl import URL
+
+from antiphon_core.ports.translator import Model
+from tests.support.edge import RunningEdge, running_edge
+from tests.support.raw_http import HOST, RawAnswer, head, post, read
+
+LIMIT_S = 0.3
+BODY = b'{"model": "m", "input": "hi"}'
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+@asynccontextmanager
+async def connected(edge: RunningEdge) -> AsyncIterator[Connection]:
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    try:
+        async with asyncio.timeout(60):
+            yield reader, writer
+    finally:
+        writer.close()
+
+
+async def answer_to(edge: RunningEdge, *pieces: bytes) -> RawAnswer:
+    async with connected(edge) as (reader, writer):
+        for piece in pieces:
+            writer.write(piece)
+            await asyncio.sleep(LIMIT_S / 2)
+        return await read(reader)
+
+
+@pytest.mark.parametrize("said", [b"", b"POST /v1/resp", b"POST /v1/responses HTTP/1.1\r\n" + HOST])
+async def test_a_connection_that_brings_no_request_is_closed(said: bytes) -> None:
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        writer.write(said)
+        assert await reader.read() == b""
+
+
+async def test_a_head_that_comes_letter_by_letter_gets_no_more_time() -> None:
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        writer.write(b"GET /v1/models HTTP/1.1\r\nx-what: ")
+        closed = asyncio.create_task(reader.read())
+        while not closed.done():
+            writer.write(b"x")
+            await asyncio.sleep(LIMIT_S / 10)
+        with suppress(ConnectionResetError):  # it was, if a letter was on its way
+            assert await closed == b""
+
+
+@pytest.mark.parametrize("said", [b"", b'{"model": '])
+@pytest.mark.parametrize("framing", [b"Content-Length: 29", b"Transfer-Encoding: chunked"])
+async def test_a_body_that_does_not_come_is_408(said: bytes, framing: bytes) -> None:
+    if framing.startswith(b"T") and said:
+        said = b"%x\r\n%b\r\n" % (len(said), said)
+    async with running_edge(read_timeout_s=LIMIT_S) as edge:
+        answer = await answer_to(edge, head(b"POST /v1/responses", framing), said)
+        assert (answer.status, answer.error["code"], answer.ended) == (408, "request_timeout", True)
+        assert edge.translator.turns == []
+
+
+async def test_a_body_that_is_slow_but_comes_is_read() -> None:
+    """It takes longer than the limit, each piece less."""
+    async with running_edge(read_timeout_s=30) as edge:
+        answer = await answer_to(edge, post(BODY)[:-9], BODY[-9:-6], BODY[-6:-3], BODY[-3:])
+        assert answer.status == 200
+
+
+async def test_a_body_that_lacks_behind_a_request_that_runs_is_refused_in_its_turn() -> None:
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        asked, go_on = asyncio.Event(), asyncio.Event()
+
+        async def models() -> list[Model]:
+            asked.set()
+            await go_on.wait()
+            return []
+
+        edge.translator.models = models  # type: ignore[method-assign]
+        writer.write(head(b"GET /v1/models") + post(BODY)[:-9])
+        await asked.wait()
+        await asyncio.sleep(3 * LIMIT_S)
+        go_on.set()
+        assert [(await read(reader)).status for _ in range(2)] == [200, 408]
+
+
+async def test_who_waits_between_two_requests_is_let_wait() -> None:
+    async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
+        for pause_s in (0, 4 * LIMIT_S):
+            await asyncio.sleep(pause_s)
+            writer.write(post(BODY))
+            assert (await read(reader)).status == 200
+
+
+async def test_a_websocket_may_be_silent() -> None:
+    async with (
+        running_edge(read_timeout_s=LIMIT_S) as edge,
+        edge.http.session.ws_connect(f"{edge.server.url}/v1/responses") as socket,
+    ):
+        for pause_s in (0, 4 * LIMIT_S):
+            await asyncio.sleep(pause_s)
+            await socket.send_json({"type": "response.create", "model": "m", "input": "hi"})
+            while (await socket.receive_json(timeout=60))["type"] != "response.completed":
+                pass
