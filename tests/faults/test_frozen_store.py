@@ -23,8 +23,8 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns import holding
 from antiphon_store.client import StoreClient
-from tests.support.busy_machines import least
 from tests.support.http import Answer, Http
+from tests.support.patience import least
 from tests.support.system import Command
 from tests.support.thinking_edges import Sayer, losable
 

@@ -23,14 +23,13 @@ from antiphon_core.ports.store import Status
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.service import TranslatorService
-from tests.support.patience import patiently, until
+from tests.support.patience import PATIENCE_S, patiently, until
 from tests.support.served_models import tokenizer, turn
 from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
 from tests.support.turns import NOTHING, Happenings, Ran, engine_on, named, run, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-SOON_S = 60.0
 TRIES = 5
 
 
@@ -241,7 +240,7 @@ async def test_killed_in_mid_stream_ids_go_on_and_text_fails_clearly(pair: Pair)
 
 async def test_killed_before_the_first_token_leaves_no_trace(pair: Pair) -> None:
     running = asyncio.create_task(turns_on(pair, "/stall/0"))
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         while pair.bad.log_text().count("/stall/0") < len(EVERY):
             await asyncio.sleep(0.02)
     pair.bad.kill()
@@ -308,7 +307,7 @@ async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:
         freeze = {3: lambda: pair.bad.signal(signal.SIGSTOP)}
         assert Outcome(await run(service, named(HI, THEN_SILENT), freeze), engine).is_whole()
         await asyncio.sleep(EJECT_FIRST_S)  # from here on it may be asked again
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             for _ in range(2):
                 assert Outcome(await run(service, named(HI)), engine).is_whole()
                 await service.ready()

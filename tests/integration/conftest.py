@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_edge.door import counting
-from antiphon_edge.routes import responses
-from antiphon_edge.turns import store_patience
+from tests.support.patient_edges import make_edges_patient
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a store that is slow is not gone."""
-    monkeypatch.setattr(counting, "PATIENCE_S", 20.0)
-    monkeypatch.setattr(store_patience, "SLOW_S", 20.0)
-    monkeypatch.setattr(responses, "ANSWER_S", 20.0)
+    make_edges_patient(monkeypatch)

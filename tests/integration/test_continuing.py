@@ -12,10 +12,10 @@ from antiphon_core import events
 from antiphon_core.jsons import Object
 from antiphon_edge.routes.sessions import SESSION_HEADER
 from tests.support.http import Answer, Http
+from tests.support.patience import PATIENCE_S
 from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 ANSWER = "Rome, it is."
-PATIENCE_S = 60.0
 
 
 @pytest.fixture

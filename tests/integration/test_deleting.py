@@ -10,11 +10,11 @@ import pytest
 
 from antiphon_core.jsons import Object
 from tests.support.http import Answer, Http
+from tests.support.patience import PATIENCE_S
 from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 ANSWER = "Rome, it is."
 QUESTION = "And of France?"
-PATIENCE_S = 60.0
 
 
 @pytest.fixture

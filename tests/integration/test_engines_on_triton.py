@@ -20,7 +20,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.service import TranslatorService
-from tests.support.busy_machines import least
+from tests.support.patience import least
 from tests.support.served_models import FILES, message, tokenizer, turn
 from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
 from tests.support.turns import engine_on, named, run, serving

@@ -15,12 +15,12 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from tests.support.http import Http
+from tests.support.patience import PATIENCE_S
 from tests.support.schema import validate_response
 from tests.support.thinker import CALL, WEATHER
 from tests.support.thinking_edges import Edges, thinking_edges, worker
 
 UNKNOWN = "resp_" + "0" * 48
-PATIENCE_S = 60.0
 
 
 @pytest.fixture

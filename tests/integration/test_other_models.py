@@ -14,10 +14,10 @@ import pytest
 from antiphon.local.server_venv import ensure_server_venv, read_layout
 from antiphon.up import cache_folder
 from antiphon_core import events
-from tests.support.busy_machines import least
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
+from tests.support.patience import least
 from tests.support.served_models import write_directory
 from tests.support.system import up
 from tests.support.triton import RunningTriton, ScriptedModel, triton_server

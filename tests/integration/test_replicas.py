@@ -18,8 +18,8 @@ from antiphon_core import events
 from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
-from tests.support.busy_machines import least
 from tests.support.http import Http, PatientHttp
+from tests.support.patience import PATIENCE_S, least
 from tests.support.replicas import Replicas, fleet
 from tests.support.schema import validate_response
 from tests.support.storytelling import StorytellingTriton, story, story_ids, storytelling_triton
@@ -30,7 +30,6 @@ WORDS = 30
 KEYS = int(os.environ.get("REPLICA_KEYS", "10"))  # `make replicas` takes 100
 SAME_KEY = 32
 SOME_IDS, MOST_IDS = len(story_ids(WORDS)) // 4, len(story_ids(WORDS)) // 2
-PATIENCE_S = 60.0
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)
 """What breaks off when an edge dies."""
 

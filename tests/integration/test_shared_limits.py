@@ -24,6 +24,7 @@ from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.http import Answer, Http, PatientHttp, is_too_busy
+from tests.support.patience import PATIENCE_S
 from tests.support.redis_servers import RedisServer, backend_at, redis_server
 from tests.support.replicas import Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, storytelling_triton
@@ -168,7 +169,6 @@ async def session(replicas: Replicas, triton: StorytellingTriton) -> AsyncIterat
 
 
 STREAM = dumps({"model": "m", "input": "hi", "stream": True})
-PATIENCE_S = 60.0
 
 
 async def begin_stream(life: AsyncExitStack, http: Http) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import aiohttp
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import Model
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.backends.memory import MemoryBackend
@@ -34,6 +36,18 @@ class RunningEdge:
 
     async def create(self, **members: Any) -> Answer:
         return await self.http.create(**({"model": "m", "input": "hi"} | members))
+
+    def hold_models(self) -> tuple[asyncio.Event, asyncio.Event]:
+        """From now on the list of models waits. (It was asked for, it may be told.)"""
+        asked, go_on = asyncio.Event(), asyncio.Event()
+
+        async def models() -> list[Model]:
+            asked.set()
+            await go_on.wait()
+            return []
+
+        self.translator.models = models  # type: ignore[method-assign]
+        return asked, go_on
 
     @property
     def store(self) -> StoreService:

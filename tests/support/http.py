@@ -12,8 +12,7 @@ import aiohttp
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps, loads
-
-PATIENCE_S = 60.0
+from tests.support.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,6 @@ from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.patient_store import patient
-from antiphon_edge.turns.store_patience import StorePatience
 from antiphon_edge.turns.turn import Turns
 from antiphon_edge.websocket.routes import SocketRoutes
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -88,7 +87,7 @@ class EdgeServer:
 
     def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
-        store = patient(store, StorePatience(store))
+        store = patient(store, turns.beginnings.patience)
         background = Background(store, translator, turns.beginnings, clock=self._clock)
         for routes in (
             ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s),

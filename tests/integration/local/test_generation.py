@@ -11,7 +11,7 @@ import pytest
 from antiphon_core.request_tools import GrammarInput
 from antiphon_translator import custom_formats
 from tests.integration.local.conftest import CONTEXT_LENGTH, END_ID, Chat
-from tests.support.busy_machines import least
+from tests.support.patience import least
 from tests.support.token_client import Answer, TokenClient, TritonFault
 from tests.support.triton import RunningTriton
 

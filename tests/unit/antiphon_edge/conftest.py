@@ -4,19 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from antiphon_edge.door import counting, http_server
-from antiphon_edge.routes import responses
-from antiphon_edge.turns import store_patience
+from antiphon_edge.door import http_server
 from tests.support.edge import RunningEdge, running_edge
+from tests.support.patient_edges import make_edges_patient
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an edge waits for comes, on a busy machine after a while. Tests of one of these limits set it themselves."""
     monkeypatch.setattr(http_server, "LINGER_S", 30.0)
-    monkeypatch.setattr(counting, "PATIENCE_S", 30.0)
-    monkeypatch.setattr(store_patience, "SLOW_S", 30.0)
-    monkeypatch.setattr(responses, "ANSWER_S", 30.0)
+    make_edges_patient(monkeypatch)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiohttp import HttpVersion11, StreamReader, hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import (
     BadHttpMethod,
@@ -29,7 +29,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.door import ambiguity, encodings, request_ids
 from antiphon_edge.door.cors import Cors
-from antiphon_edge.door.slow_senders import BodyTimeout, SenderWatch
+from antiphon_edge.door.slow_senders import SenderWatch
 from antiphon_edge.routes.http_errors import MALFORMED, Handler, enveloping, refuse
 from antiphon_edge.websocket.masking import MaskedFrames
 
@@ -112,10 +112,7 @@ class _Connection(web.RequestHandler):
         self.serves_last = False
         """Whether nothing that comes behind the request in hand is taken for another one."""
         self._is_over = False
-        self._owes_head = True  # who connects has something to ask
-        self._body: StreamReader | None = None
-        """Of the request whose head came last."""
-        self._sender = SenderWatch(read_timeout_s, self._is_owed, self._give_up)
+        self._sender = SenderWatch(read_timeout_s, self._hang_up)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._sender.stop()
@@ -126,12 +123,9 @@ class _Connection(web.RequestHandler):
         next request, behind the one whose body it is about, and which would wait for it for ever."""
         if self._is_over:
             return
-        heads, was_in_body = self._request_count, self._is_in_body()
+        heads = self._request_count
         super().data_received(data)
-        if self._request_count > heads:
-            self._body = self._messages[-1][1]
-        if data:  # aiohttp calls with nothing, too, to go on with what it has
-            self._note(is_piece_of_head=self._request_count == heads and not was_in_body)
+        self._sender.came(data, self._messages[-1][1] if self._request_count > heads else None)
         if not self._messages or isinstance(self._messages[-1][0], RawRequestMessage):
             return
         bodies = [body for _, body in self._messages]
@@ -141,23 +135,7 @@ class _Connection(web.RequestHandler):
             if not body.is_eof():
                 body.set_exception(web.RequestPayloadError("the rest of the body cannot be read"))
 
-    def _note(self, *, is_piece_of_head: bool) -> None:
-        """Another piece of a head brings nothing on: all of it has its time, and each piece of a body."""
-        if not (is_piece_of_head and self._owes_head):
-            self._sender.heard()
-        self._owes_head = is_piece_of_head
-
-    def _is_in_body(self) -> bool:
-        return self._body is not None and not self._body.is_eof()
-
-    def _is_owed(self) -> bool:
-        return self._owes_head or self._is_in_body()
-
-    def _give_up(self) -> None:
-        """Who waits for a body is told; where there is none, nobody waits for an answer yet."""
-        if self._body is not None and self._is_in_body():
-            self._body.set_exception(BodyTimeout("the rest of the body did not come"))
-            return
+    def _hang_up(self) -> None:
         log.info("%s sent no request, or no more of one, for too long", self.peername)
         self.force_close()
 

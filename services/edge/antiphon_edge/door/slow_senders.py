@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 
 class BodyTimeout(web.RequestPayloadError):
@@ -13,30 +13,44 @@ class BodyTimeout(web.RequestPayloadError):
 
 
 class SenderWatch:
-    """Watches one connection for a client that owes it something.
+    """Watches one connection, from when it is made, for a client that owes the rest of a request.
 
-    `is_owed` says whether it does now, and `give_up` is called once, when it then sent nothing of use for `limit_s`."""
+    All of a head must have come `limit_s` after its first piece, and each piece of a body so long after the last. Who
+    reads a body that does not come is told by BodyTimeout. Where there is no head nobody waits for an answer yet:
+    `hang_up` is called."""
 
-    def __init__(self, limit_s: float, is_owed: Callable[[], bool], give_up: Callable[[], None]) -> None:
+    def __init__(self, limit_s: float, hang_up: Callable[[], None]) -> None:
         self._limit_s = limit_s
-        self._is_owed = is_owed
-        self._give_up = give_up
+        self._hang_up = hang_up
+        self._owes_head = True  # who connects has something to ask
+        self._body: StreamReader | None = None  # of the last request, while it is not whole
         self._loop = asyncio.get_running_loop()
         self._heard_at = self._loop.time()
         self._timer = self._loop.call_later(limit_s, self._look)
 
-    def heard(self) -> None:
-        """The client sent what brings its request on."""
-        self._heard_at = self._loop.time()
+    def came(self, data: bytes, body: StreamReader | None) -> None:
+        """`data` was read; `body` is that of the request whose head it completed, if it did. Without data the reader
+        went on with what it had."""
+        is_piece_of_head = body is None and self._body is None
+        if body is None:
+            body = self._body
+        self._body = body if body is not None and not body.is_eof() else None
+        if data:
+            if not (is_piece_of_head and self._owes_head):  # another piece of a head brings nothing on
+                self._heard_at = self._loop.time()
+            self._owes_head = is_piece_of_head
 
     def stop(self) -> None:
         self._timer.cancel()
 
     def _look(self) -> None:
         """One timer serves a connection for as long as it is open, whatever comes over it."""
-        if not self._is_owed():
+        due = self._heard_at + self._limit_s
+        if not self._owes_head and self._body is None:
             self._timer = self._loop.call_later(self._limit_s, self._look)
-        elif self._loop.time() < (due := self._heard_at + self._limit_s):
+        elif self._loop.time() < due:
             self._timer = self._loop.call_at(due, self._look)
+        elif self._body is not None:
+            self._body.set_exception(BodyTimeout("the rest of the body did not come"))
         else:
-            self._give_up()
+            self._hang_up()

@@ -47,8 +47,8 @@ class Beginnings:
         self.sealer = sealer
         self._wait_ms = wait_ms
         self.tidying = Tidying()
-        self._patience = StorePatience(store)
-        self._store = patient(store, self._patience)
+        self.patience = StorePatience(store)
+        self._store = patient(store, self.patience)
         self._clock = clock
         self._ids = ids
 
@@ -177,7 +177,7 @@ class Beginnings:
         """As `_start`. A caller that goes away in between leaves nothing behind."""
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
-            await self._patience.while_it_lives(starting)
+            await self.patience.while_it_lives(starting)
             return starting.result()
         except (asyncio.CancelledError, Unavailable):
             self.tidying.later(self._undo(tenant, asked, starting), "what a cancelled request took is kept for a while")

@@ -12,10 +12,9 @@ import pytest
 from antiphon.local.errors import LocalModelError
 from antiphon.local.supervisor import LocalTriton, Supervision, TritonState
 from antiphon.local.triton import TritonCommand, TritonPorts
+from tests.support.patience import PATIENCE_S
 
 FAKE = Path(__file__).with_name("fake_server.py")
-SOON_S = 30.0
-"""Longer than any machine is busy with something else."""
 QUICK = Supervision(poll_s=0.05, stop_grace_s=0.3, backoff_first_s=0.05, backoff_max_s=0.1, failed_starts_max=2)
 
 
@@ -44,14 +43,14 @@ def _is_running(pid: int) -> bool:
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not condition():
             await asyncio.sleep(0.01)
 
 
 async def test_becomes_ready_and_stops(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
         pid, child = local.pid, int((tmp_path / "child").read_text())
         assert pid is not None
         assert local.grpc_address in local.reason
@@ -62,36 +61,36 @@ async def test_becomes_ready_and_stops(tmp_path: Path) -> None:
 
 async def test_a_server_that_ignores_the_signal_is_killed(tmp_path: Path) -> None:
     async with _running(tmp_path, "ignores-sigterm") as local:
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
         started_s = time.monotonic()
-    assert 0.2 < time.monotonic() - started_s < SOON_S
+    assert 0.2 < time.monotonic() - started_s < PATIENCE_S
 
 
 async def test_a_dead_server_is_started_again_on_the_same_address(tmp_path: Path) -> None:
     said: list[str] = []
     async with _running(tmp_path, "dies-once", report=said.append) as local:
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
         address, pid = local.grpc_address, local.pid
         (tmp_path / "die").touch()
         await _until(lambda: local.pid not in (None, pid))
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
         assert local.grpc_address == address
     assert said == ["triton: the Triton server ended with exit code 3"]
 
 
 async def test_a_lost_child_means_a_new_server(tmp_path: Path) -> None:
     async with _running(tmp_path, "works") as local:
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
         os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
         await _until(lambda: local.state is TritonState.RESTARTING)
         assert "stub process" in local.reason
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
 
 
 async def test_what_a_restart_cannot_mend_fails_with_the_reason(tmp_path: Path) -> None:
     async with _running(tmp_path, "fails") as local:
         with pytest.raises(LocalModelError, match="failed to load 'tensorrt_llm' version 1: Internal: no such file"):
-            await local.wait_ready(SOON_S)
+            await local.wait_ready(PATIENCE_S)
         assert local.state is TritonState.FAILED
         assert len((tmp_path / "starts").read_text()) == QUICK.failed_starts_max
 
@@ -100,7 +99,7 @@ async def test_a_server_that_never_gets_ready_counts_as_failed(tmp_path: Path) -
     impatient = Supervision(poll_s=0.05, start_timeout_s=0.2, failed_starts_max=1, stop_grace_s=0)
     async with _running(tmp_path, "never-ready", supervision=impatient) as local:
         with pytest.raises(LocalModelError, match=r"was not ready within 0\.2 s"):
-            await local.wait_ready(SOON_S)
+            await local.wait_ready(PATIENCE_S)
         assert local.pid is None
 
 
@@ -117,7 +116,7 @@ async def test_a_program_that_is_not_there_is_an_error_and_not_a_crash(tmp_path:
     local = LocalTriton(command_for, data_dir=tmp_path, supervision=QUICK)
     await local.start()
     with pytest.raises(LocalModelError, match="ended with exit code"):
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
     await local.stop()
 
 
@@ -127,7 +126,7 @@ async def test_two_servers_cannot_share_a_data_folder(tmp_path: Path) -> None:
             async with _running(tmp_path, "works"):
                 pass
     async with _running(tmp_path, "works") as local:
-        await local.wait_ready(SOON_S)
+        await local.wait_ready(PATIENCE_S)
 
 
 async def test_the_server_dies_with_its_parent(tmp_path: Path) -> None:

@@ -13,9 +13,7 @@ from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.store import v1
-
-SOON_S = 30.0
-"""Longer than any machine is busy with something else."""
+from tests.support.patience import PATIENCE_S
 
 
 class Service:
@@ -33,7 +31,7 @@ class Service:
         if request.id == "missing":
             raise ResponseNotFound.of("missing")
         if request.id == "slow":
-            await asyncio.sleep(SOON_S)
+            await asyncio.sleep(PATIENCE_S)
         return v1.GetResponse(record=v1.Record(id=f"{call.tenant}/{call.request_id}/{request.id}"))
 
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
@@ -98,7 +96,7 @@ async def test_a_stream_that_breaks_raises_after_what_it_gave(served: Served) ->
 async def test_leaving_a_stream_cancels_it(served: Served) -> None:
     async with aclosing(served[2].stream("ReadEvents", v1.ReadEventsRequest(follow=True))) as answers:
         await anext(answers)
-    await asyncio.wait_for(served[0].closed.wait(), SOON_S)
+    await asyncio.wait_for(served[0].closed.wait(), PATIENCE_S)
 
 
 async def test_a_closed_channel_is_unavailability_and_not_our_own_cancellation(served: Served) -> None:
@@ -124,12 +122,12 @@ async def test_a_task_that_is_cancelled_stays_cancelled(served: Served) -> None:
 
 
 async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", SOON_S)
+    monkeypatch.setattr("antiphon_core.rpc.client.READY_DEADLINE_S", PATIENCE_S)
     service, _, client = served
     await client.ready()
     service.fault = StoreUnavailable("x")
     with pytest.raises(StoreUnavailable, match="not ready"):
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             while True:
                 await client.ready()
                 await asyncio.sleep(0.05)
@@ -138,7 +136,7 @@ async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest
 async def test_nobody_there_is_said_at_once() -> None:
     async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
         with pytest.raises(StoreUnavailable):
-            await asyncio.wait_for(client.call("Get", v1.GetRequest(id="r"), timeout_s=2 * SOON_S), SOON_S)
+            await asyncio.wait_for(client.call("Get", v1.GetRequest(id="r"), timeout_s=2 * PATIENCE_S), PATIENCE_S)
         with pytest.raises(StoreUnavailable, match="ResponseStoreService"):
             await client.ready()
 

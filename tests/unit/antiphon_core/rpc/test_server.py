@@ -13,9 +13,8 @@ from antiphon_core.errors import ResponseNotFound, Unavailable
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.store import v1
+from tests.support.patience import PATIENCE_S
 
-SOON_S = 30.0
-"""Longer than any machine is busy with something else."""
 PATH = "/antiphon.store.v1.ResponseStoreService/"
 
 
@@ -114,7 +113,7 @@ async def test_a_cancelled_stream_closes_its_handler(fixture: Setup) -> None:
     stream = rpc(b"")
     assert v1.ReadEventsResponse.parse(await stream.read()).frames == b"x"
     stream.cancel()
-    await asyncio.wait_for(state.closed.wait(), SOON_S)
+    await asyncio.wait_for(state.closed.wait(), PATIENCE_S)
 
 
 async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) -> None:
@@ -128,7 +127,7 @@ async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) ->
     serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
     assert (await status(STORE.full_name), await status("")) == (serving, serving)
     state.fault = Unavailable("the disk is gone")
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         while await status(STORE.full_name) == serving:
             await asyncio.sleep(0.05)
     assert (await status(STORE.full_name), await status("")) == (not_serving, serving)
@@ -160,10 +159,10 @@ async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setu
     running = asyncio.ensure_future(call(channel, "Get", bytes(v1.GetRequest(id="slow"))))
     while not state.calls:
         await asyncio.sleep(0.01)
-    draining = asyncio.create_task(server.drain(2 * SOON_S))
-    async with asyncio.timeout(SOON_S):
+    draining = asyncio.create_task(server.drain(2 * PATIENCE_S))
+    async with asyncio.timeout(PATIENCE_S):
         while await outcome(channel) is not grpc.StatusCode.UNAVAILABLE:
             await asyncio.sleep(0.01)
     state.release.set()
     assert v1.GetResponse.parse(await running).record == v1.Record(id="slow")
-    await asyncio.wait_for(draining, SOON_S)
+    await asyncio.wait_for(draining, PATIENCE_S)

@@ -96,14 +96,7 @@ async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
 
 async def test_a_body_that_breaks_off_behind_a_request_that_runs_is_refused_in_its_turn(edge: RunningEdge) -> None:
     """The one before it is answered, as it is complete."""
-    asked, go_on = asyncio.Event(), asyncio.Event()
-
-    async def models() -> list[Model]:
-        asked.set()
-        await go_on.wait()
-        return []
-
-    edge.translator.models = models  # type: ignore[method-assign]
+    asked, go_on = edge.hold_models()
     address = URL(edge.server.url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     writer.write(head(b"GET /v1/models"))

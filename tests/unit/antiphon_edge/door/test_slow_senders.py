@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from yarl import URL
 
-from antiphon_core.ports.translator import Model
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.raw_http import HOST, RawAnswer, head, post, read
 
@@ -73,14 +72,7 @@ async def test_a_body_that_is_slow_but_comes_is_read() -> None:
 
 async def test_a_body_that_lacks_behind_a_request_that_runs_is_refused_in_its_turn() -> None:
     async with running_edge(read_timeout_s=LIMIT_S) as edge, connected(edge) as (reader, writer):
-        asked, go_on = asyncio.Event(), asyncio.Event()
-
-        async def models() -> list[Model]:
-            asked.set()
-            await go_on.wait()
-            return []
-
-        edge.translator.models = models  # type: ignore[method-assign]
+        asked, go_on = edge.hold_models()
         writer.write(head(b"GET /v1/models") + post(BODY)[:-9])
         await asked.wait()
         await asyncio.sleep(3 * LIMIT_S)

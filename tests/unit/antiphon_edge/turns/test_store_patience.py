@@ -10,7 +10,6 @@ from antiphon_edge.turns import store_patience
 from antiphon_edge.turns.store_patience import StorePatience
 
 LONG_S = 30.0
-"""Longer than any machine is busy with something else."""
 
 
 class Store:

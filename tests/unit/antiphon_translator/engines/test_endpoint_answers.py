@@ -9,8 +9,8 @@ from antiphon_core.errors import EngineTimeout, EngineUnavailable
 from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, EndpointChoice
 from antiphon_translator.engines.scripted import ScriptedEngine
+from tests.support.patience import PATIENCE_S
 
-SOON_S = 30.0
 LATER_S = 60.0
 
 
@@ -40,7 +40,7 @@ class Fleet:
         self.answers = EndpointAnswers(dict(zip("abc", servers, strict=False)), self.choice, self.clock)
 
     async def controls(self) -> str:
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             await self.answers.enough_to_serve()
         await answered()
         return "".join(sorted(self.answers.controls()))
@@ -113,7 +113,7 @@ async def test_when_none_serves_the_answer_is_waited_for() -> None:
 
 async def test_one_that_is_ready_is_enough() -> None:
     fleet = Fleet(Server("x", hangs=True), Server("x"))
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         await fleet.answers.any_ready()
     fleet.servers[1].unavailable = "down"
     fleet.servers[0].unavailable = "down, too"

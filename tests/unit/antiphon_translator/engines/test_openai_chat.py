@@ -16,8 +16,8 @@ from antiphon_translator.parsing.segments import Text
 from antiphon_translator.profiles import ModelProfile
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat
+from tests.support.patience import PATIENCE_S
 
-SOON_S = 30.0
 REQUEST = GenerationRequest(request_id="r", max_tokens=40, chat=Chat([{"role": "user", "content": "Hi"}]))
 
 
@@ -34,9 +34,9 @@ def profile(fake: FakeChat, tmp_path: Path) -> ModelProfile:
         name="m",
         directory=tmp_path,
         endpoint=fake.endpoint + "/",
-        first_token_timeout_s=2 * SOON_S,
-        token_timeout_s=2 * SOON_S,
-        probe_timeout_s=SOON_S,
+        first_token_timeout_s=2 * PATIENCE_S,
+        token_timeout_s=2 * PATIENCE_S,
+        probe_timeout_s=PATIENCE_S,
     )
 
 
@@ -191,7 +191,7 @@ async def test_a_server_that_never_answers() -> None:
     while not asked.is_set():  # a busy machine may need all the time for the connection
         with pytest.raises(EngineTimeout, match="did not answer in time"):
             await engine.ready()
-    await asyncio.wait_for(gone.wait(), SOON_S)  # we hung up
+    await asyncio.wait_for(gone.wait(), PATIENCE_S)  # we hung up
     await engine.close()
     server.close()
 

@@ -26,12 +26,12 @@ from tests.support.fake_triton import (
     final_response,
     response,
 )
+from tests.support.patience import PATIENCE_S
 from tests.support.triton_requests import sent
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt_text="Hi", max_tokens=1000)
 STEPS = {"before": {"QUERY": "TYPE_STRING"}, "middle": INPUTS | {"stop": "TYPE_BOOL"}, "behind": {}}
 HELLO = response({"text_output": "Hello END"})
-SOON_S = 30.0
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ async def fake() -> AsyncIterator[FakeTriton]:
 @pytest.fixture
 def profile(fake: FakeTriton) -> ModelProfile:
     """Its time limits end no test; the one about a time limit shortens that."""
-    return ModelProfile("m", Path(), fake.endpoint, token_timeout_s=2 * SOON_S, probe_timeout_s=2 * SOON_S)
+    return ModelProfile("m", Path(), fake.endpoint, token_timeout_s=2 * PATIENCE_S, probe_timeout_s=2 * PATIENCE_S)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> 
 
 async def told(fake: FakeTriton, count: int) -> list[str]:
     """The models that were asked something, once there are so many."""
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         while len(fake.requests) < count:
             await asyncio.sleep(0.01)
     return [request.model_name for request in fake.requests]
@@ -119,7 +119,7 @@ async def test_a_step_that_cannot_be_stopped_is_left_alone(fake: FakeTriton, eng
 
 async def test_nobody_waits_for_the_answer(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.stop_is_heard = False
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         await first_of(engine)
         assert await told(fake, 2) == ["tensorrt_llm", "middle"]
         await engine.close()

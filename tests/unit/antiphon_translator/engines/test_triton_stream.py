@@ -25,10 +25,9 @@ from tests.support.fake_triton import (
     response,
     token_response,
 )
+from tests.support.patience import PATIENCE_S
 
 REQUEST = GenerationRequest(request_id="resp_1", prompt_ids=(5, 6, 7), max_tokens=1000, stop_ids=(2,))
-SOON_S = 30.0
-"""Longer than any machine is busy with something else."""
 
 
 @pytest.fixture
@@ -44,9 +43,9 @@ def profile(fake: FakeTriton) -> ModelProfile:
         name="m",
         directory=Path(),
         endpoint=fake.endpoint,
-        first_token_timeout_s=2 * SOON_S,
-        token_timeout_s=2 * SOON_S,
-        probe_timeout_s=SOON_S,
+        first_token_timeout_s=2 * PATIENCE_S,
+        token_timeout_s=2 * PATIENCE_S,
+        probe_timeout_s=PATIENCE_S,
     )
 
 
@@ -98,7 +97,7 @@ async def test_what_waits_is_one_batch(fake: FakeTriton, engine: TritonEngine) -
     fake.script = [token_response([number]) for number in range(10, 30)] + [final_response()]
     async with aclosing(engine.generate(REQUEST)) as batches:
         first = await anext(batches)
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             while readers():
                 await asyncio.sleep(0.01)
         rest = await anext(batches)
@@ -123,7 +122,7 @@ async def test_closing_stops_a_server_that_nobody_keeps_up_with(fake: FakeTriton
     async with aclosing(engine.generate(replace(REQUEST, max_tokens=10**6, stop_ids=()))) as batches:
         await anext(batches)
         await asyncio.sleep(0.2)
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         await fake.stopped.wait()
 
 
@@ -132,7 +131,7 @@ async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile) -
     fake.script = [Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
         await ids_of(impatient)
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         await fake.stopped.wait()
     await impatient.close()
 
@@ -187,7 +186,7 @@ async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: Triton
 
 async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
-    async with asyncio.timeout(SOON_S), aclosing(engine.generate(REQUEST)) as batches:
+    async with asyncio.timeout(PATIENCE_S), aclosing(engine.generate(REQUEST)) as batches:
         await anext(batches)
         await engine.close()
         with pytest.raises(EngineUnavailable):
@@ -214,7 +213,7 @@ async def test_readiness(fake: FakeTriton, engine: TritonEngine, profile: ModelP
 async def test_a_finished_stream_is_left_to_end_by_itself(
     fake: FakeTriton, engine: TritonEngine, last_id: int, max_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(triton_stream, "END_GRACE_S", SOON_S)
+    monkeypatch.setattr(triton_stream, "END_GRACE_S", PATIENCE_S)
     fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
     async with aclosing(engine.generate(replace(REQUEST, max_tokens=max_tokens))) as batches:
         await anext(batches)
@@ -224,16 +223,16 @@ async def test_a_finished_stream_is_left_to_end_by_itself(
 
 async def test_but_not_for_ever(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([9]), Ending.SILENCE]
-    async with asyncio.timeout(SOON_S), aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
+    async with asyncio.timeout(PATIENCE_S), aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
         await anext(batches)
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         await fake.stopped.wait()
 
 
 async def test_a_second_cancellation_during_the_grace_still_cancels(
     fake: FakeTriton, engine: TritonEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(triton_stream, "END_GRACE_S", 2 * SOON_S)
+    monkeypatch.setattr(triton_stream, "END_GRACE_S", 2 * PATIENCE_S)
     fake.script = [token_response([9]), Ending.SILENCE]
     in_grace = asyncio.Event()
 
@@ -248,7 +247,7 @@ async def test_a_second_cancellation_during_the_grace_still_cancels(
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    async with asyncio.timeout(SOON_S):
+    async with asyncio.timeout(PATIENCE_S):
         await fake.stopped.wait()
 
 
@@ -265,9 +264,9 @@ async def test_a_stop_text_that_was_found_here_ends_the_generation_there() -> No
     async with fake_triton(ENSEMBLE) as fake:
         engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), TritonChannels())
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
-        async with asyncio.timeout(SOON_S), aclosing(engine.generate(replace(REQUEST, stop=("END",)))) as batches:
+        async with asyncio.timeout(PATIENCE_S), aclosing(engine.generate(replace(REQUEST, stop=("END",)))) as batches:
             chunks = [chunk async for batch in batches for chunk in batch]
         assert [(chunk.text, chunk.finish) for chunk in chunks] == [("One ", FinishReason.STOP)]
-        async with asyncio.timeout(SOON_S):
+        async with asyncio.timeout(PATIENCE_S):
             await fake.stopped.wait()
         await engine.close()
