@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from antiphon_core.flow import Flow
 from antiphon_core.ports.store import Status
 
 
@@ -65,11 +66,23 @@ class Model:
     reason: str = ""
 
 
+Receive = Callable[[Batch], None]
+"""Takes the next batch of a turn. It never waits and never raises."""
+
+
 class Translator(Protocol):
-    def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
-        """Runs one turn. Closing the generator stops the model within one token.
+    async def generate(
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
+        """Runs one turn: calls `receive` with each batch as it is made, and returns after the one with the `final`.
+
+        Cancelling the call stops the model within one token. While `flow` is paused the model's server is not read.
 
         With `checkpoints` the batches carry token ids. With `resume` a turn goes on that another translator began: the
         same turn, and what its batches carried; the events go on as if nothing had happened. InvalidRequest: ids are

@@ -7,10 +7,14 @@ exceptions of libraries do not leave it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from antiphon_core.flow import Flow
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+
+Deliver = Callable[[Sequence[EngineChunk]], bool]
+"""Takes chunks and answers whether more are wanted. It never waits. `Engine.generate` raises what it raises."""
 
 
 class Engine(Protocol):
@@ -26,11 +30,11 @@ class Engine(Protocol):
         `top_logprobs`, `images`, `lora` those that it can be asked for; a request must set no others. May have to ask
         the model."""
 
-    def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
-        """What is generated, in batches: each has everything that was ready, never nothing.
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        """Runs one generation: calls `deliver` with everything that one read brought, never with nothing.
 
-        Ends when the generation has ended. Whoever iterates must close the generator (`aclosing`); closing it early, or
-        cancelling the task that waits in it, stops the generation at the other end.
+        Returns when the generation has ended, or when `deliver` answered that nothing more is wanted. Then, and when
+        the call is cancelled, the generation is stopped at the other end. While `flow` is paused nothing is read.
         """
 
     async def ready(self) -> None:

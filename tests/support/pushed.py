@@ -1,0 +1,62 @@
+"""Streams that are pushed, as tests like to read them: with `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from antiphon_core.flow import Flow
+from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.generation import EngineChunk, GenerationRequest
+
+T = TypeVar("T")
+
+
+async def pulled(run: Callable[[Callable[[T], bool]], Coroutine[Any, Any, None]]) -> AsyncGenerator[T, None]:
+    """What `run` passes to the callback that it is given. Closing the generator cancels `run`."""
+    received: asyncio.Queue[T] = asyncio.Queue()
+
+    def receive(each: T) -> bool:
+        received.put_nowait(each)
+        return True
+
+    running = asyncio.ensure_future(run(receive))
+    try:
+        while True:
+            coming = asyncio.ensure_future(received.get())
+            await asyncio.wait([running, coming], return_when=asyncio.FIRST_COMPLETED)
+            if not coming.done():
+                coming.cancel()
+                break
+            yield coming.result()
+        while not received.empty():
+            yield received.get_nowait()
+        running.result()
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+def generated(
+    translator: Translator, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
+) -> AsyncGenerator[Batch, None]:
+    """The batches of a turn. Closing the generator stops the model."""
+
+    async def run(receive: Callable[[Batch], bool]) -> None:
+        def take(batch: Batch) -> None:
+            receive(batch)
+
+        await translator.generate(turn, take, resume=resume, checkpoints=checkpoints)
+
+    return pulled(run)
+
+
+def chunks(engine: Engine, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    """The chunks of a generation, as they were delivered together. Closing the generator stops it."""
+
+    async def run(deliver: Callable[[Sequence[EngineChunk]], bool]) -> None:
+        await engine.generate(request, deliver, Flow())
+
+    return pulled(run)
