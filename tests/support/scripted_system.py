@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ import aiohttp
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
@@ -24,6 +25,7 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     EngineChunk,
@@ -66,7 +68,7 @@ class ScriptedModel:
     async def controls(self) -> frozenset[str]:
         return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         prompt = TOKENIZER.decode(request.prompt_ids) if self.level is Level.TOKENS else request.prompt_text
         self.requests.append(request)
         self.prompts.append(prompt)
@@ -75,10 +77,12 @@ class ScriptedModel:
         for chunk in chunks[: request.max_tokens]:
             if self.pause_s:
                 await asyncio.sleep(self.pause_s)
-            yield [chunk]
+            await flow.wait_until_open()
+            if not deliver([chunk]):
+                return
         if gives_up(prompt):
             raise EngineFault("The script says to fail.")
-        yield [self._ending(len(prompt), len(chunks), request.max_tokens)]
+        deliver([self._ending(len(prompt), len(chunks), request.max_tokens)])
 
     def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
         """What is said, cut as small as the level allows."""
