@@ -1,0 +1,64 @@
+"""Backpressure for streams that are pushed.
+
+The source of a stream calls its receiver for everything that one read brought, and that call never waits. A receiver
+that cannot take more pauses the flow; the source then stops reading, and the peer's own flow control stops the sender.
+What was read before the pause is still delivered, so a receiver holds at most one read more than its limit.
+
+A flow has one source at a time and any number of receivers. It is paused while at least one receiver pauses it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class Flow:
+    """The flow of one stream. Use inside one event loop; no call but `wait_until_open` waits."""
+
+    def __init__(self) -> None:
+        self._pausing: set[int] = set()
+        self._open = asyncio.Event()
+        self._open.set()
+        self._source: tuple[Callable[[], None], Callable[[], None]] | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        return bool(self._pausing)
+
+    def pause(self, receiver: object) -> None:
+        """Stops the source until `receiver` resumes. A second call of the same receiver changes nothing."""
+        was_paused = self.is_paused
+        self._pausing.add(id(receiver))
+        if not was_paused:
+            self._open.clear()
+            if self._source is not None:
+                self._source[0]()
+
+    def resume(self, receiver: object) -> None:
+        """Lets the source go on, unless another receiver pauses it. Does nothing if `receiver` did not pause."""
+        if not self._pausing:
+            return
+        self._pausing.discard(id(receiver))
+        if not self._pausing:
+            self._open.set()
+            if self._source is not None:
+                self._source[1]()
+
+    @contextmanager
+    def fed_by(self, *, pause: Callable[[], None], resume: Callable[[], None]) -> Iterator[None]:
+        """For a source that a socket drives: `pause` and `resume` are called as the flow changes, `pause` at once if it
+        is paused already."""
+        self._source = (pause, resume)
+        if self.is_paused:
+            pause()
+        try:
+            yield
+        finally:
+            self._source = None
+
+    async def wait_until_open(self) -> None:
+        """For a source that asks for more in a loop: returns when the flow is not paused."""
+        if self._pausing:
+            await self._open.wait()
