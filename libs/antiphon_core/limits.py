@@ -85,6 +85,8 @@ LEASE_TTL_MS_MAX = 3_600_000
 LEASE_WAIT_MS_MAX = 60_000
 APPEND_EVENTS_MAX = 10_000
 APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response repeats the whole of it
+EVENT_LOG_APPEND_BYTES = 64 * 2**10  # of frames that wait: an append of more costs what its bytes cost
+EVENT_LOG_LINGER_MS_MAX = 1_000  # a reader elsewhere would see the text come in jerks
 CHECKPOINT_ITEMS_MAX = 1_000_000  # token ids
 EVENT_PAGE_BYTES = 2**20  # how much of a log is read at once
 JOB_PAYLOAD_BYTES_MAX = 20 * 2**20  # a request with its history
@@ -123,7 +125,7 @@ FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames an edge keeps unfolded, in case it
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
 
 # ---- HTTP/2 streams ----
-HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # what a paused stream holds: 1,700 messages of one token; 128 MB for 512 streams
+HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # of a paused stream: 1,700 messages of one token; 128 MB for 512 streams
 HTTP2_CONNECTION_WINDOW_BYTES = 16 * 2**20  # given back with every read, so it only has to cover a round trip
 HTTP2_HEADERS_BYTES_MAX = 64 * 2**10  # of one response, decoded; gRPC servers keep to 8 or 16 KiB by themselves
 HTTP2_ANSWERS_BYTES_MAX = 64 * 2**10  # to pings and settings, for a peer that does not read them
