@@ -85,6 +85,8 @@ LEASE_TTL_MS_MAX = 3_600_000
 LEASE_WAIT_MS_MAX = 60_000
 APPEND_EVENTS_MAX = 10_000
 APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response repeats the whole of it
+EVENT_LOG_APPEND_BYTES = 64 * 2**10  # of frames that wait: an append of more costs what its bytes cost
+EVENT_LOG_LINGER_MS_MAX = 1_000  # a reader elsewhere would see the text come in jerks
 CHECKPOINT_ITEMS_MAX = 1_000_000  # token ids
 EVENT_PAGE_BYTES = 2**20  # how much of a log is read at once
 JOB_PAYLOAD_BYTES_MAX = 20 * 2**20  # a request with its history
@@ -116,5 +118,6 @@ ERROR_FACT_BYTES_MAX = 256
 # ---- Streams ----
 BATCH_EVENTS_MAX = 64  # events in one Generate message: past that a larger batch saves nothing measurable
 BATCH_BYTES_MAX = 64 * 2**10
+OUTBOX_BYTES_MAX = 256 * 2**10  # messages that wait for a WebSocket, then the model's server is not read
 ENGINE_QUEUE_MESSAGES_MAX = 256  # engine messages read ahead of a slow consumer, then flow control stops the engine
 FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames an edge keeps unfolded, in case it must end a stream itself

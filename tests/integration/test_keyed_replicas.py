@@ -22,7 +22,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns.holding import LEASE_MS
+from antiphon_edge.turns.keyed_jobs import LEASE_MS
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend

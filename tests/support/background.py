@@ -22,12 +22,12 @@ from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background import background, following, job_run, queueing, worker
 from antiphon_edge.background.background import Background
-from antiphon_edge.background.job_run import JobRun
+from antiphon_edge.background.queued_turn import JobRun
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import store_patience, told
-from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -154,8 +154,8 @@ class Bench:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
         return MortalStore(StoreService(self.backend, settings))
 
-    def beginnings(self, store: FullStore) -> Beginnings:
-        return Beginnings(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
+    def beginnings(self, store: FullStore) -> TurnStarter:
+        return TurnStarter(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
 
     def replica(self) -> Background:
         """One more edge."""

@@ -31,9 +31,10 @@ from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.turns.fail_fast_store import fail_fast
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.patient_store import patient
-from antiphon_edge.turns.turn import Turns
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
 from antiphon_edge.websocket.warm_up import WarmUps
 
@@ -55,13 +56,14 @@ class EdgeServer:
     ) -> None:
         """Without a `sealer` it has one of its own, as the settings say."""
         self._settings = settings
+        self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
         self._ids = ids
         sealer = sealer or Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
         self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = Meter(limiter.charge if limiter.counts_tokens else None)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = Turns(
+        self._turns = TurnService(
             store,
             translator,
             clock=clock,
@@ -69,6 +71,7 @@ class EdgeServer:
             sealer=sealer,
             wait_ms=settings.conversation_wait_ms,
             meter=meter,
+            timing=self._timing,
         )
         self._service = ServiceRoutes(store, translator)
         self._sockets = SocketRoutes(
@@ -87,14 +90,14 @@ class EdgeServer:
 
     def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
-        store = patient(store, turns.beginnings.patience)
-        background = Background(store, translator, turns.beginnings, clock=self._clock)
+        store = fail_fast(store, turns.starter.watch)
+        background = Background(store, translator, turns.starter, clock=self._clock, timing=self._timing)
         for routes in (
             ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s),
             self._service,
             self._sockets,
-            CompactRoutes(turns.beginnings, translator, meter=meter),
-            ConversationRoutes(store, ids=self._ids, sealer=turns.beginnings.sealer),
+            CompactRoutes(turns.starter, translator, meter=meter),
+            ConversationRoutes(store, ids=self._ids, sealer=turns.starter.sealer),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
         ):

@@ -13,7 +13,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.sealed.reasoning import INCLUDE, opened, sealer_of, unchanged
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from tests.support.served_models import turn
 from tests.support.thinking_edges import Sayer, losable
 
@@ -26,8 +26,8 @@ def sealer() -> Sealer:
     return Sealer.of(None, ttl_s=10, clock=ManualClock())
 
 
-def begun(**request: Any) -> Begun:
-    return Begun("t", turn("Hi", **request))
+def begun(**request: Any) -> AcceptedTurn:
+    return AcceptedTurn("t", turn("Hi", **request))
 
 
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
