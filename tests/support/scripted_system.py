@@ -17,6 +17,7 @@ import aiohttp
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
@@ -24,6 +25,7 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import (
     EngineChunk,
@@ -42,6 +44,7 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
+from tests.support.pushing import deliver_all
 from tests.support.scripted_answers import CONTROL_TOKENS, END, IMAGE, TEMPLATE, answer, gives_up
 from tests.support.served_models import model
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
@@ -66,7 +69,10 @@ class ScriptedModel:
     async def controls(self) -> frozenset[str]:
         return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        await deliver_all(self._play(request), deliver, flow)
+
+    async def _play(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
         prompt = TOKENIZER.decode(request.prompt_ids) if self.level is Level.TOKENS else request.prompt_text
         self.requests.append(request)
         self.prompts.append(prompt)

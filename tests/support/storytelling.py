@@ -16,9 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from antiphon_core.errors import EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, serving, token_response
+from tests.support.pushing import deliver_all
 from tests.support.served_models import END_ID, tokenizer
 
 
@@ -61,7 +64,10 @@ class StoryEngine:
             raise EngineUnavailable("The storyteller is away.")
         return ALL_CONTROLS
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        await deliver_all(self._play(request), deliver, flow)
+
+    async def _play(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
         start = told_in(request.prompt_ids, self.ids)
         self.starts.append(start)
         self.running += 1

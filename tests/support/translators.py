@@ -24,6 +24,8 @@ class ScriptedTranslator:
     words: Sequence[str] = ("Hello", " there")
     fault: Exception | None = None
     hang: bool = False
+    hangs_at_once: bool = False
+    """Whether it makes nothing at all, as long as it is waited for."""
     unready: AntiphonError | None = None
     turns: list[Turn] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -41,6 +43,8 @@ class ScriptedTranslator:
         if asked["model"] != "m":
             raise ModelNotFound.of(asked["model"])
         self.turns.append(turn)
+        if self.hangs_at_once:
+            await asyncio.Event().wait()
         try:
             async for batch in self._play(turn, asked):
                 if flow is not None:

@@ -151,7 +151,7 @@ class TurnStarter:
         if start.history.head_id != accepted.parent_id:
             if start.lease is not None:
                 await self._store.release_session(accepted.tenant, start.lease.fence)
-            raise SessionLocked("The conversation went on while the response was interrupted.", field="conversation")
+            raise SessionLocked("The conversation went on while the response was waiting.", field="conversation")
         return replace(accepted, lease=start.lease)
 
     def _turn(self, response_id: str, request: CreateRequest, history: bytes, given: str | Sequence[Object]) -> Turn:

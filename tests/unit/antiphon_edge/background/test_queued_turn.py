@@ -2,22 +2,36 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
 from antiphon_core import events, response
 from antiphon_core.errors import EngineUnavailable, StaleFence, StoreUnavailable, TranslatorUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object
 from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
-from antiphon_edge.background import job_run, queueing
-from antiphon_edge.background.queued_turn import JobRun
-from antiphon_edge.turns import leases
-from antiphon_edge.turns.turn_finisher import failure
-from tests.support.background import TENANT, Bench, TextTranslator, background_request, bench, hasten, text_of, whole
+from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
+from antiphon_edge.background import queued_turn, queueing
+from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.terminal_batches import failure
+from tests.support.background import (
+    TENANT,
+    TIMING,
+    Attempt,
+    Bench,
+    TextTranslator,
+    background_request,
+    bench,
+    hasten,
+    text_of,
+    whole,
+)
+from tests.support.pushed import generated
 from tests.support.translators import ScriptedTranslator
 
 
@@ -34,10 +48,9 @@ async def interrupt(shop: Bench, job: Job, *, behind: int) -> None:
     run = shop.run_of(job)
     going = asyncio.create_task(run.go())
     await shop.until(lambda: len(shop.engine.told) >= behind)
-    await shop.until(lambda: run._log._writer is not None and run._log._writer.done())
+    await shop.logged(job.id, ids=behind)
     going.cancel()
     await asyncio.wait([going])
-    await run.leave()
     await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     shop.engine.holds_at = None
 
@@ -101,7 +114,6 @@ async def test_a_death_between_the_last_word_and_the_commit_tells_nothing_twice(
     run = shop.run_of(job, store=mortal)
     with pytest.raises(StoreUnavailable):
         await run.go()
-    await run.leave()
     await shop.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     await shop.run_next()
     log = await shop.log(record.id)
@@ -145,7 +157,6 @@ async def test_a_text_that_was_begun_cannot_be_gone_on_with_and_says_so(texts: B
     await texts.logged(record.id, numbers=7)  # with its words
     going.cancel()
     await asyncio.wait([going])
-    await run.leave()
     await texts.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     await texts.run_next()
     log = await texts.log(record.id)
@@ -160,10 +171,12 @@ async def test_a_text_of_which_nothing_was_told_is_begun_again(texts: Bench) -> 
     assert isinstance(translator, TextTranslator)
     record = await texts.create()
     job = await texts.claimed()
-    run = texts.run_of(job)
-    told = await run._read()
-    await run._begin(told)
-    await run._log.flush()
+    translator.hangs_at_once = True
+    going = asyncio.create_task(texts.run_of(job).go())
+    await texts.logged(record.id, numbers=3)  # response.in_progress
+    going.cancel()
+    await asyncio.wait([going])
+    translator.hangs_at_once = False
     await texts.store.settle_job(TENANT, job.fence, JobOutcome.RETRY)
     await texts.run_next()
     log = await texts.log(record.id)
@@ -246,7 +259,7 @@ async def test_what_breaks_down_again_and_again_over_one_response_ends_it(shop: 
     await shop.run_next()
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert (ended["status"], ended["error"]["message"]) == ("failed", "The storyteller broke down.")
-    assert shop.engine.starts == [2 * number for number in range(job_run.LOSSES_MAX + 1)]
+    assert shop.engine.starts == [2 * number for number in range(queued_turn.LOSSES_MAX + 1)]
     assert fold(await shop.log(record.id)) == ended
 
 
@@ -297,15 +310,22 @@ class LosingTranslator(ScriptedTranslator):
         self.losses = losses
 
     async def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
         told = 0
-        async for batch in self.inner.generate(turn, resume=resume, checkpoints=checkpoints):
-            yield batch
-            told += len(batch.token_ids)
-            if self.losses and told >= 2:
-                self.losses -= 1
-                raise TranslatorUnavailable("Socket closed")
+        async with aclosing(generated(self.inner, turn, resume=resume, checkpoints=checkpoints)) as batches:
+            async for batch in batches:
+                receive(batch)
+                told += len(batch.token_ids)
+                if self.losses and told >= 2:
+                    self.losses -= 1
+                    raise TranslatorUnavailable("Socket closed")
 
 
 async def test_translators_that_die_in_mid_stream_are_replaced_within_one_attempt(shop: Bench) -> None:
@@ -327,10 +347,9 @@ async def test_cancelling_keeps_what_was_said(shop: Bench) -> None:
     run = shop.run_of(await shop.claimed())
     going = asyncio.create_task(run.go())
     await shop.logged(record.id, ids=4)
-    going.cancel()
-    await asyncio.wait([going])
+    run.break_off()
+    await going
     assert shop.engine.running == 0
-    await run.cancel()
     log = await shop.log(record.id)
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert log[-1]["type"] == events.CANCELLED
@@ -354,7 +373,7 @@ async def test_a_deleted_response_is_not_run_and_its_followers_are_told(shop: Be
     await shop.store.delete(TENANT, record.id)
     await shop.run_of(job).go()
     assert shop.engine.starts == []
-    stream = shop.edge._followings.stream(TENANT, record.id)
+    stream = shop.edge._follower.follow(TENANT, record.id)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert log[-1]["type"] == events.CANCELLED
 
@@ -366,10 +385,9 @@ async def test_a_response_deleted_in_mid_run_ends_its_log(shop: Bench) -> None:
     going = asyncio.create_task(run.go())
     await shop.until(lambda: len(shop.engine.told) == 4)
     await shop.store.delete(TENANT, record.id)
-    going.cancel()
-    await asyncio.wait([going])
-    await run.cancel()
-    stream = shop.edge._followings.stream(TENANT, record.id)
+    run.break_off()
+    await going
+    stream = shop.edge._follower.follow(TENANT, record.id)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert (log[-1]["type"], log[-1]["response"]["status"]) == (events.CANCELLED, "cancelled")
 
@@ -431,7 +449,7 @@ async def test_cancelled_before_it_began_it_leaves_the_session_to_others(shop: B
     assert await lease_holder(shop, TALK) is None
 
 
-async def overtaken(shop: Bench) -> tuple[str, JobRun, str, JobRun]:
+async def overtaken(shop: Bench) -> tuple[str, Attempt, str, Attempt]:
     """A response whose session's lease is over before anybody runs it, and one that has the lease now."""
     waiting = await in_session(shop)
     shop.clock.advance(queueing.WAITING_LEASE_MS / 1000 + 1)
@@ -461,9 +479,9 @@ async def test_a_session_that_went_on_fails_it_and_stays_free(shop: Bench) -> No
     assert (session.head_id, session.lease) == (other, None)
 
 
-async def losing_its_session(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> tuple[str, asyncio.Task[None]]:
+async def losing_its_session(shop: Bench) -> tuple[str, asyncio.Task[None]]:
     """A response in mid-run whose lease of its session is gone."""
-    monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
+    shop.timing = replace(TIMING, session_pace=RenewalPace(every_s=0.01, retry_s=0.01))
     shop.engine.holds_at = 4
     running = await in_session(shop)
     going = asyncio.create_task(shop.run_of(await shop.claimed()).go())
@@ -474,10 +492,8 @@ async def losing_its_session(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> tu
     return running, going
 
 
-async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(
-    shop: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running, going = await losing_its_session(shop, monkeypatch)
+async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(shop: Bench) -> None:
+    running, going = await losing_its_session(shop)
     await shop.until(lambda: shop.engine.running == 0)
     shop.engine.holds_at = None
     await going
@@ -487,10 +503,8 @@ async def test_a_session_that_is_lost_in_mid_run_is_taken_again_and_gone_on_in(
     assert (await shop.store.describe_session(TENANT, TALK)).head_id == running
 
 
-async def test_a_session_that_others_take_in_mid_run_stops_the_model(
-    shop: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running, going = await losing_its_session(shop, monkeypatch)
+async def test_a_session_that_others_take_in_mid_run_stops_the_model(shop: Bench) -> None:
+    running, going = await losing_its_session(shop)
     await shop.store.acquire_session(TENANT, TALK, holder="other")
     await going
     assert shop.engine.running == 0

@@ -21,14 +21,14 @@ class Work:
 
 
 async def test_a_caller_that_is_cancelled_leaves_the_work_running() -> None:
-    tidying, work = Cleanup(), Work()
-    caller = asyncio.create_task(tidying.finished(work.do()))
+    cleanup, work = Cleanup(), Work()
+    caller = asyncio.create_task(cleanup.finished(work.do()))
     await asyncio.sleep(0)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
         await caller
     work.go.set()
-    await tidying.settle()
+    await cleanup.settle()
     assert work.is_done
 
 
@@ -36,32 +36,32 @@ async def test_the_result_and_the_error_are_the_callers() -> None:
     async def fail() -> None:
         raise StoreUnavailable("gone")
 
-    tidying, work = Cleanup(), Work()
+    cleanup, work = Cleanup(), Work()
     work.go.set()
-    assert await tidying.finished(work.do()) == "done"
+    assert await cleanup.finished(work.do()) == "done"
     with pytest.raises(StoreUnavailable):
-        await tidying.finished(fail())
-    await tidying.settle()
+        await cleanup.finished(fail())
+    await cleanup.settle()
 
 
 async def test_what_fails_later_is_logged_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
         raise StoreUnavailable("gone")
 
-    tidying = Cleanup()
+    cleanup = Cleanup()
     with caplog.at_level(logging.ERROR):
-        tidying.later(fail(), "the record is lost")
-        await tidying.settle()
+        cleanup.schedule(fail(), "the record is lost")
+        await cleanup.settle()
     assert caplog.messages == ["the record is lost: gone"]
 
 
 async def test_settling_waits_for_what_was_begun_meanwhile() -> None:
-    tidying, work = Cleanup(), Work()
+    cleanup, work = Cleanup(), Work()
 
     async def begin_more() -> None:
-        tidying.later(work.do(), "more")
+        cleanup.schedule(work.do(), "more")
         work.go.set()
 
-    tidying.later(begin_more(), "first")
-    await tidying.settle()
+    cleanup.schedule(begin_more(), "first")
+    await cleanup.settle()
     assert work.is_done

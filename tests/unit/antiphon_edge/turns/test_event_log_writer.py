@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import PositionMismatch, StoreUnavailable
+from antiphon_core.errors import AntiphonError, PositionMismatch, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX
+from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX, EVENT_LOG_APPEND_BYTES
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.event_log_writer import EventLogWriter
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
 
 TENANT = "t"
+ONE_ATTEMPT = TurnTiming(append_retry=RetryPolicy(for_s=0), linger_s=0)
 RESPONSE_ID = new_response_id(RandomIds())
 
 
@@ -26,7 +29,7 @@ class Log:
         self.store = StoreService(self.backend)
 
     def writer(self, **options: Any) -> EventLogWriter:
-        return EventLogWriter(self.store, TENANT, RESPONSE_ID, **{"pauses_s": (0.0, 0.0, 0.0)} | options)
+        return EventLogWriter(self.store, TENANT, RESPONSE_ID, **{"timing": ONE_ATTEMPT} | options)
 
     async def read(self) -> tuple[bytes, list[Checkpoint]]:
         frames = b""
@@ -84,16 +87,21 @@ class Recorder:
         await self.go.wait()
         return 0
 
+    async def until_asked(self, times: int) -> None:
+        async with asyncio.timeout(30):
+            while len(self.appends) < times:
+                await asyncio.sleep(0)
 
-def recorded(logs: Any) -> EventLogWriter:
-    return EventLogWriter(logs, TENANT, RESPONSE_ID)
+
+def recorded(logs: Any, **options: Any) -> EventLogWriter:
+    return EventLogWriter(logs, TENANT, RESPONSE_ID, **options)
 
 
 async def test_what_comes_while_one_is_written_is_written_together() -> None:
     logs = Recorder()
-    writer = recorded(logs)
+    writer = recorded(logs, timing=ONE_ATTEMPT)
     writer.put(batch(0))
-    await asyncio.sleep(0)
+    await logs.until_asked(1)
     for number in range(1, 6):
         writer.put(batch(number, number))
     logs.go.set()
@@ -128,7 +136,8 @@ async def test_no_append_is_larger_than_the_store_takes(batches: Sequence[Batch]
 @pytest.mark.parametrize("when", When)
 async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: When) -> None:
     log.backend.plan(Fault("append_events", when), Fault("append_events", when))
-    writer = log.writer()
+    patient = TurnTiming(append_retry=RetryPolicy(for_s=30, first_s=0.001), linger_s=0)
+    writer = log.writer(timing=patient)
     for number in range(3):
         writer.put(batch(number, number))
         await writer.flush()
@@ -137,7 +146,7 @@ async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: W
 
 @pytest.mark.parametrize("when", When)
 async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, when: When) -> None:
-    log.backend.plan(*[Fault("append_events", when)] * 8)
+    log.backend.plan(*[Fault("append_events", when)] * 2)
     writer = log.writer()
     for number in range(3):
         writer.put(batch(number, number))
@@ -152,22 +161,48 @@ async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, whe
 
 
 async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None:
-    writer = log.writer()
+    lost: list[AntiphonError] = []
+    writer = log.writer(on_lost=lost.append)
     writer.put(batch(3))
     with pytest.raises(PositionMismatch):
         await writer.flush()
+    assert [type(error) for error in lost] == [PositionMismatch]
+    writer.put(batch(4))
     with pytest.raises(PositionMismatch):
-        writer.put(batch(4))
+        await writer.flush()
 
 
 async def test_closing_gives_up_what_is_not_written() -> None:
     logs = Recorder()
-    writer = recorded(logs)
+    writer = recorded(logs, timing=ONE_ATTEMPT)
     await writer.close()  # nothing was put yet
     writer.put(batch(0))
-    await asyncio.sleep(0)
+    await logs.until_asked(1)
     writer.put(batch(1))
     await asyncio.wait_for(writer.close(), 30)
     logs.go.set()
     await asyncio.sleep(0.01)
     assert [append.expected_position for append in logs.appends] == [0]
+
+
+async def test_events_wait_for_more_before_they_are_appended() -> None:
+    logs = Recorder()
+    logs.go.set()
+    writer = recorded(logs, timing=TurnTiming(linger_s=0.01))
+    for number in range(3):
+        writer.put(batch(number, number))
+        await asyncio.sleep(0)
+    assert logs.appends == []
+    await logs.until_asked(1)
+    assert [(each.expected_position, each.count) for each in logs.appends] == [(0, 3)]
+
+
+async def test_many_bytes_do_not_wait() -> None:
+    logs = Recorder()
+    logs.go.set()
+    writer = recorded(logs, timing=TurnTiming(linger_s=3_600))
+    writer.put(Batch(0, 1, frame(0, EVENT_LOG_APPEND_BYTES)))
+    await logs.until_asked(1)
+    writer.put(batch(1))
+    await writer.flush()
+    assert [each.expected_position for each in logs.appends] == [0, 1]

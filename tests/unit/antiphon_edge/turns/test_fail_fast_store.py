@@ -7,9 +7,9 @@ import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable
 from antiphon_core.ports.full_store import FullStore
-from antiphon_edge.turns import store_patience
-from antiphon_edge.turns.fail_fast_store import SOON, patient
-from antiphon_edge.turns.store_retry import StorePatience
+from antiphon_edge.turns import store_retry
+from antiphon_edge.turns.fail_fast_store import SOON, fail_fast
+from antiphon_edge.turns.store_retry import StoreWatch
 
 SLOW_S = 0.02
 
@@ -42,14 +42,14 @@ class Store:
 
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr(store_patience, "SLOW_S", SLOW_S)
-    monkeypatch.setattr(store_patience, "READY_S", SLOW_S)
+    monkeypatch.setattr(store_retry, "SLOW_S", SLOW_S)
+    monkeypatch.setattr(store_retry, "READY_S", SLOW_S)
     return Store()
 
 
 def asked(store: Store) -> Any:
     typed: Any = store
-    return patient(typed, StorePatience(typed))
+    return fail_fast(typed, StoreWatch(typed))
 
 
 def test_every_name_is_one_of_the_stores() -> None:

@@ -27,8 +27,8 @@ from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.request import CreateRequest
 from antiphon_edge.turns import first_requests, holding, repeating, store_patience
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.keyed_jobs import LEASE_MS, KeyedJobs
 from antiphon_edge.turns.idempotent_replies import IdempotentReplies, until_silent
+from antiphon_edge.turns.keyed_jobs import LEASE_MS, KeyedJobs
 from antiphon_edge.turns.turn_service import Turns
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -63,7 +63,9 @@ class Edge:
         self.line = Line(StoreService(backend))
         line: Any = self.line
         self.turns = Turns(line, translator, clock=clock, ids=RandomIds())
-        self.turns._repetitions = IdempotentReplies(line, self.turns._runs, self.turns._repetitions._holdings, look_s=0.02)
+        self.turns._repetitions = IdempotentReplies(
+            line, self.turns._runs, self.turns._repetitions._holdings, look_s=0.02
+        )
 
     async def ask(self, key: str = "k", **members: Any) -> list[Object]:
         return [event async for event in self.stream(key, **members)]

@@ -30,12 +30,12 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import leases, store_patience, told
-from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.idempotent_replies import IdempotentReplies
 from antiphon_edge.turns.keyed_jobs import LEASE_MS, KeyedJobs
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.idempotent_replies import IdempotentReplies
 from antiphon_edge.turns.turn_runner import Runs
+from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
@@ -428,7 +428,9 @@ async def test_where_others_have_the_session_nothing_is_begun(bench: Bench) -> N
         await bench.play(taken, told=said)
 
 
-async def overtaken(bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None) -> tuple[AcceptedTurn, list[Object]]:
+async def overtaken(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> tuple[AcceptedTurn, list[Object]]:
     """A turn whose session is somebody else's from the middle of its answer on."""
     monkeypatch.setattr(leases, "RENEW_EVERY_S", 0.01)
     bench.sayer.pause_at = 9

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,18 +18,21 @@ from antiphon_core.errors import (
     StoreUnavailable,
     TranslatorUnavailable,
 )
+from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.store import Stamp, Status, TurnCommit
+from antiphon_core.ports.store import Stamp, TurnCommit
+from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns import store_patience
-from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.turn_service import Turns
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_edge.turns.turn_service import TurnService
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from tests.support.translators import ScriptedTranslator
+from tests.support.turn_streams import sent
 
 TENANT = "default"
 
@@ -43,12 +47,13 @@ class Bench:
         self.translator = ScriptedTranslator()
         self.charged: list[tuple[str, int]] = []
         meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
-        self.turns = Turns(self.store, self.translator, clock=clock, ids=RandomIds(), meter=meter)
+        self.service_over = partial(TurnService, translator=self.translator, clock=clock, ids=RandomIds(), meter=meter)
+        self.turns = self.service_over(self.store)
 
     async def stream(self, **members: Any) -> list[Object]:
         """All events of a turn."""
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
-        return [event async for batch in self.turns.stream(TENANT, request) for event in events.decode(batch.frames)]
+        return [event async for batch in sent(self.turns, TENANT, request) for event in events.decode(batch.frames)]
 
     async def complete(self, **members: Any) -> Object:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
@@ -144,7 +149,7 @@ async def test_without_streaming_a_failure_is_raised_as_itself_and_recorded(benc
 async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_cancelled(bench: Bench) -> None:
     bench.translator.hang = True
     request = CreateRequest.parse(b'{"model": "m", "input": "hi"}')
-    async with aclosing(bench.turns.stream(TENANT, request)) as batches:
+    async with aclosing(sent(bench.turns, TENANT, request)) as batches:
         for _ in range(6):
             await anext(batches)
     assert bench.translator.closed.is_set()
@@ -190,16 +195,15 @@ class FlakyStore:
 @pytest.mark.parametrize("executes", [False, True])
 async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, executes: bool) -> None:
     store: Any = FlakyStore(bench.store, failures=1, executes=executes)
-    bench.turns._runs.endings = TurnFinisher(store)
+    bench.turns = bench.service_over(store)
     log = await bench.stream()
     assert log[-1]["type"] == events.COMPLETED
     assert (await bench.stored(log[-1]["response"]["id"]))["status"] == "completed"
 
 
-async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_patience, "AWAY_S", 0.2)
+async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench) -> None:
     store: Any = FlakyStore(bench.store, failures=9, executes=False)
-    bench.turns._runs.endings = TurnFinisher(store)
+    bench.turns = bench.service_over(store, timing=TurnTiming(commit_retry=RetryPolicy(for_s=0.2)))
     log = await bench.stream()
     assert numbers(log) == list(range(len(log)))
     assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
@@ -210,10 +214,12 @@ async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench, mon
 
 async def test_the_terminal_event_comes_after_the_commit(bench: Bench) -> None:
     request = CreateRequest.parse(b'{"model": "m", "input": "hi"}')
-    async for batch in bench.turns.stream(TENANT, request):
-        response_id = bench.translator.turns[0].response_id
-        if batch.final is None:
-            with pytest.raises(ResponseNotFound):
-                await bench.store.get(TENANT, response_id)
-        else:
-            assert (await bench.store.get(TENANT, response_id)).status is Status.COMPLETED
+    stored: list[tuple[bool, int]] = []
+
+    def receive(batch: Batch) -> None:
+        stored.append((batch.final is not None, len(bench.backend._nodes)))
+
+    await bench.turns.send(TENANT, request, receive, Flow())
+    *before, last = stored
+    assert set(before) == {(False, 0)}
+    assert last == (True, 1)

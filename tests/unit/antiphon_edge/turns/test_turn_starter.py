@@ -21,8 +21,8 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 
@@ -63,11 +63,13 @@ class Desk:
         self.slow = Slow(self.store)
         sealer = Sealer.of(None, ttl_s=10, clock=self.clock)
         slow: Any = self.slow
-        self.beginnings = TurnStarter(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
+        self.starter = TurnStarter(slow, clock=self.clock, ids=RandomIds(), sealer=sealer)
 
-    async def ask(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> AcceptedTurn | RepeatedRequest:
+    async def ask(
+        self, *, session_id: str | None = None, key: str | None = None, **members: Any
+    ) -> AcceptedTurn | RepeatedRequest:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
-        return await self.beginnings.begin(TENANT, request, session_id=session_id, key=key)
+        return await self.starter.begin(TENANT, request, session_id=session_id, key=key)
 
     async def begin(self, **options: Any) -> AcceptedTurn:
         begun = await self.ask(**options)
@@ -91,7 +93,7 @@ async def desk() -> AsyncIterator[Desk]:
     desk = Desk()
     await desk.backend.open()
     yield desk
-    await desk.beginnings.tidying.settle()
+    await desk.beginnings.cleanup.settle()
     await desk.backend.close()
 
 
@@ -200,7 +202,7 @@ async def test_a_caller_that_goes_away_while_it_begins_leaves_nothing_behind(des
     with pytest.raises(asyncio.CancelledError):
         await asking
     desk.slow.go.set()
-    await desk.beginnings.tidying.settle()
+    await desk.beginnings.cleanup.settle()
     assert (await desk.begin(**options)).lease is not None or "key" in options
 
 
@@ -220,7 +222,7 @@ async def test_a_caller_that_goes_away_while_it_waits_is_not_waited_for(desk: De
     asking.cancel()
     await asyncio.wait([asking])
     async with asyncio.timeout(30):
-        await desk.beginnings.tidying.settle()
+        await desk.beginnings.cleanup.settle()
     lease = (await desk.store.describe_session(TENANT, "s")).lease
     assert lease is not None
     assert lease.holder == first.response_id
@@ -242,7 +244,7 @@ async def test_what_was_taken_in_that_moment_is_given_back(desk: Desk) -> None:
     asking.cancel()
     await asyncio.wait([asking])
     desk.slow.go.set()
-    await desk.beginnings.tidying.settle()
+    await desk.beginnings.cleanup.settle()
     assert (await desk.store.describe_session(TENANT, "s")).lease is None
     assert isinstance(await desk.ask(session_id="s", key="k", input="other"), AcceptedTurn)
 
@@ -255,7 +257,7 @@ async def test_a_repetition_that_goes_away_takes_nothing_from_the_first(desk: De
     asking.cancel()
     desk.slow.go.set()
     await asyncio.gather(asking, return_exceptions=True)
-    await desk.beginnings.tidying.settle()
+    await desk.beginnings.cleanup.settle()
     assert await desk.ask(key="k") == RepeatedRequest(TENANT, first.response_id, None, "k", first.fingerprint)
 
 
@@ -315,6 +317,6 @@ async def test_a_store_that_froze_is_given_up_and_what_it_took_all_the_same_is_g
     with pytest.raises(StoreUnavailable):
         await desk.begin(session_id="s", key="k")
     desk.slow.go.set()
-    await desk.beginnings.tidying.settle()
+    await desk.beginnings.cleanup.settle()
     desk.slow.error = None
     assert (await desk.begin(session_id="s", key="k")).lease is not None
