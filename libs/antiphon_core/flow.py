@@ -4,7 +4,8 @@ The source of a stream calls its receiver for everything that one read brought, 
 that cannot take more pauses the flow; the source then stops reading, and the peer's own flow control stops the sender.
 What was read before the pause is still delivered, so a receiver holds at most one read more than its limit.
 
-A flow has one source at a time and any number of receivers. It is paused while at least one receiver pauses it.
+A flow has one source at a time and any number of receivers. It is paused while at least one receiver pauses it. Timers
+that watch the source listen to the flow as the source does.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Flow:
         self._pausing: set[int] = set()
         self._open = asyncio.Event()
         self._open.set()
-        self._source: tuple[Callable[[], None], Callable[[], None]] | None = None
+        self._listeners: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     @property
     def is_paused(self) -> bool:
@@ -33,8 +34,8 @@ class Flow:
         self._pausing.add(id(receiver))
         if not was_paused:
             self._open.clear()
-            if self._source is not None:
-                self._source[0]()
+            for pause, _ in tuple(self._listeners):
+                pause()
 
     def resume(self, receiver: object) -> None:
         """Lets the source go on, unless another receiver pauses it. Does nothing if `receiver` did not pause."""
@@ -43,22 +44,23 @@ class Flow:
         self._pausing.discard(id(receiver))
         if not self._pausing:
             self._open.set()
-            if self._source is not None:
-                self._source[1]()
+            for _, resume in tuple(self._listeners):
+                resume()
 
     @contextmanager
     def fed_by(self, *, pause: Callable[[], None], resume: Callable[[], None]) -> Iterator[None]:
-        """For a source that a socket drives: `pause` and `resume` are called as the flow changes, `pause` at once if it
-        is paused already."""
-        self._source = (pause, resume)
+        """For a source that a socket drives, and for its timers: `pause` and `resume` are called as the flow changes,
+        `pause` at once if it is paused already."""
+        listener = (pause, resume)
+        self._listeners.append(listener)
         if self.is_paused:
             pause()
         try:
             yield
         finally:
-            self._source = None
+            self._listeners.remove(listener)
 
     async def wait_until_open(self) -> None:
         """For a source that asks for more in a loop: returns when the flow is not paused."""
-        if self._pausing:
+        while self._pausing:
             await self._open.wait()

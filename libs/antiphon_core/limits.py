@@ -118,6 +118,6 @@ ERROR_FACT_BYTES_MAX = 256
 # ---- Streams ----
 BATCH_EVENTS_MAX = 64  # events in one Generate message: past that a larger batch saves nothing measurable
 BATCH_BYTES_MAX = 64 * 2**10
-OUTBOX_BYTES_MAX = 256 * 2**10  # messages that wait for a WebSocket, then the model's server is not read
-ENGINE_QUEUE_MESSAGES_MAX = 256  # engine messages read ahead of a slow consumer, then flow control stops the engine
+STREAM_WAITING_BYTES_MAX = 256 * 2**10  # frames that wait for a slow reader, then flow control stops the engine
+ENGINE_CONNECTIONS_ITEMS_MAX = 1_024  # HTTP, to one server: more turns than it runs at once, the others wait
 FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames an edge keeps unfolded, in case it must end a stream itself

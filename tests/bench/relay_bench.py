@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Sequence
 
 from aiohttp import web
 
 from antiphon_core.clock import SystemClock
+from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import dumps
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ScriptedEngine
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.service import TranslatorService
@@ -42,11 +43,12 @@ class FastEngine(ScriptedEngine):
         self._ids = (words * (TOKENS // len(words) + 1))[:TOKENS]
         self._together = together
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         for start in range(0, TOKENS, self._together):
             await asyncio.sleep(0)
-            yield [EngineChunk((token,)) for token in self._ids[start : start + self._together]]
-        yield [EngineChunk((END_ID,))]
+            await flow.wait_until_open()
+            deliver([EngineChunk((token,)) for token in self._ids[start : start + self._together]])
+        deliver([EngineChunk((END_ID,))])
 
 
 async def read_all(url: str, body: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from antiphon_core.clock import SystemClock
+from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.background.worker import Worker
@@ -20,6 +21,7 @@ from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_translator.conversation_items import SUMMARY_NOTE
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.service import TranslatorService
@@ -37,10 +39,10 @@ class Scribe(ScriptedEngine):
         super().__init__([], controls=ALL_CONTROLS)
         self.prompts: list[str] = []
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self.prompts.append(tokenizer().decode(request.prompt_ids))
         line = "They talked of Rome." if INSTRUCTION[:40] in self.prompts[-1] else "Yes."
-        yield [EngineChunk([token]) for token in [*tokenizer().encode(line), END_ID]]
+        deliver([EngineChunk([token]) for token in [*tokenizer().encode(line), END_ID]])
 
 
 @dataclass

@@ -20,6 +20,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.service import TranslatorService
+from tests.support import pushed
 from tests.support.patience import least
 from tests.support.served_models import FILES, message, tokenizer, turn
 from tests.support.triton import SIGNATURES, RunningTriton, ScriptedModel, smollm2_server, triton_server
@@ -154,7 +155,7 @@ async def test_turns_that_are_closed_free_the_model(server: RunningTriton) -> No
 async def heard(translator: TranslatorService, given: Turn, *, deltas: int) -> int:
     """Closes a turn behind so many deltas, or some more if they came together; how many."""
     count = 0
-    async with aclosing(translator.generate(given)) as batches:
+    async with aclosing(pushed.generated(translator, given)) as batches:
         while count < deltas:
             kinds = [event["type"] for event in events.decode((await anext(batches)).frames)]
             count += kinds.count(events.OUTPUT_TEXT_DELTA)

@@ -152,7 +152,9 @@ class Attempt:
     def __init__(self, made: Bench, job: Job, tenant: str, store: FullStore) -> None:
         starter = made.starter(store)
         self.turn = QueuedTurn(store, starter, tenant=tenant, job=job, timing=made.timing)
-        self._runner = TurnRunner(store, made.translator, sealer=made.sealer, cleanup=starter.cleanup, timing=made.timing)
+        self._runner = TurnRunner(
+            store, made.translator, sealer=made.sealer, cleanup=starter.cleanup, timing=made.timing
+        )
 
     async def go(self) -> None:
         await self.turn.run(self._runner)

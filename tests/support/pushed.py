@@ -53,6 +53,24 @@ def generated(
     return pulled(run)
 
 
+class Deliveries:
+    """A `deliver` that keeps what it is given, and wants `most` deliveries."""
+
+    def __init__(self, most: int = 10**9) -> None:
+        self.received: list[Sequence[EngineChunk]] = []
+        self.came = asyncio.Event()
+        self._most = most
+
+    def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
+        self.received.append(chunks)
+        self.came.set()
+        return len(self.received) < self._most
+
+    @property
+    def ids(self) -> list[int]:
+        return [token_id for chunks in self.received for chunk in chunks for token_id in chunk.token_ids]
+
+
 def chunks(engine: Engine, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
     """The chunks of a generation, as they were delivered together. Closing the generator stops it."""
 

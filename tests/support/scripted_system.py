@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
@@ -44,7 +44,6 @@ from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.http import Http
 from tests.support.in_a_thread import in_a_thread
-from tests.support.pushing import deliver_all
 from tests.support.scripted_answers import CONTROL_TOKENS, END, IMAGE, TEMPLATE, answer, gives_up
 from tests.support.served_models import model
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
@@ -70,9 +69,6 @@ class ScriptedModel:
         return ALL_CONTROLS | {"guide", "stop"} | ({"images"} if self.level is Level.TEXT else set())
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        await deliver_all(self._play(request), deliver, flow)
-
-    async def _play(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
         prompt = TOKENIZER.decode(request.prompt_ids) if self.level is Level.TOKENS else request.prompt_text
         self.requests.append(request)
         self.prompts.append(prompt)
@@ -81,10 +77,12 @@ class ScriptedModel:
         for chunk in chunks[: request.max_tokens]:
             if self.pause_s:
                 await asyncio.sleep(self.pause_s)
-            yield [chunk]
+            await flow.wait_until_open()
+            if not deliver([chunk]):
+                return
         if gives_up(prompt):
             raise EngineFault("The script says to fail.")
-        yield [self._ending(len(prompt), len(chunks), request.max_tokens)]
+        deliver([self._ending(len(prompt), len(chunks), request.max_tokens)])
 
     def _chunks(self, said: Sequence[str]) -> Sequence[EngineChunk]:
         """What is said, cut as small as the level allows."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,6 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from tests.support.fake_triton import TOKENS, FakeTriton, Raw, final_response, serving, token_response
-from tests.support.pushing import deliver_all
 from tests.support.served_models import END_ID, tokenizer
 
 
@@ -65,9 +64,6 @@ class StoryEngine:
         return ALL_CONTROLS
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        await deliver_all(self._play(request), deliver, flow)
-
-    async def _play(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
         start = told_in(request.prompt_ids, self.ids)
         self.starts.append(start)
         self.running += 1
@@ -79,8 +75,10 @@ class StoryEngine:
                     raise EngineUnavailable("The storyteller broke down.")
                 await asyncio.sleep(self.pause_s)
                 self.told.append(number)
-                yield [EngineChunk((token_id,))]
-            yield [EngineChunk((END_ID,))]
+                await flow.wait_until_open()
+                if not deliver([EngineChunk((token_id,))]):
+                    return
+            deliver([EngineChunk((END_ID,))])
         finally:
             self.running -= 1
 

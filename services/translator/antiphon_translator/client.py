@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 
 from antiphon_core.errors import TranslatorUnavailable
-from antiphon_core.ports.translator import Batch, Model, Resume, Turn
+from antiphon_core.flow import Flow
+from antiphon_core.ports.translator import Model, Receive, Resume, Turn
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import TRANSLATOR
@@ -24,8 +25,14 @@ class TranslatorClient:
         await self._rpc.close()
 
     async def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
         request = v1.GenerateRequest(
             turn=wire.turn_message(turn), resume=wire.resume_message(resume), checkpoints=checkpoints
         )
@@ -34,7 +41,9 @@ class TranslatorClient:
             async for message in messages:
                 batch = wire.batch_value(message)
                 ended = batch.final is not None
-                yield batch
+                receive(batch)
+                if flow is not None:
+                    await flow.wait_until_open()
         if not ended:
             raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
 

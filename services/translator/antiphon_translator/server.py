@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
 from typing import Any
 
+from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.server import Call, Handler
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
+from antiphon_translator.send_queue import SendQueue
 
 
 def handlers(translator: Translator) -> Mapping[str, Handler]:
     """What serves each RPC of TranslatorService."""
 
     async def generate(request: Any, _call: Call) -> AsyncGenerator[Any, None]:
-        stream = translator.generate(
-            wire.turn_value(request.turn), resume=wire.resume_value(request.resume), checkpoints=request.checkpoints
+        flow = Flow()
+        queue = SendQueue(flow)
+        running = asyncio.ensure_future(
+            translator.generate(
+                wire.turn_value(request.turn),
+                queue.put,
+                flow=flow,
+                resume=wire.resume_value(request.resume),
+                checkpoints=request.checkpoints,
+            )
         )
-        async with aclosing(stream) as batches:
-            async for batch in batches:
+        running.add_done_callback(lambda _: queue.close())
+        try:
+            while (batch := await queue.take()) is not None:
                 yield wire.batch_message(batch)
+            running.result()
+        finally:
+            await _stop(running)
 
     async def count_tokens(request: Any, _call: Call) -> Any:
         return v1.CountTokensResponse(input_tokens=await translator.count_tokens(wire.turn_value(request.turn)))
@@ -30,3 +44,9 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
         return v1.ListModelsResponse(models=[wire.model_message(model) for model in await translator.models()])
 
     return {"Generate": generate, "CountTokens": count_tokens, "ListModels": list_models}
+
+
+async def _stop(running: asyncio.Future[None]) -> None:
+    """Ends a turn that nobody reads any more. An error of it has no reader either."""
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError, InternalError, ModelNotFound, TranslatorUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
-from antiphon_core.ports.translator import Batch, Model, Resume, Turn
+from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_translator import profiles, served_model, turn_prompt
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.fetching import Fetcher, FetchRules
@@ -93,8 +93,14 @@ class TranslatorService:
         await self._fetcher.close()
 
     async def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
         route = self._route_of(turn)
         controls = await route.engine.controls()
         downloads = await self._downloads(turn, route.model.sight.with_controls(controls))
@@ -115,10 +121,9 @@ class TranslatorService:
         )
         batches, request = pipeline.start()
         for batch in batches:
-            yield batch
-        async with aclosing(self._run(pipeline, request, route)) as stream:
-            async for batch in stream:
-                yield batch
+            receive(batch)
+        for batch in await self._run(pipeline, request, route, receive, flow or Flow()):
+            receive(batch)
 
     async def count_tokens(self, turn: Turn) -> int:
         route = self._route_of(turn)
@@ -164,29 +169,28 @@ class TranslatorService:
         return route
 
     async def _run(
-        self, pipeline: TurnPipeline, request: GenerationRequest, route: _Route
-    ) -> AsyncGenerator[Batch, None]:
-        """The turn behind its first events. Ends with a terminal event, whatever happens."""
+        self, pipeline: TurnPipeline, request: GenerationRequest, route: _Route, receive: Receive, flow: Flow
+    ) -> list[Batch]:
+        """The turn behind its first events. Returns the batches of its end, whatever happens."""
+
+        def deliver(chunks: Sequence[EngineChunk]) -> bool:
+            for batch in pipeline.receive(chunks):
+                receive(batch)
+            return not pipeline.done
+
         try:
             wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:
-                async with aclosing(route.engine.generate(wanted)) as stream:
-                    async for chunks in stream:
-                        for batch in pipeline.receive(chunks):
-                            yield batch
-                        if pipeline.done:
-                            break
+                await route.engine.generate(wanted, deliver, flow)
                 wanted = pipeline.follow_up()
-            ending = pipeline.finish(completed_at=self._clock.now_ms() // 1000)
+            return pipeline.finish(completed_at=self._clock.now_ms() // 1000)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)
             route.readiness.doubt()
-            ending = pipeline.fail(error)
+            return pipeline.fail(error)
         except Exception:
             log.exception("%s failed", request.request_id)
-            ending = pipeline.fail(InternalError("The translator failed on this response."))
-        for batch in ending:
-            yield batch
+            return pipeline.fail(InternalError("The translator failed on this response."))
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:

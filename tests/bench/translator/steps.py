@@ -25,6 +25,7 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokens import Detokenizer
 from tests.bench.measuring import print_table, work
+from tests.support import pushed
 from tests.support.served_models import model, tokenizer, turn
 
 TEXT = "The quick brown fox jumps over the lazy dog, 3.14 times; naïve Größe 北京 ☃. " * 250
@@ -105,7 +106,7 @@ def _service(batch: int) -> None:
         emits = [Emit(*([token_id] for token_id in IDS[start : start + batch])) for start in range(0, len(IDS), batch)]
         translator = TranslatorService(TranslatorSettings(), clock=SystemClock())
         translator.add(model(), ScriptedEngine(emits))
-        async with aclosing(translator.generate(turn("Hi"))) as batches:
+        async with aclosing(pushed.generated(translator, turn("Hi"))) as batches:
             async for _ in batches:
                 pass
 

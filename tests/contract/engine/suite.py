@@ -7,16 +7,18 @@ in characters, which are read back here, so that one suite holds for engines of 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import fields, replace
 
 import pytest
 
 from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.flow import Flow
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.generation import Chat, EngineChunk, GenerationRequest, Sampling
 from antiphon_translator.parsing.segments import Text
+from tests.support import pushed
 from tests.support.engine_plays import Ending, Play, as_text, ids_in
 
 Stage = Callable[[Play], Engine]
@@ -43,7 +45,7 @@ def ids_of(chunk: EngineChunk) -> list[int]:
 async def collect(engine: Engine, request: GenerationRequest = REQUEST) -> list[list[int]]:
     """The ids of a whole generation, message by message."""
     messages: list[list[int]] = []
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         async for batch in batches:
             assert batch, "a batch is never empty"
             messages += [ids for chunk in batch if (ids := ids_of(chunk))]
@@ -65,14 +67,14 @@ class EngineContract:
 
     async def test_ids_arrive_before_the_generation_ends(self, stage: Stage) -> None:
         engine = stage(Play([[5]], Ending.SILENCE))
-        async with aclosing(engine.generate(REQUEST)) as batches:
+        async with aclosing(pushed.chunks(engine, REQUEST)) as batches:
             async with asyncio.timeout(SOON_S):
                 batch = await anext(batches)
             assert [ids_of(chunk) for chunk in batch] == [[5]]
 
     async def test_closing_stops_the_generation_at_the_other_end(self, stage: Stage) -> None:
         play = Play([[5]], Ending.SILENCE)
-        async with aclosing(stage(play).generate(REQUEST)) as batches:
+        async with aclosing(pushed.chunks(stage(play), REQUEST)) as batches:
             await anext(batches)
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
@@ -88,6 +90,62 @@ class EngineContract:
         async with asyncio.timeout(SOON_S):
             await play.stopped.wait()
 
+    async def test_generate_returns_when_nothing_more_is_wanted_and_stops_it(self, stage: Stage) -> None:
+        play = Play([[5]], Ending.SILENCE)
+        deliveries = pushed.Deliveries(most=1)
+        async with asyncio.timeout(SOON_S):
+            await stage(play).generate(REQUEST, deliveries, Flow())
+            await play.stopped.wait()
+        assert len(deliveries.received) == 1
+
+    async def test_nothing_is_delivered_after_the_last_that_was_wanted(self, stage: Stage) -> None:
+        deliveries = pushed.Deliveries(most=2)
+        await stage(Play([[number] for number in range(5, 25)])).generate(REQUEST, deliveries, Flow())
+        assert len(deliveries.received) == 2
+
+    async def test_an_error_of_deliver_is_raised_and_stops_it(self, stage: Stage) -> None:
+        play = Play([[5]], Ending.SILENCE)
+
+        def deliver(chunks: Sequence[EngineChunk]) -> bool:
+            raise ZeroDivisionError
+
+        async with asyncio.timeout(SOON_S):
+            with pytest.raises(ZeroDivisionError):
+                await stage(play).generate(REQUEST, deliver, Flow())
+            await play.stopped.wait()
+
+    async def test_nothing_is_read_while_the_flow_is_paused(self, stage: Stage) -> None:
+        ids = [[number] for number in range(100, 160)]
+        flow, received, is_paused = Flow(), list[list[int]](), asyncio.Event()
+
+        def deliver(chunks: Sequence[EngineChunk]) -> bool:
+            if not received:
+                flow.pause(self)
+                is_paused.set()
+            received.extend(said for chunk in chunks if (said := ids_of(chunk)))
+            return True
+
+        running = asyncio.create_task(stage(Play(ids, pause_s=0.005)).generate(REQUEST, deliver, flow))
+        async with asyncio.timeout(SOON_S):
+            await is_paused.wait()
+            await asyncio.sleep(0.1)
+            assert len(received) < len(ids)
+            flow.resume(self)
+            await running
+        assert received == ids
+
+    async def test_cancelling_while_the_flow_is_paused_stops_it(self, stage: Stage) -> None:
+        play = Play([[5], [6]], Ending.SILENCE)
+        flow, deliveries = Flow(), pushed.Deliveries()
+        running = asyncio.create_task(stage(play).generate(REQUEST, deliveries, flow))
+        async with asyncio.timeout(SOON_S):
+            await deliveries.came.wait()
+            flow.pause(self)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+            await play.stopped.wait()
+
     async def test_an_error_of_the_model_is_a_fault(self, stage: Stage) -> None:
         with pytest.raises(EngineFault):
             await collect(stage(Play([[5]], Ending.ERROR)))
@@ -95,7 +153,7 @@ class EngineContract:
     async def test_what_came_before_an_error_is_delivered(self, stage: Stage) -> None:
         seen = []
         with pytest.raises(EngineFault):
-            async with aclosing(stage(Play([[5], [6]], Ending.ERROR)).generate(REQUEST)) as batches:
+            async with aclosing(pushed.chunks(stage(Play([[5], [6]], Ending.ERROR)), REQUEST)) as batches:
                 async for batch in batches:
                     seen += [number for chunk in batch for number in ids_of(chunk)]
         assert seen == [5, 6]

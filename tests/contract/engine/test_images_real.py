@@ -18,6 +18,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_translator.engines.images import base64
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support import pushed
 from tests.support.images import GIF, JPEG, PNG, data_url, image_part, user
 from tests.support.served_models import message, turn, write_directory
 from tests.support.triton import RunningTriton, triton_repository
@@ -82,7 +83,7 @@ async def service(server: RunningTriton, tmp_path_factory: pytest.TempPathFactor
 async def seen(service: TranslatorService, name: str, *given: Object, **request: object) -> Object:
     """What the model says that it was shown."""
     asked = replace(turn(), request=dumps({"model": name} | request), input=dumps(given))
-    batches = [batch async for batch in service.generate(asked)]
+    batches = [batch async for batch in pushed.generated(service, asked)]
     final = batches[-1].final
     assert final is not None
     (item,) = loads(final.output_items)

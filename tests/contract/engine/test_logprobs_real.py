@@ -25,6 +25,7 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support import pushed
 from tests.support.schema import validate_event, validate_response
 from tests.support.served_models import model, turn
 from tests.support.triton import server_venv, triton_repository
@@ -60,7 +61,7 @@ async def run(translator: TranslatorService, name: str, text: str, **more: Any) 
     """The events of a turn at temperature 0."""
     request = {"model": name, "temperature": 0, "include": [OUTPUT_LOGPROBS], "max_output_tokens": 40, **more}
     asked = turn(text, history=[], **request)
-    async with aclosing(translator.generate(asked)) as batches:
+    async with aclosing(pushed.generated(translator, asked)) as batches:
         log = [event async for batch in batches for event in events.decode(batch.frames)]
     for event in log:
         validate_event(event)

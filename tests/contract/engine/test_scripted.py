@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-
 import pytest
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from tests.contract.engine.suite import EngineContract, Stage
+from tests.support import pushed
 from tests.support.engine_plays import Ending, Play
 
 ENDINGS: dict[Ending, list[Step]] = {
@@ -29,11 +29,9 @@ class Staged(ScriptedEngine):
         super().__init__([*messages, *ENDINGS[play.ending]])
         self.begun, self.stopped = play.begun, play.stopped
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self.begun.set()
-        async with aclosing(super().generate(request)) as batches:
-            async for batch in batches:
-                yield batch
+        await super().generate(request, deliver, flow)
 
 
 class TestScripted(EngineContract):
@@ -53,4 +51,4 @@ class TestEndpoints(EngineContract):
 async def test_a_batch_holds_all_messages_that_arrive_together() -> None:
     engine = ScriptedEngine([Emit([1], [2, 3])])
     request = GenerationRequest("r", 10, (1,))
-    assert [list(batch) async for batch in engine.generate(request)] == [[EngineChunk((1,)), EngineChunk((2, 3))]]
+    assert [list(batch) async for batch in pushed.chunks(engine, request)] == [[EngineChunk((1,)), EngineChunk((2, 3))]]

@@ -29,6 +29,7 @@ from antiphon_translator.generation import (
     Sampling,
     Usage,
 )
+from tests.support import pushed
 from tests.support.served_models import END_ID, FILES
 from tests.support.triton import SIGNATURES, RunningTriton, smollm2_server
 from tests.support.turns import engine_on
@@ -83,7 +84,7 @@ async def engine(server: RunningTriton, request: pytest.FixtureRequest) -> Async
 
 
 async def chunks_of(engine: Engine, request: GenerationRequest) -> list[EngineChunk]:
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         return [chunk async for batch in batches for chunk in batch]
 
 
@@ -194,7 +195,7 @@ async def test_it_stops_within_one_token_of_a_cancel(server: RunningTriton, engi
     while len(beyond) < TRIES and min(beyond, default=2) > 1:
         request = asked("Tell me a very long story about a dog.", max_tokens=400)
         seen: list[EngineChunk] = []
-        async with aclosing(engine.generate(request)) as batches:
+        async with aclosing(pushed.chunks(engine, request)) as batches:
             async for batch in batches:
                 seen += batch
                 if len(seen) >= 5:

@@ -22,6 +22,7 @@ from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
+from tests.support import pushed
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of
 from tests.support.triton import RunningTriton, ScriptedModel, triton_server
@@ -91,7 +92,7 @@ async def chunks_of(server: RunningTriton, name: str) -> list[EngineChunk]:
     profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=name)
     engine = registry.create(profile, TritonChannels())
     request = GenerationRequest(request_id="r", max_tokens=1000, prompt_ids=(1,), prompt_text="Hi")
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         chunks = [chunk async for batch in batches for chunk in batch]
     await engine.close()
     return chunks

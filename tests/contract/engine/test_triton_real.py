@@ -7,7 +7,7 @@ The scripted models of the server answer with the prompt's own ids, so a play be
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,13 +19,15 @@ import pytest_asyncio
 
 from antiphon.local.repository import MODEL_NAME
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_detect
-from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
 from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect
+from tests.support import pushed
 from tests.support.engine_plays import Ending, Play, as_text
 from tests.support.patience import patiently
 from tests.support.triton import PACED, SIGNATURES, RunningTriton, ScriptedModel, triton_server
@@ -79,7 +81,7 @@ class PlayingEngine:
     async def close(self) -> None:
         await self.inner.close()
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         ids = [token for part in self.play.messages for token in part]
         endless = self.play.ending is not Ending.BY_ITSELF
         prompt = ids or ([7] if endless else [END_ID])
@@ -92,9 +94,7 @@ class PlayingEngine:
         )
         watching = asyncio.create_task(self._watch(changed.request_id))
         try:
-            async with aclosing(self.inner.generate(changed)) as batches:
-                async for batch in batches:
-                    yield batch
+            await self.inner.generate(changed, deliver, flow)
         finally:
             _WATCHING.add(watching)
 
@@ -201,7 +201,7 @@ async def test_a_stop_text_that_the_model_does_not_see_stops_it_all_the_same(ser
 async def test_an_adapter_is_asked_for(server: RunningTriton, name: str, adapter: str) -> None:
     engine = engine_for(server, name)
     assert "lora" in await engine.controls()
-    async with aclosing(engine.generate(asked(lora=adapter))) as batches:
+    async with aclosing(pushed.chunks(engine, asked(lora=adapter))) as batches:
         chunks = [chunk async for batch in batches for chunk in batch]
     said = [str(token) for chunk in chunks for token in chunk.token_ids] or ["".join(one.text for one in chunks)]
     assert said == [adapter if name == "adapted" else f"[{adapter}]"]
@@ -235,7 +235,7 @@ async def test_models_that_died_are_given_up_and_served_again_after_the_restart(
 async def test_a_server_that_is_killed_in_mid_stream_is_unavailable() -> None:
     async with triton_server(PACED) as server:
         engine = engine_for(server, PACED.name)
-        async with aclosing(engine.generate(asked(ending="/stall/2"))) as batches:  # it does not end before
+        async with aclosing(pushed.chunks(engine, asked(ending="/stall/2"))) as batches:  # it does not end before
             await anext(batches)
             server.kill()
             with pytest.raises(EngineUnavailable, match="cannot be reached"):

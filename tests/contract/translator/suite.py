@@ -10,11 +10,13 @@ import pytest
 
 from antiphon_core import events, response
 from antiphon_core.errors import EngineTimeout, InvalidRequest, ModelNotFound, TranslatorUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step, Wait
+from tests.support import pushed
 from tests.support.patience import PATIENCE_S, patiently
 from tests.support.served_models import END_ID, tokenizer, turn
 
@@ -31,7 +33,7 @@ class Served:
 
 async def run(served: Served, script: list[Step], given: Turn | None = None) -> list[Batch]:
     served.engine.script = script
-    return [batch async for batch in served.translator.generate(given or turn("Hi"))]
+    return [batch async for batch in pushed.generated(served.translator, given or turn("Hi"))]
 
 
 class TranslatorSuite:
@@ -39,7 +41,7 @@ class TranslatorSuite:
         batches = await run(served, SAYING_HELLO)
         log = [event for batch in batches for event in events.decode(batch.frames)]
         assert [event["sequence_number"] for event in log] == list(range(len(log)))
-        assert [(batch.first_sequence, batch.count) for batch in batches[:1]] == [(0, 2)]
+        assert sum(batch.count for batch in batches) == len(log)
         final = batches[-1].final
         assert final is not None
         assert [batch.final for batch in batches[:-1]] == [None] * (len(batches) - 1)
@@ -49,7 +51,7 @@ class TranslatorSuite:
     async def test_a_turn_goes_on_where_another_one_was_lost(self, served: Served) -> None:
         served.engine.script = SAYING_HELLO
         before: list[Batch] = []
-        async with aclosing(served.translator.generate(turn("Hi"), checkpoints=True)) as batches:
+        async with aclosing(pushed.generated(served.translator, turn("Hi"), checkpoints=True)) as batches:
             async for batch in batches:
                 before.append(batch)
                 if batch.token_ids:
@@ -57,7 +59,7 @@ class TranslatorSuite:
         ids = [token_id for batch in before for token_id in batch.token_ids]
         resume = Resume(before[-1].first_sequence + before[-1].count, ids)
         served.engine.script = SAYING_HELLO[len(ids) :]
-        after = [batch async for batch in served.translator.generate(turn("Hi"), resume=resume)]
+        after = [batch async for batch in pushed.generated(served.translator, turn("Hi"), resume=resume)]
         log = [event for batch in [*before, *after] for event in events.decode(batch.frames)]
         assert [event["sequence_number"] for event in log] == list(range(len(log)))
         assert fold(log)["output"][0]["content"][0]["text"] == "Hello there"
@@ -108,11 +110,31 @@ class TranslatorSuite:
 
     async def test_closing_the_generator_stops_the_engine(self, served: Served) -> None:
         served.engine.script = [Emit([20]), Wait(0.01), Emit([21]), Hang()]
-        async with aclosing(served.translator.generate(turn("Hi"))) as batches:
+        async with aclosing(pushed.generated(served.translator, turn("Hi"))) as batches:
             await anext(batches)
             await anext(batches)
         async with asyncio.timeout(PATIENCE_S):
             await served.engine.stopped.wait()
+
+    async def test_a_paused_flow_stops_the_engine_and_an_open_one_lets_it_go_on(self, served: Served) -> None:
+        served.engine.script = [Emit([20]), Wait(0.01), *(Emit([21]) for _ in range(50_000)), Emit([END_ID])]
+        flow, received, first = Flow(), list[Batch](), asyncio.Event()
+
+        def receive(batch: Batch) -> None:
+            received.append(batch)
+            if not first.is_set():
+                flow.pause(self)
+                first.set()
+
+        running = asyncio.create_task(served.translator.generate(turn("Hi"), receive, flow=flow))
+        async with asyncio.timeout(PATIENCE_S):
+            await first.wait()
+            await asyncio.sleep(0.1)
+            assert not running.done()
+            assert len(received) < 10
+            flow.resume(self)
+            await running
+        assert received[-1].final is not None
 
     async def test_models_are_listed_with_their_readiness(self, served: Served) -> None:
         (model,) = await served.translator.models()

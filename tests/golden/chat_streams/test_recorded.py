@@ -13,6 +13,7 @@ from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Usage
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, ScoredText, Text
 from antiphon_translator.profiles import ModelProfile
+from tests.support import pushed
 from tests.support.fake_chat import fake_chat
 
 FOLDER = Path(__file__).parent
@@ -51,7 +52,7 @@ async def replayed(name: str, piece_bytes: int, request: GenerationRequest = REQ
         fake.script = [recorded[at : at + piece_bytes] for at in range(0, len(recorded), piece_bytes)]
         engine = OpenAIChatEngine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint))
         try:
-            async with aclosing(engine.generate(request)) as batches:
+            async with aclosing(pushed.chunks(engine, request)) as batches:
                 async for batch in batches:
                     chunks += batch
         finally:

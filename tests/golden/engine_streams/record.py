@@ -21,6 +21,7 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.profiles import ModelProfile
+from tests.support import pushed
 from tests.support.served_models import model, turn
 from tests.support.triton import RunningTriton, ScriptedModel, server_venv, triton_repository, triton_server
 
@@ -44,7 +45,7 @@ async def record(engine: TritonEngine, text: str, parameters: dict[str, Any]) ->
         model(context_length=1024), turn(text, **parameters), controls=await engine.controls(), ids=SequentialIds()
     )
     _, request = pipeline.start()
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         return [list(chunk.token_ids) async for batch in batches for chunk in batch]
 
 

@@ -10,6 +10,7 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Record, Status
 from antiphon_core.replay import frames_of
+from tests.support.pushed import generated
 from tests.support.schema import validate_event
 from tests.support.served_models import turn
 from tests.support.thinker import CALL, EXEC, WEATHER
@@ -30,8 +31,8 @@ def retold(ended: Object) -> list[Object]:
 
 
 async def streamed(*said: str, **request: Any) -> list[Object]:
-    generated = losable(Sayer(*said)).generate(turn("Hi", **({"tools": [WEATHER, EXEC]} | request)))
-    return [event async for batch in generated for event in events.decode(batch.frames)]
+    batches = generated(losable(Sayer(*said)), turn("Hi", **({"tools": [WEATHER, EXEC]} | request)))
+    return [event async for batch in batches for event in events.decode(batch.frames)]
 
 
 def without_cuts(log: list[Object]) -> list[Object]:

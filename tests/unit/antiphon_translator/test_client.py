@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 
 from antiphon_core.errors import TranslatorUnavailable
-from antiphon_core.ports.translator import Turn
+from antiphon_core.flow import Flow
+from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator.client import TranslatorClient
+from tests.support import pushed
 
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
 
@@ -28,7 +31,7 @@ async def test_a_stream_without_its_end_is_a_lost_translator() -> None:
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
     client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
-    batches = client.generate(TURN)
+    batches = pushed.generated(client, TURN)
     assert (await anext(batches)).frames == b"event"
     with pytest.raises(TranslatorUnavailable, match="without a terminal event"):
         await anext(batches)
@@ -39,5 +42,33 @@ async def test_a_stream_without_its_end_is_a_lost_translator() -> None:
 async def test_nobody_there_is_unavailable() -> None:
     client = TranslatorClient("127.0.0.1:1")
     with pytest.raises(TranslatorUnavailable):
-        await anext(client.generate(TURN))
+        await anext(pushed.generated(client, TURN))
     await client.close()
+
+
+async def test_nothing_is_read_while_the_flow_is_paused() -> None:
+    async def many(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        for number in range(3):
+            yield v1.GenerateResponse(first_sequence=number, count=1, frames=b"event")
+
+    server = RpcServer()
+    server.add(TRANSLATOR, {"Generate": many}, ready=always_ready)
+    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
+    flow, received, came = Flow(), list[Batch](), asyncio.Event()
+
+    def receive(batch: Batch) -> None:
+        flow.pause(came)
+        received.append(batch)
+        came.set()
+
+    running = asyncio.create_task(client.generate(TURN, receive, flow=flow))
+    for count in (1, 2, 3):
+        await came.wait()
+        came.clear()
+        await asyncio.sleep(0.05)
+        assert len(received) == count
+        flow.resume(came)
+    with pytest.raises(TranslatorUnavailable):
+        await running
+    await client.close()
+    await server.drain(0)

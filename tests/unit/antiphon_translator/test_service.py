@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,20 +19,23 @@ from antiphon_core.errors import (
     ModelNotFound,
     TranslatorUnavailable,
 )
+from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_translator import service as service_module
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
-from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation import GenerationRequest
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.prompt import PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support import pushed
 from tests.support.fake_chat import delta, ending, fake_chat
 from tests.support.images import PNG, data_url, image_part, user
 from tests.support.served_models import END_ID, model, tokenizer, turn, write_directory
@@ -53,7 +56,7 @@ def saying(text: str) -> list[Step]:
 
 
 async def run(service: TranslatorService, given: Turn | None = None) -> list[Batch]:
-    return [batch async for batch in service.generate(given or turn("Hi"))]
+    return [batch async for batch in pushed.generated(service, given or turn("Hi"))]
 
 
 def log_of(batches: Sequence[Batch]) -> list[Object]:
@@ -74,7 +77,7 @@ async def test_a_turn_ends_with_its_record() -> None:
 
 async def test_the_first_batch_comes_before_the_engine_says_anything() -> None:
     service, _ = serving(Hang())
-    async with aclosing(service.generate(turn("Hi"))) as batches:
+    async with aclosing(pushed.generated(service, turn("Hi"))) as batches:
         first = await anext(batches)
     assert [event["type"] for event in events.decode(first.frames)] == ["response.created", "response.in_progress"]
 
@@ -88,7 +91,7 @@ async def test_what_arrives_together_leaves_together() -> None:
 
 async def test_closing_the_generator_closes_the_engines() -> None:
     service, engine = serving(Emit(tokenizer().encode("Hello")), Hang())
-    async with aclosing(service.generate(turn("Hi"))) as batches:
+    async with aclosing(pushed.generated(service, turn("Hi"))) as batches:
         await anext(batches)
         await anext(batches)
         assert not engine.stopped.is_set()
@@ -264,9 +267,9 @@ class Replaying(ScriptedEngine):
         super().__init__((), controls=ALL_CONTROLS | {"guide"})
         self.scripts = list(scripts)
 
-    def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self.script = self.scripts.pop(0)
-        return super().generate(request)
+        await super().generate(request, deliver, flow)
 
 
 async def test_an_answer_that_must_match_a_guide_may_take_two_generations() -> None:

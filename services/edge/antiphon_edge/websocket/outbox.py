@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 
 from antiphon_core.flow import Flow
-from antiphon_core.limits import OUTBOX_BYTES_MAX
+from antiphon_core.limits import STREAM_WAITING_BYTES_MAX
 
 
 class Outbox:
-    """The messages of one turn. Its flow is paused while more than OUTBOX_BYTES_MAX wait."""
+    """The messages of one turn. Its flow is paused while more than STREAM_WAITING_BYTES_MAX wait."""
 
     def __init__(self) -> None:
         self.flow = Flow()
@@ -22,7 +22,7 @@ class Outbox:
     def put(self, messages: Sequence[bytes]) -> None:
         self._waiting += messages
         self._bytes += sum(map(len, messages))
-        if self._bytes > OUTBOX_BYTES_MAX:
+        if self._bytes > STREAM_WAITING_BYTES_MAX:
             self.flow.pause(self)
         self._changed.set()
 

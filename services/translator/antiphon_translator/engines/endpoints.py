@@ -13,13 +13,14 @@ When an endpoint is lost before it sent anything, another one gets the request. 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from asyncio import CancelledError
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
-from antiphon_translator.engines.base import Engine
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.endpoint_answers import EndpointAnswers
 from antiphon_translator.engines.endpoint_choice import Endpoint, EndpointChoice
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
@@ -61,17 +62,15 @@ class EndpointsEngine:
         for engine in self._engines.values():
             await engine.close()
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self._answers.ask_those_in_doubt()
-        course = _Course(request)
+        course = _Course(request, deliver)
         tried: list[str] = []
         while True:
             endpoint = self._next(course, tried)
             tried.append(endpoint.name)
             try:
-                async with aclosing(self._run(endpoint, course)) as batches:
-                    async for batch in batches:
-                        yield batch
+                await self._run(endpoint, course, flow)
                 return
             except (EngineUnavailable, EngineTimeout) as error:
                 if course.is_over:
@@ -115,16 +114,13 @@ class EndpointsEngine:
             return True
         return self.level is Level.TOKENS and course.request.guide is None
 
-    async def _run(self, endpoint: Endpoint, course: _Course) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def _run(self, endpoint: Endpoint, course: _Course, flow: Flow) -> None:
         """The generation on one endpoint, noting how it went."""
         endpoint.in_flight += 1
         try:
-            async with aclosing(self._engines[endpoint.name].generate(course.rest())) as batches:
-                async for batch in batches:
-                    course.note(batch)
-                    yield batch
+            await self._engines[endpoint.name].generate(course.rest(), course.deliver, flow)
             endpoint.succeeded()
-        except GeneratorExit:  # whoever reads has enough
+        except CancelledError:  # the caller has enough
             if course.begun:
                 endpoint.succeeded()
             raise
@@ -141,10 +137,11 @@ class EndpointsEngine:
 class _Course:
     """How far a generation has come."""
 
-    def __init__(self, request: GenerationRequest) -> None:
+    def __init__(self, request: GenerationRequest, deliver: Deliver) -> None:
         self.request = request
         self.begun = False
         self.ids: list[int] = []
+        self._deliver = deliver
         self._ended = False
         self._stop_ids = frozenset(request.stop_ids)
 
@@ -153,11 +150,15 @@ class _Course:
         """Nothing is left to generate; only the goodbye is missing."""
         return self._ended or len(self.ids) >= self.request.max_tokens
 
-    def note(self, batch: Sequence[EngineChunk]) -> None:
+    def deliver(self, chunks: Sequence[EngineChunk]) -> bool:
+        """Passes chunks on and notes how far they lead."""
         self.begun = True
-        for chunk in batch:
+        for chunk in chunks:
             self.ids += chunk.token_ids
             self._ended = self._ended or chunk.finish is not None or not self._stop_ids.isdisjoint(chunk.token_ids)
+        is_wanted = self._deliver(chunks)
+        self._ended = self._ended or not is_wanted
+        return is_wanted
 
     def rest(self) -> GenerationRequest:
         """What is still to be generated."""

@@ -1,24 +1,27 @@
 """A server of chat completions (NIM, vLLM, SGLang, llama.cpp): a conversation in, text, reasoning and calls out.
 
-Closing the generator closes the connection, which is how these servers learn that nobody listens any more. A stream
-that ends without a finish reason is a fault.
+A generation that is stopped closes its connection, which is how these servers learn that nobody listens any more. One
+that ends by itself leaves the connection for the next. A stream that ends without a finish reason is a fault.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
-from antiphon_translator.engines.inbox import Inbox, Patience
+from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.http_pool import HttpPool
 from antiphon_translator.engines.openai_wire import ChunkReader, Dialect
 from antiphon_translator.engines.sse import EventData
+from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
 
@@ -48,8 +51,11 @@ class OpenAIChatEngine:
         self._url = profile.endpoint.rstrip("/")
         self._model = profile.chat_model or profile.name
         self._server = f"The server of model '{profile.name}'"
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: HttpPool | None = None
         self._dialect: Dialect | None = None
+        self._timeouts = TokenTimeouts(
+            self._server, first_s=profile.first_token_timeout_s, next_s=profile.token_timeout_s
+        )
 
     async def controls(self) -> frozenset[str]:
         return (await self._described()).controls
@@ -58,37 +64,49 @@ class OpenAIChatEngine:
         await self._models()
 
     async def close(self) -> None:
-        if self._session is not None:
-            session, self._session = self._session, None
-            await session.close()
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            await pool.close()
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
-        body = openai_wire.body(request, self._model, await self._described())
-        patience = Patience(
-            self._server, first_s=self._profile.first_token_timeout_s, next_s=self._profile.token_timeout_s
-        )
-        inbox = Inbox(self._chunks(body, openai_logprobs.reader(request)), patience)
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        body = dumps(openai_wire.body(request, self._model, await self._described()))
+        reader = openai_logprobs.reader(request)
         try:
-            async with aclosing(inbox.batches()) as batches:
-                async for batch in batches:
-                    yield batch
+            async with timed(self._timeouts, flow) as timer, self._asked("POST", "/chat/completions", body) as response:
+                await self._pass_on(response.content, reader, deliver, flow, timer)
         except AntiphonError:
             self._dialect = None  # the server may come back as another
             raise
-        finally:
-            await inbox.close()
 
-    async def _chunks(self, body: Object, reader: ChunkReader) -> AsyncGenerator[EngineChunk, None]:
+    async def _pass_on(
+        self, content: aiohttp.StreamReader, reader: ChunkReader, deliver: Deliver, flow: Flow, timer: TokenTimer
+    ) -> None:
+        """Delivers what each read brings, until nothing more is wanted."""
         events = EventData()
-        async with self._asked("POST", "/chat/completions", dumps(body)) as response:
-            async for received in response.content.iter_any():
-                for data in events.feed(received):
-                    chunk = None if data == _DONE else reader.read(self._event(data))
-                    if chunk is not None:
-                        yield chunk
+        while received := await content.readany():
+            chunks: list[EngineChunk] = []
+            error = self._read(events.feed(received), reader, chunks)
+            if chunks:
+                timer.token_came()
+                if not deliver(chunks):
+                    return
+            if error is not None:
+                raise error
+            await flow.wait_until_open()
         if not reader.complete:
             raise EngineFault(f"{self._server} ended the stream before the generation.")
-        yield reader.finish()
+        deliver((reader.finish(),))
+
+    def _read(self, events: list[bytes], reader: ChunkReader, chunks: list[EngineChunk]) -> AntiphonError | None:
+        """Adds what events say to `chunks`, up to the one that is an error."""
+        try:
+            for data in events:
+                chunk = None if data == _DONE else reader.read(self._event(data))
+                if chunk is not None:
+                    chunks.append(chunk)
+        except AntiphonError as error:
+            return error
+        return None
 
     def _event(self, data: bytes) -> Object:
         """An event. Raises the error that it stands for, in band as it came."""
@@ -129,7 +147,7 @@ class OpenAIChatEngine:
     async def _asked(self, method: str, path: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with status 200. Its connection is closed at the end, unless all of it was read."""
         with self._translated():
-            response = await self._connected().request(method, self._url + path, data=body, headers=self._headers())
+            response = await self._connected().request(method, self._url + path, body, self._headers())
             try:
                 if response.status != 200:
                     raise self._error((await response.read()).decode("utf-8", "replace"), status=response.status)
@@ -159,11 +177,7 @@ class OpenAIChatEngine:
                 f"The file with the API key of model '{self._profile.name}' is unreadable."
             ) from error
 
-    def _connected(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            # Time limits are ours: aiohttp's know no tokens. A connection is for one request: some servers close one
-            # that was used a few times without saying so, and a POST that meets that moment is lost.
-            timeout = aiohttp.ClientTimeout(total=None)
-            connector = aiohttp.TCPConnector(limit=0, force_close=True)
-            self._session = aiohttp.ClientSession(timeout=timeout, connector=connector)
-        return self._session
+    def _connected(self) -> HttpPool:
+        if self._pool is None:
+            self._pool = HttpPool()
+        return self._pool

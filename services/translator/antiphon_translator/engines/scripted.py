@@ -2,23 +2,25 @@
 
     ScriptedEngine([Emit([1, 2], [3]), Wait(0.5), Emit([4])])
 
-Each generation plays the whole script. `Emit` is one batch, each list in it one message of the engine.
+Each generation plays the whole script. `Emit` is one delivery, each list in it one message of the engine.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from antiphon_core.errors import AntiphonError, EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, Sampling
 
 ALL_CONTROLS = frozenset(member.name for member in fields(Sampling))
 
 
 class Emit:
-    """One batch: these messages arrive together."""
+    """These messages arrive together."""
 
     def __init__(self, *messages: Sequence[int] | EngineChunk) -> None:
         self.chunks = tuple(
@@ -57,7 +59,7 @@ class ScriptedEngine:
         self.script = script
         self.requests: list[GenerationRequest] = []
         self.stopped = asyncio.Event()
-        """Set when a generation was closed before its end."""
+        """Set when a generation was stopped before its end."""
         self.unavailable: str | None = None
         """When set, why the engine is not ready."""
         self._controls = controls
@@ -65,24 +67,26 @@ class ScriptedEngine:
     async def controls(self) -> frozenset[str]:
         return self._controls
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self.requests.append(request)
-        ended = False
+        has_ended = False
         try:
             for step in self.script:
                 match step:
                     case Emit(chunks=chunks):
-                        yield chunks
+                        await flow.wait_until_open()
+                        if not deliver(chunks):
+                            return
                     case Wait(seconds=seconds):
                         await asyncio.sleep(seconds)
                     case Hang():
                         await asyncio.Event().wait()
                     case Break(error=error):
-                        ended = True
+                        has_ended = True
                         raise error
-            ended = True
+            has_ended = True
         finally:
-            if not ended:
+            if not has_ended:
                 self.stopped.set()
 
     async def ready(self) -> None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from collections.abc import Sequence
 
-import grpc
-
-from antiphon_translator.engines import triton_wire
+from antiphon_core.errors import AntiphonError
+from antiphon_core.flow import Flow
+from antiphon_translator.engines import triton_errors, triton_wire
 from antiphon_translator.engines.triton_model import TritonModel
+from antiphon_translator.engines.triton_transport import INFER_PATH, InferStreams
 from antiphon_translator.engines.triton_wire import one, row
 
 log = logging.getLogger(__name__)
@@ -38,9 +39,9 @@ class StopRequests:
         self._timeout_s = timeout_s
         self._under_way: set[asyncio.Task[None]] = set()
 
-    def send(self, stub: Any, step: TritonModel, request_id: str) -> None:
+    def send(self, streams: InferStreams, step: TritonModel, request_id: str) -> None:
         """Stops the request of this id in a step."""
-        task = asyncio.create_task(self._stop(stub, step, request_id))
+        task = asyncio.create_task(self._stop(streams, step, request_id))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
@@ -51,14 +52,24 @@ class StopRequests:
             for task in late:
                 task.cancel()
 
-    async def _stop(self, stub: Any, step: TritonModel, request_id: str) -> None:
-        call = stub.ModelStreamInfer(timeout=self._timeout_s)
+    async def _stop(self, streams: InferStreams, step: TritonModel, request_id: str) -> None:
+        message = triton_wire.build(step, request_id, _STOP).SerializeToString()
         try:
-            await call.write(triton_wire.build(step, request_id, _STOP))
-            await call.done_writing()
-            while await call.read() is not grpc.aio.EOF:
-                pass
-        except (grpc.aio.AioRpcError, grpc.aio.UsageError, asyncio.InvalidStateError) as error:
+            async with asyncio.timeout(self._timeout_s):
+                with triton_errors.translated(step.name, level=logging.INFO):
+                    await _answered(streams, message)
+        except (AntiphonError, TimeoutError) as error:
             log.info("%s: '%s' was not told to stop: %r", request_id, step.name, error)
-        finally:
-            call.cancel()
+
+
+async def _answered(streams: InferStreams, message: bytes) -> None:
+    """Sends a request and drops the responses to it."""
+    call = await streams.start(INFER_PATH, message, _drop, flow=Flow())
+    try:
+        await call.ended()
+    finally:
+        call.cancel()
+
+
+def _drop(_messages: Sequence[bytes]) -> None:
+    pass

@@ -4,34 +4,33 @@ How a generation ends, seen from here:
 
 * by itself: the response that Triton marks as final, then the end of the RPC. An RPC that ends without that mark, for
   example because the server dropped the request, is a fault.
-* by us: closing the generator cancels the RPC, in every case and before anything else. Triton passes the cancellation
-  on; TensorRT-LLM looks for it every 100 ms. Only an ensemble needs more: see triton_stop.py.
-* never: a Triton whose backend process died keeps the stream open in silence, hence the two time limits.
+* by us: the RPC is cancelled when nothing more is wanted, at an error, and when the caller's task is cancelled. Triton
+  passes the cancellation on; TensorRT-LLM looks for it every 100 ms. Only an ensemble needs more: see triton_stop.py.
+* never: a Triton whose backend process died keeps the stream open in silence, hence the timeouts.
 
-When the other end has nothing left to say, its goodbye gets END_GRACE_S to arrive, because cancelling an RPC that is
-just ending is what makes older servers crash (Triton before 25.05).
+When nothing more is wanted and the server has nothing left to say, its goodbye gets END_GRACE_S to arrive, because
+cancelling an RPC that is just ending is what makes older servers crash (Triton before 25.05).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
-from functools import partial
 from typing import Any
 
-import grpc
-from tritonclient.grpc import service_pb2, service_pb2_grpc
+from tritonclient.grpc import service_pb2
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineUnavailable
+from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_errors
-from antiphon_translator.engines.inbox import Inbox, Patience
-from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.token_timeouts import TokenTimeouts, timed
+from antiphon_translator.engines.triton_channels import TritonChannels, TritonConnection
 from antiphon_translator.engines.triton_model import TritonModel, facts_of, read_config
-from antiphon_translator.engines.triton_signature import Describe, Reader, Signature
+from antiphon_translator.engines.triton_responses import TritonResponses
+from antiphon_translator.engines.triton_signature import Describe, Signature
 from antiphon_translator.engines.triton_stop import StopRequests, can_be_stopped
-from antiphon_translator.engines.triton_wire import is_final
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
+from antiphon_translator.engines.triton_transport import INFER_PATH
+from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
 
 END_GRACE_S = 0.25
@@ -41,17 +40,29 @@ class TritonEngine:
     """One model on one Triton server. `describe` reads the signature out of the model's configuration."""
 
     def __init__(
-        self, profile: ModelProfile, channels: TritonChannels, describe: Describe, *, level: Level | None = None
+        self,
+        profile: ModelProfile,
+        channels: TritonChannels,
+        describe: Describe,
+        *,
+        level: Level | None = None,
+        end_grace_s: float = END_GRACE_S,
     ) -> None:
         self._profile = profile
         self._channels = channels
         self._describe = describe
         self._level = level
-        self._stub: Any = None
+        self._end_grace_s = end_grace_s
+        self._connection: TritonConnection | None = None
         self._signature: Signature | None = None
         self._generating: TritonModel | None = None
         """The step of an ensemble that generates."""
         self._stops = StopRequests(timeout_s=profile.probe_timeout_s)
+        self._timeouts = TokenTimeouts(
+            f"The Triton server of model '{profile.name}'",
+            first_s=profile.first_token_timeout_s,
+            next_s=profile.token_timeout_s,
+        )
 
     @property
     def level(self) -> Level:
@@ -73,56 +84,46 @@ class TritonEngine:
 
     async def close(self) -> None:
         await self._stops.close()
-        if self._stub is not None:
-            self._stub = None
+        if self._connection is not None:
+            self._connection = None
             await self._channels.release(self._profile.endpoint)
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
-        signature = await self._described()
-        message, reader = signature.request(request), signature.reader(request)
-        stub, step = self._connected(), self._generating
-        call = stub.ModelStreamInfer()
-        inbox = Inbox(self._chunks(call, message, reader), self._patience())
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         try:
-            async with aclosing(inbox.batches()) as batches:
-                async for batch in batches:
-                    yield batch
+            await self._generate(await self._described(), request, deliver, flow)
         except AntiphonError:
             self._signature = None  # the server may come back as another
             raise
-        finally:
-            stop = None if step is None else partial(self._stops.send, stub, step, request.request_id)
-            await _hang_up(call, inbox, grace_s=END_GRACE_S if reader.complete else 0, stop=stop)
 
-    def _patience(self) -> Patience:
-        return Patience(
-            f"The Triton server of model '{self._profile.name}'",
-            first_s=self._profile.first_token_timeout_s,
-            next_s=self._profile.token_timeout_s,
-        )
+    async def _generate(self, signature: Signature, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        message = signature.request(request)
+        async with timed(self._timeouts, flow) as timer:
+            responses = TritonResponses(
+                signature.reader(request),
+                deliver,
+                timer,
+                model=self._profile.name,
+                end_grace_s=self._end_grace_s,
+            )
+            try:
+                await self._infer(message, responses, flow)
+            except AntiphonError:
+                if not responses.is_over:
+                    raise
+            responses.finish()
+        if responses.error is not None:
+            raise responses.error
 
-    async def _chunks(self, call: Any, message: Any, reader: Reader) -> AsyncGenerator[EngineChunk, None]:
-        """Everything that the responses bring."""
+    async def _infer(self, message: Any, responses: TritonResponses, flow: Flow) -> None:
+        """One RPC, to its end."""
+        connection, step = self._connected(), self._generating
         with triton_errors.translated(self._profile.name):
-            await call.write(message)
-            await call.done_writing()
-            final = False
-            while (response := await call.read()) is not grpc.aio.EOF:
-                if response.error_message:
-                    raise triton_errors.from_text(response.error_message, model=self._profile.name)
-                chunk = reader.read(response.infer_response)
-                final = final or is_final(response.infer_response)
-                if chunk is not None:
-                    yield chunk
-                    if chunk.finish is not None:
-                        return
-            if not final:
-                raise EngineFault(
-                    f"The Triton server of model '{self._profile.name}' ended the stream before the generation."
-                )
-        last = reader.finish()
-        if last is not None:
-            yield last
+            call = await connection.streams.start(INFER_PATH, message.SerializeToString(), responses.receive, flow=flow)
+            try:
+                await call.ended()
+            finally:
+                if call.cancel() and step is not None:
+                    self._stops.send(connection.streams, step, message.id)
 
     async def _described(self) -> Signature:
         """The model's signature, asked for once, and again after a failure."""
@@ -146,21 +147,10 @@ class TritonEngine:
     async def _ask(self, method: str, message: Any) -> Any:
         # A probe that fails is an answer: a server may be starting.
         with triton_errors.translated(self._profile.name, level=logging.INFO):
-            return await getattr(self._connected(), method)(message, timeout=self._profile.probe_timeout_s)
+            stub = self._connected().stub
+            return await getattr(stub, method)(message, timeout=self._profile.probe_timeout_s)
 
-    def _connected(self) -> Any:
-        if self._stub is None:
-            channel = self._channels.acquire(self._profile.endpoint)
-            self._stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
-        return self._stub
-
-
-async def _hang_up(call: Any, inbox: Inbox, *, grace_s: float, stop: Callable[[], None] | None) -> None:
-    """Ends an RPC, also when this is itself cancelled; with `stop`, too, if it had not ended by itself."""
-    try:
-        if grace_s:
-            await inbox.ended(grace_s)
-    finally:
-        if call.cancel() and stop is not None:
-            stop()
-        await inbox.close()
+    def _connected(self) -> TritonConnection:
+        if self._connection is None:
+            self._connection = self._channels.acquire(self._profile.endpoint)
+        return self._connection

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from antiphon_edge.background import queueing, worker
 from tests.support.background import (
     LEASE_MS,
     TENANT,
+    TIMING,
     Bench,
     TextTranslator,
     background_request,
@@ -226,8 +228,8 @@ async def test_a_worker_that_is_stopped_lets_running_responses_end(shop: Bench) 
         assert (await shop.edge.current(TENANT, waiting.id)).status is Status.QUEUED
 
 
-async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LEASE_MS", 3_600_000)
+async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench) -> None:
+    shop.timing = replace(TIMING, job_lease_ms=3_600_000)
     record = await shop.create()
     shop.engine.holds_at = 5
     async with shop.worker(drain_s=0.05) as first:
@@ -255,8 +257,7 @@ async def test_one_slot_at_a_time_asks_for_tickets(shop: Bench, monkeypatch: pyt
         assert [name for name, _ in idle.store.calls] == ["claim_job"]
 
 
-async def test_a_ticket_is_kept_while_its_response_runs(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "LEASE_MS", 300)
+async def test_a_ticket_is_kept_while_its_response_runs(shop: Bench) -> None:
     await shop.create()
     shop.engine.holds_at = 1
     async with shop.worker() as only:

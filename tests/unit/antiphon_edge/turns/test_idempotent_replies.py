@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,21 +22,29 @@ from antiphon_core.errors import (
     TooLarge,
     Unavailable,
 )
+from antiphon_core.flow import Flow
 from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
+from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns import first_requests, holding, repeating, store_patience
+from antiphon_edge.turns import idempotent_replies
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_edge.turns.idempotent_replies import IdempotentReplies, until_silent
-from antiphon_edge.turns.keyed_jobs import LEASE_MS, KeyedJobs
-from antiphon_edge.turns.turn_service import Turns
+from antiphon_edge.turns.keyed_jobs import KeyedJobs
+from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.turn_streams import sent
 
 TENANT = "t"
+TIMING = TurnTiming(
+    linger_s=0, silence_s=0.02, append_retry=RetryPolicy(for_s=0.02, first_s=0.01), commit_retry=RetryPolicy(for_s=0)
+)
 SAID = ("<think>", "Hm.", "</think>", "Hello there.")
 
 
@@ -62,35 +72,37 @@ class Edge:
     def __init__(self, backend: MemoryBackend, translator: LosableTranslator, clock: ManualClock) -> None:
         self.line = Line(StoreService(backend))
         line: Any = self.line
-        self.turns = Turns(line, translator, clock=clock, ids=RandomIds())
-        self.turns._repetitions = IdempotentReplies(
-            line, self.turns._runs, self.turns._repetitions._holdings, look_s=0.02
-        )
+        self._service = partial(TurnService, line, translator, clock=clock, ids=RandomIds())
+        self.use(TIMING)
+
+    def use(self, timing: TurnTiming) -> None:
+        """From now on it has this timing."""
+        self.turns = self._service(timing=timing)
 
     async def ask(self, key: str = "k", **members: Any) -> list[Object]:
         return [event async for event in self.stream(key, **members)]
 
     async def stream(self, key: str = "k", **members: Any) -> AsyncGenerator[Object, None]:
         request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
-        async with aclosing(self.turns.stream(TENANT, request, key=key)) as batches:
+        async with aclosing(sent(self.turns, TENANT, request, key=key)) as batches:
             async for batch in batches:
                 for event in events.decode(batch.frames):
                     yield event
 
     async def begin_to_ask(self) -> asyncio.Task[list[Object]]:
         """A reading that has got something."""
-        has_begun = asyncio.Event()
+        has_accepted = asyncio.Event()
 
         async def read() -> list[Object]:
             told = []
             async for event in self.stream():
                 told.append(event)
-                has_begun.set()
+                has_accepted.set()
             return told
 
         reading = asyncio.create_task(read())
         async with asyncio.timeout(30):
-            await has_begun.wait()
+            await has_accepted.wait()
         return reading
 
     async def complete(self, key: str = "k", **members: Any) -> Object:
@@ -128,8 +140,6 @@ class Town:
 
 @pytest.fixture
 async def town(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Town]:
-    monkeypatch.setattr("antiphon_edge.turns.event_log_writer.PAUSES_S", (0.01,))
-    monkeypatch.setattr(store_patience, "AWAY_S", 0)
     town = Town()
     await town.backend.open()
     yield town
@@ -192,17 +202,20 @@ async def test_a_first_one_that_came_to_nothing_leaves_its_place(town: Town) -> 
 async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.3)
+    releases = 0
 
     async def abort_turn(*arguments: Any, **options: Any) -> None:
-        """From then on all are patient: whoever takes the place of the first one lives."""
-        monkeypatch.setattr(first_requests, "PATIENCE_S", 30.0)
-        await town.store.abort_turn(*arguments, **options)
+        """Whoever takes the place of the first one lives, and keeps the key for as long as it takes."""
+        nonlocal releases
+        releases += 1
+        if releases == 1:
+            await town.store.abort_turn(*arguments, **options)
 
     for edge in town.edges:
+        edge.use(replace(TIMING, stale_key_s=0.3))
         monkeypatch.setattr(edge.line, "abort_turn", abort_turn, raising=False)
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    dead = await town.edges[0].turns.beginnings.begin(TENANT, request, key="k")
+    dead = await town.edges[0].turns.starter.begin(TENANT, request, key="k")
     assert isinstance(dead, AcceptedTurn)
     logs = await asyncio.gather(*(town.edges[n % 3].ask() for n in range(8)))
     assert all(log == logs[0] for log in logs)
@@ -213,14 +226,15 @@ async def test_a_first_one_whose_edge_died_at_once_does_not_keep_the_key(
 
 async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) -> None:
     request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
-    slow = await town.edges[0].turns.beginnings.begin(TENANT, request, key="k")
+    slow = await town.edges[0].turns.starter.begin(TENANT, request, key="k")
     assert isinstance(slow, AcceptedTurn)
     asking = asyncio.create_task(town.edges[1].ask())
     await asyncio.sleep(0.5)
-    held = await town.edges[0].turns._runs.hold(slow)
+    held = await town.edges[0].turns._keyed_turns.hold(slow)
     assert held is not None
-    async with aclosing(town.edges[0].turns._runs.detached(held)) as batches:
-        told = [event async for batch in batches for event in events.decode(batch.frames)]
+    batches: list[Batch] = []
+    await town.edges[0].turns._keyed_turns.run(held, batches.append, Flow())
+    told = [event for batch in batches for event in events.decode(batch.frames)]
     assert await asking == told
     assert len(town.sayer.requests) == 1
 
@@ -228,14 +242,14 @@ async def test_a_first_one_that_is_slow_keeps_its_key_for_a_while(town: Town) ->
 async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holding, "HEARTBEAT_S", 0.005)
-    monkeypatch.setattr(holding, "CLAIM_BEATS", 1)
-    monkeypatch.setattr(holding, "LEASE_MS", 600_000)
-    claims, keep_key = 0, KeyedJobs._keep_key
+    pace = RenewalPace(every_s=0.005, retry_s=0.005)
+    for edge in town.edges:
+        edge.use(replace(TIMING, job_pace=pace, key_pace=pace, job_lease_ms=600_000))
+    claims, claim_key = 0, KeyedJobs._claim_key
 
-    async def counted(self: KeyedJobs, begun: AcceptedTurn) -> None:
+    async def counted(self: KeyedJobs, accepted: AcceptedTurn) -> None:
         nonlocal claims
-        await keep_key(self, begun)
+        await claim_key(self, accepted)
         claims += 1
 
     async def until_claimed_again() -> None:
@@ -245,7 +259,7 @@ async def test_a_turn_that_takes_longer_than_a_claim_is_still_found(
             while claims < enough:
                 await asyncio.sleep(0.001)
 
-    monkeypatch.setattr(KeyedJobs, "_keep_key", counted)
+    monkeypatch.setattr(KeyedJobs, "_claim_key", counted)
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -278,7 +292,7 @@ async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(tow
     await asyncio.sleep(0.05)
     town.edges[0].kill()
     town.sayer.pause_at = None
-    town.clock.advance(LEASE_MS / 1000)
+    town.clock.advance(JOB_LEASE_MS / 1000)
     logs = await asyncio.gather(*readers)
     assert all(log == logs[0] for log in logs)
     assert numbers(logs[0]) == list(range(len(logs[0])))
@@ -286,7 +300,7 @@ async def test_when_its_edge_dies_another_goes_on_and_readers_notice_nothing(tow
     assert [event["type"] for event in logs[0]] == [event["type"] for event in other]
     ended = logs[0][-1]["response"]
     assert fold(logs[0]) == ended == await town.stored(ended["id"])
-    assert len(town.sayer.requests) == 3  # begun, gone on with, and the other one
+    assert len(town.sayer.requests) == 3  # accepted, gone on with, and the other one
     town.sayer.go.set()
     await asyncio.gather(dying, return_exceptions=True)
     assert await town.stored(ended["id"]) == ended
@@ -298,7 +312,7 @@ async def test_who_comes_after_the_death_goes_on_with_it(town: Town) -> None:
     await town.until_it_pauses()
     town.edges[0].kill()
     town.sayer.pause_at = None
-    town.clock.advance(LEASE_MS / 1000)
+    town.clock.advance(JOB_LEASE_MS / 1000)
     ended = await town.edges[1].complete()
     assert ended["output"][-1]["content"][0]["text"] == "Hello there."
     town.sayer.go.set()
@@ -362,7 +376,7 @@ async def test_what_came_to_nothing_is_served_anew(town: Town, fault: AntiphonEr
 
 
 async def test_a_reader_is_told_when_the_store_stays_away(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeating, "AWAY_MAX", 3)
+    monkeypatch.setattr(idempotent_replies, "AWAY_MAX", 3)
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()
@@ -393,23 +407,12 @@ async def test_a_store_that_is_away_for_a_moment_is_not_noticed(town: Town) -> N
 async def test_a_key_that_stays_taken_for_nothing_is_an_error_in_the_end(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(repeating, "ROUNDS_MAX", 2)
-    monkeypatch.setattr(repeating, "AGAIN_S", 0)
+    monkeypatch.setattr(idempotent_replies, "ROUNDS_MAX", 2)
+    monkeypatch.setattr(idempotent_replies, "AGAIN_S", 0)
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
-    begun = await town.edges[0].turns.beginnings.begin(TENANT, request, key="k")  # and then its edge died
-    assert isinstance(begun, AcceptedTurn)
+    accepted = await town.edges[0].turns.starter.begin(TENANT, request, key="k")  # and then its edge died
+    assert isinstance(accepted, AcceptedTurn)
     with pytest.raises(Unavailable):
         await town.edges[1].ask()
     town.clock.advance(600)
     assert (await town.edges[1].ask())[-1]["type"] == events.COMPLETED
-
-
-async def test_silence_ends_a_stream_and_its_end_too() -> None:
-    async def tell(*pauses_s: float) -> AsyncGenerator[float, None]:
-        for pause_s in pauses_s:
-            if pause_s:
-                await asyncio.sleep(pause_s)
-            yield pause_s
-
-    assert [each async for each in until_silent(tell(0, 0), 5)] == [0, 0]
-    assert [each async for each in until_silent(tell(0, 60), 0.01)] == [0]

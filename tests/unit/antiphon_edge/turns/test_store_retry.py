@@ -136,7 +136,7 @@ class Clock:
         self.now_s = 0.0
         self.pauses_s: list[float] = []
         monkeypatch.setattr(store_retry, "_now", lambda: self.now_s)
-        monkeypatch.setattr(store_retry.asyncio, "sleep", self.sleep)
+        monkeypatch.setattr("antiphon_edge.turns.store_retry.asyncio.sleep", self.sleep)
 
     async def sleep(self, seconds: float) -> None:
         self.pauses_s.append(seconds)

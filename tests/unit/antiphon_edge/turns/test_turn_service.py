@@ -27,8 +27,8 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
-from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from tests.support.translators import ScriptedTranslator

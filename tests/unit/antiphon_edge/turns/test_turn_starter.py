@@ -93,7 +93,7 @@ async def desk() -> AsyncIterator[Desk]:
     desk = Desk()
     await desk.backend.open()
     yield desk
-    await desk.beginnings.cleanup.settle()
+    await desk.starter.cleanup.settle()
     await desk.backend.close()
 
 
@@ -150,7 +150,7 @@ async def test_a_conversation_is_looked_for_under_its_lease(desk: Desk) -> None:
     desk.clock.advance(31)
     await desk.store.delete_conversation(TENANT, conversation_id)
     with pytest.raises(ConversationNotFound):
-        await desk.beginnings.renew(begun)
+        await desk.starter.reclaim_session(begun)
     assert (await desk.store.describe_session(TENANT, conversation_id)).lease is None
 
 
@@ -188,7 +188,7 @@ async def test_a_key_is_of_one_request(desk: Desk) -> None:
 
 async def test_what_a_turn_took_can_be_given_back(desk: Desk) -> None:
     begun = await desk.begin(key="k", session_id="s")
-    await desk.beginnings.give_up(begun)
+    await desk.starter.give_up(begun)
     again = await desk.begin(key="k", session_id="s")
     assert again.response_id != begun.response_id
 
@@ -202,7 +202,7 @@ async def test_a_caller_that_goes_away_while_it_begins_leaves_nothing_behind(des
     with pytest.raises(asyncio.CancelledError):
         await asking
     desk.slow.go.set()
-    await desk.beginnings.cleanup.settle()
+    await desk.starter.cleanup.settle()
     assert (await desk.begin(**options)).lease is not None or "key" in options
 
 
@@ -216,27 +216,27 @@ async def waiting(desk: Desk, **options: Any) -> asyncio.Task[AcceptedTurn | Rep
 
 @pytest.mark.parametrize("options", [{}, {"key": "k"}])
 async def test_a_caller_that_goes_away_while_it_waits_is_not_waited_for(desk: Desk, options: Object) -> None:
-    desk.beginnings._wait_ms = 60_000
+    desk.starter._wait_ms = 60_000
     first = await desk.begin(session_id="s")
     asking = await waiting(desk, **options)
     asking.cancel()
     await asyncio.wait([asking])
     async with asyncio.timeout(30):
-        await desk.beginnings.cleanup.settle()
+        await desk.starter.cleanup.settle()
     lease = (await desk.store.describe_session(TENANT, "s")).lease
     assert lease is not None
     assert lease.holder == first.response_id
-    await desk.beginnings.give_up(first)
+    await desk.starter.give_up(first)
     assert (await desk.begin(session_id="s", **options)).lease is not None
 
 
 async def test_what_was_taken_in_that_moment_is_given_back(desk: Desk) -> None:
     """The turn before it ends while its caller goes away, and nobody hears the store's answer."""
-    desk.beginnings._wait_ms = 60_000
+    desk.starter._wait_ms = 60_000
     first = await desk.begin(session_id="s")
     desk.slow.go.clear()
     asking = await waiting(desk, key="k")
-    await desk.beginnings.give_up(first)
+    await desk.starter.give_up(first)
     async with asyncio.timeout(30):
         while (lease := (await desk.store.describe_session(TENANT, "s")).lease) is None:
             await asyncio.sleep(0.01)
@@ -244,7 +244,7 @@ async def test_what_was_taken_in_that_moment_is_given_back(desk: Desk) -> None:
     asking.cancel()
     await asyncio.wait([asking])
     desk.slow.go.set()
-    await desk.beginnings.cleanup.settle()
+    await desk.starter.cleanup.settle()
     assert (await desk.store.describe_session(TENANT, "s")).lease is None
     assert isinstance(await desk.ask(session_id="s", key="k", input="other"), AcceptedTurn)
 
@@ -257,7 +257,7 @@ async def test_a_repetition_that_goes_away_takes_nothing_from_the_first(desk: De
     asking.cancel()
     desk.slow.go.set()
     await asyncio.gather(asking, return_exceptions=True)
-    await desk.beginnings.cleanup.settle()
+    await desk.starter.cleanup.settle()
     assert await desk.ask(key="k") == RepeatedRequest(TENANT, first.response_id, None, "k", first.fingerprint)
 
 
@@ -273,10 +273,10 @@ async def test_items_that_are_referred_to_stand_in_their_place(desk: Desk) -> No
 
 
 async def test_sealed_reasoning_is_opened(desk: Desk) -> None:
-    sealed = desk.beginnings.sealer.seal(TENANT, "Hm.")
+    sealed = desk.starter.sealer.seal(TENANT, "Hm.")
     begun = await desk.begin(input=[{"type": "reasoning", "summary": [], "encrypted_content": sealed}])
     assert loads(begun.turn.input)[0]["content"] == [{"type": "reasoning_text", "text": "Hm."}]
-    foreign = desk.beginnings.sealer.seal("other", "Hm.")
+    foreign = desk.starter.sealer.seal("other", "Hm.")
     with pytest.raises(InvalidRequest) as caught:
         await desk.begin(input=[{"type": "reasoning", "summary": [], "encrypted_content": foreign}])
     assert caught.value.code == "invalid_encrypted_content"
@@ -286,26 +286,29 @@ async def test_a_look_takes_nothing(desk: Desk) -> None:
     conversation_id = await desk.conversation()
     await desk.commit(await desk.begin(input="one", conversation=conversation_id))
     request = CreateRequest.parse(dumps({"model": "m", "input": "two", "conversation": conversation_id}))
-    assert texts((await desk.beginnings.look(TENANT, request)).history) == ["one", "yes"]
+    assert texts((await desk.starter.look(TENANT, request)).history) == ["one", "yes"]
     assert (await desk.store.describe_session(TENANT, conversation_id)).lease is None
     chained = CreateRequest.parse(b'{"model":"m","input":"x","previous_response_id":"resp_1"}')
     with pytest.raises(PreviousResponseNotFound):
-        await desk.beginnings.look(TENANT, chained)
+        await desk.starter.look(TENANT, chained)
 
 
-async def test_a_turn_is_begun_again_with_what_stands_there_now(desk: Desk) -> None:
+async def test_an_interrupted_turn_takes_its_session_again_unless_the_session_went_on(desk: Desk) -> None:
     begun = await desk.begin(session_id="s")
     assert begun.lease is not None
-    again = await desk.beginnings.renew(begun)
+    again = await desk.starter.reclaim_session(begun)
     assert (again.lease, again.parent_id) == (begun.lease, None)
     desk.clock.advance(31)
-    other = await desk.commit(await desk.begin(input="between", session_id="s"))
-    late = await desk.beginnings.renew(begun)
+    late = await desk.starter.reclaim_session(begun)
     assert late.lease is not None
     assert late.lease.fence.token > begun.lease.fence.token
-    assert (late.parent_id, texts(late.turn.history)) == (other.id, ["between", "yes"])
+    desk.clock.advance(31)
+    await desk.commit(await desk.begin(input="between", session_id="s"))
+    with pytest.raises(SessionLocked):
+        await desk.starter.reclaim_session(begun)
+    assert (await desk.store.describe_session(TENANT, "s")).lease is None
     plain = await desk.begin()
-    assert await desk.beginnings.renew(plain) is plain
+    assert await desk.starter.reclaim_session(plain) is plain
 
 
 async def test_a_store_that_froze_is_given_up_and_what_it_took_all_the_same_is_given_back(
@@ -317,6 +320,6 @@ async def test_a_store_that_froze_is_given_up_and_what_it_took_all_the_same_is_g
     with pytest.raises(StoreUnavailable):
         await desk.begin(session_id="s", key="k")
     desk.slow.go.set()
-    await desk.beginnings.cleanup.settle()
+    await desk.starter.cleanup.settle()
     desk.slow.error = None
     assert (await desk.begin(session_id="s", key="k")).lease is not None

@@ -21,6 +21,7 @@ from antiphon_translator.generation import (
     Level,
     TokenLogprob,
 )
+from tests.support import pushed
 
 REQUEST = GenerationRequest(request_id="r", prompt_ids=(1, 2), max_tokens=10, stop_ids=(0,))
 GONE = Break(EngineUnavailable("gone"))
@@ -36,7 +37,7 @@ class Fleet:
 
     async def ids(self, request: GenerationRequest = REQUEST) -> list[int]:
         await self.settle()
-        async with aclosing(self.engine.generate(request)) as batches:
+        async with aclosing(pushed.chunks(self.engine, request)) as batches:
             return [token for batch in [*[b async for b in batches]] for chunk in batch for token in chunk.token_ids]
 
     async def settle(self) -> None:
@@ -66,7 +67,7 @@ async def test_log_probabilities_go_on_with_the_ids() -> None:
     scored = [EngineChunk([number], logprobs=(TokenLogprob(number, -number / 8),)) for number in (5, 6, 0)]
     fleet = Fleet([Emit(*scored[:2]), GONE], [Emit(scored[2])])
     asked = replace(REQUEST, top_logprobs=0)
-    async with aclosing(fleet.engine.generate(asked)) as batches:
+    async with aclosing(pushed.chunks(fleet.engine, asked)) as batches:
         assert [chunk async for batch in batches for chunk in batch] == scored
     (moved,) = fleet.engines[1].requests
     assert moved == replace(asked, prompt_ids=(1, 2, 5, 6), max_tokens=8)
@@ -155,14 +156,14 @@ async def test_a_key_goes_to_one_endpoint() -> None:
 
 async def test_what_runs_counts_until_it_is_closed() -> None:
     fleet = Fleet([Emit([5]), Hang()], [Emit([5]), Hang()])
-    first, second = fleet.engine.generate(REQUEST), fleet.engine.generate(REQUEST)
+    first, second = pushed.chunks(fleet.engine, REQUEST), pushed.chunks(fleet.engine, REQUEST)
     await anext(first)
     await anext(second)
     assert fleet.asked() == [1, 1]
     await second.aclose()
     async with asyncio.timeout(30):
         await fleet.engines[1].stopped.wait()
-    third = fleet.engine.generate(REQUEST)
+    third = pushed.chunks(fleet.engine, REQUEST)
     await anext(third)
     assert fleet.asked() == [1, 2]
     await third.aclose()
@@ -211,7 +212,7 @@ async def test_who_reads_no_further_was_served_well() -> None:
     fleet.clock.advance(EJECT_FIRST_S)
     fleet.engines[0].script = [Emit([5]), Hang()]
     await fleet.settle()
-    async with aclosing(fleet.engine.generate(replace(REQUEST, cache_key=key_of(fleet, 0)))) as batches:
+    async with aclosing(pushed.chunks(fleet.engine, replace(REQUEST, cache_key=key_of(fleet, 0)))) as batches:
         await anext(batches)
     fleet.engines[0].script = [GONE]
     await fleet.ids(replace(REQUEST, cache_key=key_of(fleet, 0)))

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.flow import Flow
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
 from antiphon_translator.parsing.segments import Text
 from antiphon_translator.profiles import ModelProfile
+from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat
 from tests.support.patience import PATIENCE_S
@@ -48,7 +50,7 @@ async def engine(profile: ModelProfile) -> AsyncIterator[OpenAIChatEngine]:
 
 
 async def chunks_of(engine: OpenAIChatEngine, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         return [chunk async for batch in batches for chunk in batch]
 
 
@@ -196,8 +198,30 @@ async def test_a_server_that_never_answers() -> None:
     server.close()
 
 
-async def test_every_request_has_a_connection_of_its_own(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+async def test_turns_that_end_by_themselves_share_a_connection(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     fake.script = ending()
     for _ in range(3):
         await chunks_of(engine)
-    assert len(set(fake.peers)) == len(fake.peers) == 4
+    assert (len(fake.peers), len(set(fake.peers))) == (4, 1)
+
+
+async def test_what_one_read_brings_is_one_delivery(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.script = [b"".join([*(delta(content=letter) for letter in "Paris"), *ending()])]
+    deliveries = pushed.Deliveries()
+    await engine.generate(REQUEST, deliveries, Flow())
+    assert [len(chunks) for chunks in deliveries.received] == [5, 1]
+
+
+async def test_the_time_of_a_paused_flow_is_not_the_servers(fake: FakeChat, profile: ModelProfile) -> None:
+    engine = OpenAIChatEngine(replace(profile, token_timeout_s=0.2))
+    fake.script = [delta(content="a"), Ending.SILENCE]
+    flow, deliveries = Flow(), pushed.Deliveries()
+    running = asyncio.create_task(engine.generate(REQUEST, deliveries, flow))
+    await deliveries.came.wait()
+    flow.pause(deliveries)
+    await asyncio.sleep(0.4)
+    assert not running.done()
+    flow.resume(deliveries)
+    with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
+        await running
+    await engine.close()

@@ -8,6 +8,7 @@ import pytest
 from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Wait
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from tests.support import pushed
 
 REQUEST = GenerationRequest("r", 10, (1, 2))
 
@@ -16,7 +17,7 @@ async def test_it_plays_its_script_for_every_generation_and_keeps_what_it_was_as
     last = EngineChunk((4,), FinishReason.STOP)
     engine = ScriptedEngine([Emit([1], [2, 3]), Wait(0), Emit(last)])
     for _ in range(2):
-        batches = [batch async for batch in engine.generate(REQUEST)]
+        batches = [batch async for batch in pushed.chunks(engine, REQUEST)]
         assert batches == [(EngineChunk((1,)), EngineChunk((2, 3))), (last,)]
     assert engine.requests == [REQUEST, REQUEST]
     assert not engine.stopped.is_set()
@@ -25,13 +26,13 @@ async def test_it_plays_its_script_for_every_generation_and_keeps_what_it_was_as
 async def test_an_error_is_no_early_stop() -> None:
     engine = ScriptedEngine([Break(EngineFault("x"))])
     with pytest.raises(EngineFault):
-        await anext(engine.generate(REQUEST))
+        await anext(pushed.chunks(engine, REQUEST))
     assert not engine.stopped.is_set()
 
 
 async def test_closing_while_it_hangs_is_an_early_stop() -> None:
     engine = ScriptedEngine([Emit([1]), Hang()])
-    async with aclosing(engine.generate(REQUEST)) as batches:
+    async with aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):

@@ -16,6 +16,7 @@ from antiphon_translator.engines.triton_stop import can_be_stopped
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.profiles import ModelProfile
+from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import (
     ENSEMBLE,
@@ -56,12 +57,12 @@ async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
 
 
 async def first_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> EngineChunk:
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         return (await anext(batches))[0]
 
 
 async def all_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> str:
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         return "".join([chunk.text async for batch in batches for chunk in batch])
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
-from antiphon_core.limits import ENGINE_QUEUE_MESSAGES_MAX
-from antiphon_translator.engines import triton_stream, triton_text, triton_tokens
+from antiphon_core.flow import Flow
+from antiphon_translator.engines import triton_text, triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import END_GRACE_S, TritonEngine
 from antiphon_translator.generation import FinishReason, GenerationRequest, Sampling
 from antiphon_translator.profiles import ModelProfile
+from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import (
     ENSEMBLE,
@@ -56,14 +57,9 @@ async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
     await made.close()
 
 
-def readers() -> list[asyncio.Task[object]]:
-    """What still reads from a server."""
-    return [task for task in asyncio.all_tasks() if "_read" in repr(task.get_coro())]
-
-
 async def ids_of(engine: TritonEngine, request: GenerationRequest = REQUEST) -> list[int]:
     ids: list[int] = []
-    async with aclosing(engine.generate(request)) as batches:
+    async with aclosing(pushed.chunks(engine, request)) as batches:
         async for batch in batches:
             ids += [token for chunk in batch for token in chunk.token_ids]
     return ids
@@ -93,39 +89,6 @@ async def test_one_request_on_one_stream(fake: FakeTriton, engine: TritonEngine)
     assert "runtime_top_p" in [tensor.name for tensor in asked.inputs]
 
 
-async def test_what_waits_is_one_batch(fake: FakeTriton, engine: TritonEngine) -> None:
-    fake.script = [token_response([number]) for number in range(10, 30)] + [final_response()]
-    async with aclosing(engine.generate(REQUEST)) as batches:
-        first = await anext(batches)
-        async with asyncio.timeout(PATIENCE_S):
-            while readers():
-                await asyncio.sleep(0.01)
-        rest = await anext(batches)
-    assert [chunk.token_ids for chunk in (*first, *rest)] == [[number] for number in range(10, 30)]
-
-
-async def test_a_slow_reader_stops_the_server(fake: FakeTriton, engine: TritonEngine) -> None:
-    """The queue is bounded: more than it holds is not read until somebody takes it."""
-    count = 4 * ENGINE_QUEUE_MESSAGES_MAX
-    fake.script = [token_response([number]) for number in range(count)] + [final_response()]
-    async with aclosing(engine.generate(replace(REQUEST, max_tokens=10 * count, stop_ids=()))) as batches:
-        sizes = [len(await anext(batches))]
-        await asyncio.sleep(0.3)
-        sizes += [len(batch) async for batch in batches]
-    assert sum(sizes) == count
-    assert max(sizes) <= ENGINE_QUEUE_MESSAGES_MAX
-
-
-async def test_closing_stops_a_server_that_nobody_keeps_up_with(fake: FakeTriton, engine: TritonEngine) -> None:
-    """The reader waits for room in the queue then, and not for the RPC."""
-    fake.script = [token_response([number]) for number in range(2 * ENGINE_QUEUE_MESSAGES_MAX)] + [Ending.SILENCE]
-    async with aclosing(engine.generate(replace(REQUEST, max_tokens=10**6, stop_ids=()))) as batches:
-        await anext(batches)
-        await asyncio.sleep(0.2)
-    async with asyncio.timeout(PATIENCE_S):
-        await fake.stopped.wait()
-
-
 async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile) -> None:
     impatient = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), TritonChannels())
     fake.script = [Ending.SILENCE]
@@ -150,14 +113,6 @@ async def test_a_stream_that_ends_without_a_final_response_is_a_fault(fake: Fake
         await ids_of(engine)
 
 
-async def test_garbage_is_a_fault(fake: FakeTriton, engine: TritonEngine) -> None:
-    garbage = token_response([5])
-    garbage.infer_response.raw_output_contents[1] = b"\xff"
-    fake.script = [garbage]
-    with pytest.raises(EngineFault, match="cannot be read"):
-        await ids_of(engine)
-
-
 async def test_a_lost_backend_is_unavailable(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [error_response("Stub process 'tensorrt_llm_0_0' is not healthy.")]
     with pytest.raises(EngineUnavailable, match="lost the process"):
@@ -177,7 +132,7 @@ async def test_a_server_that_is_down(fake: FakeTriton, engine: TritonEngine) -> 
 
 async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
-    async with aclosing(engine.generate(REQUEST)) as batches:
+    async with aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
         await fake.server.stop(None)
         with pytest.raises(EngineUnavailable):
@@ -186,7 +141,7 @@ async def test_a_server_that_dies_in_mid_stream(fake: FakeTriton, engine: Triton
 
 async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
-    async with asyncio.timeout(PATIENCE_S), aclosing(engine.generate(REQUEST)) as batches:
+    async with asyncio.timeout(PATIENCE_S), aclosing(pushed.chunks(engine, REQUEST)) as batches:
         await anext(batches)
         await engine.close()
         with pytest.raises(EngineUnavailable):
@@ -207,64 +162,78 @@ async def test_readiness(fake: FakeTriton, engine: TritonEngine, profile: ModelP
     await unknown.close()
 
 
+def patient(profile: ModelProfile, *, end_grace_s: float) -> TritonEngine:
+    return TritonEngine(profile, TritonChannels(), triton_tokens.describe, end_grace_s=end_grace_s)
+
+
 @pytest.mark.parametrize(
     ("last_id", "max_tokens"), [pytest.param(9, 1, id="all tokens came"), pytest.param(2, 100, id="a stop id came")]
 )
-async def test_a_finished_stream_is_left_to_end_by_itself(
-    fake: FakeTriton, engine: TritonEngine, last_id: int, max_tokens: int, monkeypatch: pytest.MonkeyPatch
+async def test_finished_stream_is_left_to_end_by_itself(
+    fake: FakeTriton, profile: ModelProfile, last_id: int, max_tokens: int
 ) -> None:
-    monkeypatch.setattr(triton_stream, "END_GRACE_S", PATIENCE_S)
+    engine = patient(profile, end_grace_s=2 * PATIENCE_S)
     fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
-    async with aclosing(engine.generate(replace(REQUEST, max_tokens=max_tokens))) as batches:
-        await anext(batches)
+    async with asyncio.timeout(PATIENCE_S):
+        await engine.generate(replace(REQUEST, max_tokens=max_tokens), pushed.Deliveries(most=1), Flow())
     await asyncio.sleep(0.05)
     assert not fake.stopped.is_set()
+    await engine.close()
 
 
-async def test_but_not_for_ever(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_finished_stream_that_does_not_end_is_cancelled(fake: FakeTriton, engine: TritonEngine) -> None:
     fake.script = [token_response([9]), Ending.SILENCE]
-    async with asyncio.timeout(PATIENCE_S), aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
-        await anext(batches)
     async with asyncio.timeout(PATIENCE_S):
+        await engine.generate(replace(REQUEST, max_tokens=1), pushed.Deliveries(most=1), Flow())
         await fake.stopped.wait()
 
 
-async def test_a_second_cancellation_during_the_grace_still_cancels(
-    fake: FakeTriton, engine: TritonEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(triton_stream, "END_GRACE_S", 2 * PATIENCE_S)
-    fake.script = [token_response([9]), Ending.SILENCE]
-    in_grace = asyncio.Event()
-
-    async def leave_at_once() -> None:
-        async with aclosing(engine.generate(replace(REQUEST, max_tokens=1))) as batches:
-            await anext(batches)
-            in_grace.set()
-
-    leaving = asyncio.create_task(leave_at_once())
-    await in_grace.wait()
-    assert not leaving.done()
-    leaving.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await leaving
+async def test_error_behind_a_finished_stream_is_none(fake: FakeTriton, profile: ModelProfile) -> None:
+    engine = patient(profile, end_grace_s=2 * PATIENCE_S)
+    fake.script = [token_response([9]), END_GRACE_S / 5, Ending.LOST]
     async with asyncio.timeout(PATIENCE_S):
+        await engine.generate(replace(REQUEST, max_tokens=1), pushed.Deliveries(most=1), Flow())
+    await engine.close()
+
+
+async def test_cancellation_during_the_grace_cancels_at_once(fake: FakeTriton, profile: ModelProfile) -> None:
+    engine, deliveries = patient(profile, end_grace_s=2 * PATIENCE_S), pushed.Deliveries(most=1)
+    fake.script = [token_response([9]), Ending.SILENCE]
+    running = asyncio.create_task(engine.generate(replace(REQUEST, max_tokens=1), deliveries, Flow()))
+    async with asyncio.timeout(PATIENCE_S):
+        await deliveries.came.wait()
+        await asyncio.sleep(0.01)
+        assert not running.done()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
         await fake.stopped.wait()
+    await engine.close()
 
 
-async def test_no_task_is_left_behind(fake: FakeTriton, engine: TritonEngine) -> None:
+async def test_time_of_a_paused_flow_is_not_the_servers(fake: FakeTriton, profile: ModelProfile) -> None:
+    engine = triton_tokens.engine(replace(profile, token_timeout_s=0.2), TritonChannels())
     fake.script = [token_response([5]), Ending.SILENCE]
-    for _ in range(3):
-        async with aclosing(engine.generate(REQUEST)) as batches:
-            await anext(batches)
-    await asyncio.sleep(0.05)
-    assert not readers()
+    flow, deliveries = Flow(), pushed.Deliveries()
+    running = asyncio.create_task(engine.generate(REQUEST, deliveries, flow))
+    await deliveries.came.wait()
+    flow.pause(deliveries)
+    await asyncio.sleep(0.4)
+    assert not running.done()
+    flow.resume(deliveries)
+    with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
+        await running
+    await engine.close()
 
 
 async def test_a_stop_text_that_was_found_here_ends_the_generation_there() -> None:
     async with fake_triton(ENSEMBLE) as fake:
         engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), TritonChannels())
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
-        async with asyncio.timeout(PATIENCE_S), aclosing(engine.generate(replace(REQUEST, stop=("END",)))) as batches:
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            aclosing(pushed.chunks(engine, replace(REQUEST, stop=("END",)))) as batches,
+        ):
             chunks = [chunk async for batch in batches for chunk in batch]
         assert [(chunk.text, chunk.finish) for chunk in chunks] == [("One ", FinishReason.STOP)]
         async with asyncio.timeout(PATIENCE_S):

@@ -1,0 +1,105 @@
+"""Timeouts of a stream of tokens: how long a server may take for the first token, and how long between two.
+
+A stream has one loop timer. It is compared with the time of the last token when it fires, so that a token costs no
+timer. While the flow is paused nothing is read and the timer stands still; the wait begins anew when the flow is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from antiphon_core.errors import EngineTimeout
+from antiphon_core.flow import Flow
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTimeouts:
+    """How long a server may be silent, in seconds. `server` names it in the error."""
+
+    server: str
+    first_s: float
+    next_s: float
+
+
+@asynccontextmanager
+async def timed(timeouts: TokenTimeouts, flow: Flow) -> AsyncIterator[TokenTimer]:
+    """Cancels its block when the server was silent for too long, or when the timer was told to end it.
+
+    Raises:
+        EngineTimeout: the server was silent. A block that the timer was told to end just ends.
+    """
+    scope = asyncio.timeout(None)
+    timer = TokenTimer(timeouts, scope)
+    try:
+        async with scope:
+            with flow.fed_by(pause=timer.pause, resume=timer.resume):
+                yield timer
+    except TimeoutError as error:
+        if not scope.expired():
+            raise
+        if not timer.has_ended:
+            raise timer.error() from error
+    finally:
+        timer.pause()
+
+
+class TokenTimer:
+    """The timer of one stream."""
+
+    def __init__(self, timeouts: TokenTimeouts, scope: asyncio.Timeout) -> None:
+        self.has_ended = False
+        self._timeouts = timeouts
+        self._scope = scope
+        self._time = asyncio.get_running_loop().time
+        self._limit_s = timeouts.first_s
+        self._has_begun = False
+        self._last = 0.0
+        self._handle: asyncio.TimerHandle | None = None
+        self.resume()
+
+    def token_came(self) -> None:
+        """The wait for the next token begins."""
+        self._last = self._time()
+        if not self._has_begun:
+            self._has_begun = True
+            self._limit_s = self._timeouts.next_s
+            if self._handle is not None:
+                self.resume()
+
+    def end_within(self, seconds: float) -> None:
+        """Ends the block after this time at the latest. No token is waited for any more."""
+        self.has_ended = True
+        self.pause()
+        self._expire(seconds)
+
+    def pause(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def resume(self) -> None:
+        self.pause()
+        if not self.has_ended:
+            self._last = self._time()
+            self._arm(self._limit_s)
+
+    def error(self) -> EngineTimeout:
+        which = "next" if self._has_begun else "first"
+        return EngineTimeout(f"{self._timeouts.server} sent no {which} token within {self._limit_s:g} s.")
+
+    def _arm(self, seconds: float) -> None:
+        self._handle = asyncio.get_running_loop().call_later(seconds, self._check)
+
+    def _check(self) -> None:
+        left_s = self._last + self._limit_s - self._time()
+        if left_s > 0:
+            self._arm(left_s)
+        else:
+            self._expire(0)
+
+    def _expire(self, seconds: float) -> None:
+        if not self._scope.expired():
+            self._scope.reschedule(self._time() + seconds)

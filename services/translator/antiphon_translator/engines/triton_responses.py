@@ -1,0 +1,104 @@
+"""What the responses of one ModelStreamInfer RPC say, passed on as chunks. No I/O: bytes come in by a call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from tritonclient.grpc import service_pb2
+
+from antiphon_core.errors import EngineFault
+from antiphon_translator.engines import triton_errors
+from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.token_timeouts import TokenTimer
+from antiphon_translator.engines.triton_signature import Reader
+from antiphon_translator.engines.triton_wire import is_final, unreadable
+from antiphon_translator.generation import EngineChunk
+
+_parse = service_pb2.ModelStreamInferResponse.FromString
+
+
+class TritonResponses:
+    """Reads the responses of one generation until it is over: at an error, or when nothing more is wanted. What comes
+    afterwards is dropped.
+
+    The RPC may still run then. `timer` ends it: within `end_grace_s` if the server has nothing left to say but goodbye,
+    at once otherwise.
+    """
+
+    def __init__(self, reader: Reader, deliver: Deliver, timer: TokenTimer, *, model: str, end_grace_s: float) -> None:
+        self.is_over = False
+        self.error: Exception | None = None
+        """The reason why the generation is over, if that is a failure."""
+        self._reader = reader
+        self._deliver = deliver
+        self._timer = timer
+        self._model = model
+        self._end_grace_s = end_grace_s
+        self._last: Any = None
+
+    def receive(self, messages: Sequence[bytes]) -> None:
+        """Delivers what these messages say, as one. Never raises: an error is kept in `error`."""
+        if self.is_over:
+            return
+        try:
+            is_wanted = self._take(messages)
+        except Exception as error:  # noqa: BLE001 - the connection has other streams; the engine raises it
+            self.error = error
+            is_wanted = False
+        if not is_wanted:
+            self.is_over = True
+            self._timer.end_within(self._end_grace_s if self._reader.complete else 0)
+
+    def finish(self) -> None:
+        """The RPC ended without an error. Delivers what was held back.
+
+        Raises:
+            EngineFault: the server did not mark a response as the final one.
+        """
+        if self.is_over:
+            return
+        if self._last is None or not is_final(self._last):
+            raise EngineFault(f"The Triton server of model '{self._model}' ended the stream before the generation.")
+        last = self._reader.finish()
+        if last is not None:
+            self._deliver((last,))
+
+    def _take(self, messages: Sequence[bytes]) -> bool:
+        """Whether more is wanted. Raises what is wrong with a message after the delivery of those before it."""
+        chunks: list[EngineChunk] = []
+        try:
+            is_wanted = self._read(messages, chunks)
+        except Exception:
+            if self._pass_on(chunks):
+                raise
+            return False
+        return self._pass_on(chunks) and is_wanted
+
+    def _read(self, messages: Sequence[bytes], chunks: list[EngineChunk]) -> bool:
+        """Adds what the messages say to `chunks`. Whether the generation may go on."""
+        for message in messages:
+            response = _parsed(message)
+            if response.error_message:
+                raise triton_errors.from_text(response.error_message, model=self._model)
+            self._last = response.infer_response
+            chunk = self._reader.read(self._last)
+            if chunk is not None:
+                chunks.append(chunk)
+                if chunk.finish is not None:
+                    return False
+        return True
+
+    def _pass_on(self, chunks: Sequence[EngineChunk]) -> bool:
+        if not chunks:
+            return True
+        self._timer.token_came()
+        return self._deliver(chunks)
+
+
+def _parsed(message: bytes) -> Any:
+    try:
+        return _parse(message)
+    except DecodeError as error:
+        raise unreadable() from error

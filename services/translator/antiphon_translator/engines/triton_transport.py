@@ -1,0 +1,68 @@
+"""How the ModelStreamInfer RPC reaches a Triton server: the seam between an engine and its connection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import grpc
+
+from antiphon_core.flow import Flow
+
+INFER_PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
+
+Receive = Callable[[Sequence[bytes]], None]
+"""Takes the response messages that one read brought. It never waits and never raises."""
+
+
+class InferCall(Protocol):
+    """One RPC that was started."""
+
+    async def ended(self) -> None:
+        """Returns when the RPC has ended with status OK, or raises its error. All responses were received then."""
+
+    def cancel(self) -> bool:
+        """Ends the RPC; False if it had ended by itself."""
+
+
+class InferStreams(Protocol):
+    """RPCs to one endpoint."""
+
+    async def start(self, path: str, message: bytes, receive: Receive, *, flow: Flow) -> InferCall:
+        """Sends a request. While `flow` is paused no responses are read."""
+
+
+class GrpcAioStreams:
+    """RPCs on a channel of grpc.aio, which reads one message at a time."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._channel = channel
+
+    async def start(self, path: str, message: bytes, receive: Receive, *, flow: Flow) -> GrpcAioCall:
+        # A server cannot tell this from a stream of one request, and it takes one step instead of three.
+        infer: Any = self._channel.unary_stream(path)
+        return GrpcAioCall(infer(message), receive, flow)
+
+
+class GrpcAioCall:
+    """One RPC of grpc.aio, read by the task that waits for its end."""
+
+    def __init__(self, call: Any, receive: Receive, flow: Flow) -> None:
+        self._call = call
+        self._receive = receive
+        self._flow = flow
+        self._has_ended = False
+
+    async def ended(self) -> None:
+        try:
+            while (message := await self._call.read()) is not grpc.aio.EOF:
+                self._receive((message,))
+                await self._flow.wait_until_open()
+        except grpc.aio.AioRpcError:
+            self._has_ended = True
+            raise
+        self._has_ended = True
+
+    def cancel(self) -> bool:
+        self._call.cancel()
+        return not self._has_ended

@@ -1,0 +1,77 @@
+"""The batches of one stream that wait until the batch before them is written to the network.
+
+A slow network gets few large messages instead of many small ones: batches that wait are joined, as far as the result
+means the same. Too many of them pause the flow, so that the engine is not read any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from antiphon_core.flow import Flow
+from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
+from antiphon_core.ports.translator import Batch
+
+
+class SendQueue:
+    """One stream: batches are put in by calls, and taken by one task. Use inside one event loop."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._waiting: deque[Batch] = deque()
+        self._waiting_bytes = 0
+        self._is_closed = False
+        self._has_news = asyncio.Event()
+
+    def put(self, batch: Batch) -> None:
+        self._waiting.append(batch)
+        self._waiting_bytes += len(batch.frames)
+        if self._waiting_bytes > STREAM_WAITING_BYTES_MAX:
+            self._flow.pause(self)
+        self._has_news.set()
+
+    def close(self) -> None:
+        """No more batches will be put in."""
+        self._is_closed = True
+        self._has_news.set()
+
+    async def take(self) -> Batch | None:
+        """The next batches, joined, waiting for the first; None behind the last."""
+        while not self._waiting:
+            if self._is_closed:
+                return None
+            self._has_news.clear()
+            await self._has_news.wait()
+        batch = self._next()
+        self._waiting_bytes -= len(batch.frames)
+        if self._waiting_bytes <= STREAM_WAITING_BYTES_MAX // 2:
+            self._flow.resume(self)
+        return batch
+
+    def _next(self) -> Batch:
+        taken = [self._waiting.popleft()]
+        count, size = taken[0].count, len(taken[0].frames)
+        while self._waiting and _can_be_joined(taken[-1], self._waiting[0]):
+            count += self._waiting[0].count
+            size += len(self._waiting[0].frames)
+            if count > BATCH_EVENTS_MAX or size > BATCH_BYTES_MAX:
+                break
+            taken.append(self._waiting.popleft())
+        return taken[0] if len(taken) == 1 else _joined(taken)
+
+
+def _can_be_joined(batch: Batch, following: Batch) -> bool:
+    """The final batch comes alone. Token ids lead to the last event of their batch: one that has some cannot take in
+    events whose ids are still to come."""
+    return following.final is None and (bool(following.token_ids) or not batch.token_ids)
+
+
+def _joined(batches: Sequence[Batch]) -> Batch:
+    return Batch(
+        first_sequence=batches[0].first_sequence,
+        count=sum(batch.count for batch in batches),
+        frames=b"".join([batch.frames for batch in batches]),
+        token_ids=[token_id for batch in batches for token_id in batch.token_ids],
+    )

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from antiphon_core.errors import EngineTimeout
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.token_timeouts import TokenTimeouts, timed
+from tests.support.patience import PATIENCE_S
+
+LONG_S = 2 * PATIENCE_S
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+def limits(*, first_s: float = LONG_S, next_s: float = LONG_S) -> TokenTimeouts:
+    return TokenTimeouts("The server", first_s=first_s, next_s=next_s)
+
+
+async def test_silence_before_the_first_token_is_an_error() -> None:
+    with pytest.raises(EngineTimeout, match=r"^The server sent no first token within 0\.05 s\.$"):
+        async with timed(limits(first_s=0.05), Flow()):
+            await for_ever()
+
+
+async def test_silence_after_a_token_is_an_error() -> None:
+    with pytest.raises(EngineTimeout, match=r"^The server sent no next token within 0\.05 s\.$"):
+        async with timed(limits(next_s=0.05), Flow()) as timer:
+            timer.token_came()
+            await for_ever()
+
+
+async def test_each_token_begins_the_wait_anew() -> None:
+    async with timed(limits(next_s=PATIENCE_S), Flow()) as timer:
+        timer.token_came()
+        timer._last -= 2 * PATIENCE_S  # as if it were long ago
+        timer.token_came()
+        timer._check()
+        await asyncio.sleep(0.01)
+
+
+async def test_timer_that_fires_late_finds_the_silence() -> None:
+    with pytest.raises(EngineTimeout):
+        async with timed(limits(next_s=PATIENCE_S), Flow()) as timer:
+            timer.token_came()
+            timer._last -= PATIENCE_S
+            timer._check()
+            await for_ever()
+
+
+async def test_timer_stands_still_while_the_flow_is_paused() -> None:
+    flow = Flow()
+    with pytest.raises(EngineTimeout, match="no next token"):
+        async with timed(limits(next_s=0.05), flow) as timer:
+            timer.token_came()
+            flow.pause(timer)
+            await asyncio.sleep(0.1)
+            timer.token_came()  # of the read that was under way
+            await asyncio.sleep(0.1)
+            flow.resume(timer)
+            await for_ever()
+
+
+async def test_first_token_of_a_paused_flow_arms_no_timer() -> None:
+    flow = Flow()
+    flow.pause(flow)
+    async with timed(limits(next_s=0.01), flow) as timer:
+        timer.token_came()
+        await asyncio.sleep(0.05)
+
+
+async def test_block_that_is_told_to_end_ends_without_an_error() -> None:
+    async with timed(limits(), Flow()) as timer:
+        timer.end_within(0)
+        await for_ever()
+    began = time.monotonic()
+    async with timed(limits(), Flow()) as timer:
+        timer.end_within(PATIENCE_S)
+        timer.end_within(0.05)
+        await for_ever()
+    assert time.monotonic() - began < PATIENCE_S
+
+
+async def test_no_token_is_waited_for_after_the_end() -> None:
+    flow = Flow()
+    async with timed(limits(next_s=0.01), flow) as timer:
+        timer.token_came()
+        timer.end_within(PATIENCE_S)
+        flow.pause(flow)
+        flow.resume(flow)
+        await asyncio.sleep(0.05)
+
+
+async def test_cancellation_of_the_task_stays_a_cancellation() -> None:
+    async def run() -> None:
+        async with timed(limits(), Flow()) as timer:
+            timer.end_within(PATIENCE_S)
+            await for_ever()
+
+    running = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def test_timeout_of_the_block_itself_is_not_the_servers() -> None:
+    with pytest.raises(TimeoutError, match="mine"):
+        async with timed(limits(), Flow()):
+            raise TimeoutError("mine")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_translator.engines.text_growth import Growth
+from antiphon_translator.engines.token_timeouts import TokenTimer
+from antiphon_translator.engines.triton_responses import TritonResponses
+from antiphon_translator.engines.triton_text import TextReader
+from antiphon_translator.engines.triton_tokens import TokensReader
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest
+from tests.support.fake_triton import error_response, final_response, response, token_response
+from tests.support.pushed import Deliveries
+
+GRACE_S = 0.25
+REQUEST = GenerationRequest("r", max_tokens=10, stop_ids=(2,), stop=("END",))
+
+
+class Timer:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.ended_within: list[float] = []
+
+    def token_came(self) -> None:
+        self.tokens += 1
+
+    def end_within(self, seconds: float) -> None:
+        self.ended_within.append(seconds)
+
+
+class Generation:
+    """The responses of a generation, and where they lead."""
+
+    def __init__(self, *, most: int = 100, reader: Any = None) -> None:
+        self.deliveries, self.timer = Deliveries(most), Timer()
+        self.responses = TritonResponses(
+            reader or TokensReader(REQUEST),
+            self.deliveries,
+            cast(TokenTimer, self.timer),
+            model="m",
+            end_grace_s=GRACE_S,
+        )
+
+    def receive(self, *messages: Any) -> None:
+        self.responses.receive([message.SerializeToString() for message in messages])
+
+
+def test_messages_of_one_read_are_one_delivery() -> None:
+    generation = Generation()
+    generation.receive(token_response([5]), token_response([6, 7]))
+    generation.receive(token_response([8]))
+    assert generation.deliveries.received == [[EngineChunk([5]), EngineChunk([6, 7])], [EngineChunk([8])]]
+    assert (generation.timer.tokens, generation.timer.ended_within) == (2, [])
+
+
+def test_read_without_tokens_is_no_delivery_and_no_sign_of_life() -> None:
+    generation = Generation()
+    generation.receive(token_response([]))
+    assert (generation.deliveries.received, generation.timer.tokens) == ([], 0)
+
+
+def test_final_response_then_the_end_is_a_whole_generation() -> None:
+    generation = Generation()
+    generation.receive(token_response([5]), final_response())
+    generation.responses.finish()
+    assert generation.responses.error is None
+
+
+@pytest.mark.parametrize("messages", [[], [token_response([5])]])
+def test_end_without_a_final_response_is_a_fault(messages: Sequence[Any]) -> None:
+    generation = Generation()
+    generation.receive(*messages)
+    with pytest.raises(EngineFault, match="ended the stream before the generation"):
+        generation.responses.finish()
+
+
+def test_text_that_was_held_back_is_delivered_at_the_end() -> None:
+    generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
+    generation.receive(response({"text_output": "One E"}), final_response())
+    generation.responses.finish()
+    assert [chunk.text for chunks in generation.deliveries.received for chunk in chunks] == ["One ", "E"]
+
+
+@pytest.mark.parametrize(("last", "seconds"), [(9, 0), (2, GRACE_S)], ids=["in the middle", "at a stop id"])
+def test_rpc_gets_time_for_its_goodbye_when_nothing_is_left_to_say(last: int, seconds: float) -> None:
+    generation = Generation(most=1)
+    generation.receive(token_response([last]))
+    assert generation.timer.ended_within == [seconds]
+    generation.receive(token_response([5]))
+    generation.responses.finish()
+    assert generation.deliveries.ids == [last]
+
+
+def test_chunk_that_finishes_is_the_last() -> None:
+    generation = Generation(reader=TextReader(REQUEST, Growth.DELTA))
+    generation.receive(response({"text_output": "One END"}), response({"text_output": " Two"}))
+    assert [[(chunk.text, chunk.finish) for chunk in chunks] for chunks in generation.deliveries.received] == [
+        [("One ", FinishReason.STOP)]
+    ]
+    assert (generation.responses.is_over, generation.timer.ended_within) == (True, [0])
+
+
+def test_tokens_before_an_error_are_delivered_with_it_kept() -> None:
+    generation = Generation()
+    generation.receive(token_response([5]), error_response("Stub process 'm' is not healthy."), token_response([6]))
+    assert generation.deliveries.ids == [5]
+    assert isinstance(generation.responses.error, EngineUnavailable)
+    assert (generation.responses.is_over, generation.timer.ended_within) == (True, [0])
+
+
+def test_error_behind_the_last_token_that_was_wanted_is_none() -> None:
+    generation = Generation(most=1)
+    generation.receive(token_response([2]), error_response("broken"))
+    assert (generation.responses.error, generation.timer.ended_within) == (None, [GRACE_S])
+
+
+@pytest.mark.parametrize("garbage", [b"\xff", b"\x0a\x05ab"])
+def test_bytes_that_are_no_message_are_a_fault(garbage: bytes) -> None:
+    generation = Generation()
+    generation.responses.receive([token_response([5]).SerializeToString(), garbage])
+    assert generation.deliveries.ids == [5]
+    assert isinstance(generation.responses.error, EngineFault)
+
+
+def test_error_of_deliver_is_kept() -> None:
+    def deliver(chunks: Sequence[EngineChunk]) -> bool:
+        raise ZeroDivisionError
+
+    timer = Timer()
+    responses = TritonResponses(TokensReader(REQUEST), deliver, cast(TokenTimer, timer), model="m", end_grace_s=GRACE_S)
+    responses.receive([token_response([5]).SerializeToString()])
+    assert isinstance(responses.error, ZeroDivisionError)
+    assert timer.ended_within == [0]

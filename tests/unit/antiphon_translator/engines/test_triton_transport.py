@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import grpc
+import pytest
+from tritonclient.grpc import service_pb2
+
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.triton_transport import INFER_PATH, GrpcAioStreams
+from tests.support.engine_plays import Ending
+from tests.support.fake_triton import FakeTriton, fake_triton, final_response, token_response
+from tests.support.patience import PATIENCE_S
+
+REQUEST = service_pb2.ModelInferRequest(model_name="tensorrt_llm", id="r").SerializeToString()
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeTriton]:
+    async with fake_triton() as running:
+        yield running
+
+
+@pytest.fixture
+async def streams(fake: FakeTriton) -> AsyncIterator[GrpcAioStreams]:
+    async with grpc.aio.insecure_channel(fake.endpoint) as channel:
+        yield GrpcAioStreams(channel)
+
+
+class Received:
+    """What a call received."""
+
+    def __init__(self) -> None:
+        self.messages: list[bytes] = []
+        self.came = asyncio.Event()
+
+    def __call__(self, messages: Sequence[bytes]) -> None:
+        self.messages += messages
+        self.came.set()
+
+
+async def test_all_messages_of_an_rpc_and_its_end(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+    said = [token_response([5]), final_response()]
+    fake.script = said
+    received = Received()
+    call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
+    await call.ended()
+    assert received.messages == [message.SerializeToString() for message in said]
+    assert [request.id for request in fake.requests] == ["r"]
+    assert call.cancel() is False
+
+
+async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+    fake.script = [token_response([5]), Ending.SILENCE]
+    received = Received()
+    call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
+    reading = asyncio.create_task(call.ended())
+    async with asyncio.timeout(PATIENCE_S):
+        await received.came.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert call.cancel() is True
+        await fake.stopped.wait()
+
+
+async def test_failed_rpc_raises_its_error_and_has_ended(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+    fake.script = [Ending.LOST]
+    call = await streams.start(INFER_PATH, REQUEST, Received(), flow=Flow())
+    with pytest.raises(grpc.aio.AioRpcError):
+        await call.ended()
+    assert call.cancel() is False
+
+
+async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+    fake.script = [token_response([5]), token_response([6]), final_response()]
+    flow, received = Flow(), Received()
+    flow.pause(received)
+    call = await streams.start(INFER_PATH, REQUEST, received, flow=flow)
+    reading = asyncio.create_task(call.ended())
+    await asyncio.sleep(0.1)
+    assert len(received.messages) <= 1
+    flow.resume(received)
+    await reading
+    assert len(received.messages) == 3

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from antiphon_core.flow import Flow
+from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final
+from antiphon_translator.send_queue import SendQueue
+
+FINAL = Final(Status.COMPLETED, b"{}", b"[]")
+
+
+def batches(*given: tuple[int, bytes] | tuple[int, bytes, Sequence[int]]) -> list[Batch]:
+    """Batches of so many events with these frames and token ids, one behind the other."""
+    made, number = list[Batch](), 0
+    for count, frames, *ids in given:
+        made.append(Batch(number, count, frames, token_ids=ids[0] if ids else ()))
+        number += count
+    return made
+
+
+async def taken(*given: Batch) -> list[Batch]:
+    """What is taken when all of these wait."""
+    queue = SendQueue(Flow())
+    for batch in given:
+        queue.put(batch)
+    queue.close()
+    result = []
+    while (batch := await queue.take()) is not None:  # type: ignore[assignment]
+        result.append(batch)
+    return result
+
+
+async def test_batches_that_wait_are_joined() -> None:
+    assert await taken(*batches((2, b"a"), (1, b"bc"), (3, b"d"))) == [Batch(0, 6, b"abcd", token_ids=[])]
+
+
+async def test_single_batch_stays_as_it_is() -> None:
+    (batch,) = batches((2, b"a", (1, 2)))
+    assert (await taken(batch))[0] is batch
+
+
+async def test_token_ids_are_joined_in_order_and_also_behind_events_without() -> None:
+    given = batches((2, b"a"), (1, b"b", (7,)), (1, b"c", (8, 9)))
+    assert await taken(*given) == [Batch(0, 4, b"abc", token_ids=[7, 8, 9])]
+
+
+async def test_events_without_token_ids_do_not_join_those_with() -> None:
+    given = batches((1, b"a", (7,)), (1, b"b"), (1, b"c", (8,)))
+    assert await taken(*given) == [given[0], Batch(1, 2, b"bc", token_ids=[8])]
+
+
+async def test_final_batch_comes_alone() -> None:
+    last = Batch(1, 1, b"b", final=FINAL)
+    assert await taken(*batches((1, b"a")), last) == [*batches((1, b"a")), last]
+
+
+async def test_joined_batches_keep_the_limits_of_one() -> None:
+    events = await taken(*batches(*((BATCH_EVENTS_MAX // 2, b"a") for _ in range(5))))
+    assert [batch.count for batch in events] == [BATCH_EVENTS_MAX, BATCH_EVENTS_MAX, BATCH_EVENTS_MAX // 2]
+    bytes_ = await taken(*batches(*((1, bytes(BATCH_BYTES_MAX // 2)) for _ in range(3))))
+    assert [len(batch.frames) for batch in bytes_] == [BATCH_BYTES_MAX, BATCH_BYTES_MAX // 2]
+
+
+async def test_batch_beyond_the_limits_is_sent_alone() -> None:
+    large = batches((1, bytes(2 * BATCH_BYTES_MAX)), (1, b"a"))
+    assert await taken(*large) == large
+
+
+async def test_take_waits_for_the_first_batch_and_for_the_end() -> None:
+    queue = SendQueue(Flow())
+    taking = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    assert not taking.done()
+    (batch,) = batches((1, b"a"))
+    queue.put(batch)
+    assert await taking is batch
+    taking = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    assert not taking.done()
+    queue.close()
+    assert await taking is None
+
+
+@pytest.mark.parametrize("frames_bytes", [BATCH_BYTES_MAX, 3 * BATCH_BYTES_MAX // 4])
+async def test_too_much_that_waits_pauses_the_flow_until_half_of_it_is_taken(frames_bytes: int) -> None:
+    flow = Flow()
+    queue = SendQueue(flow)
+    put = 0
+    while not flow.is_paused:
+        put += 1
+        queue.put(Batch(put, 1, bytes(frames_bytes)))
+    assert STREAM_WAITING_BYTES_MAX < put * frames_bytes <= STREAM_WAITING_BYTES_MAX + frames_bytes
+    left = put
+    while flow.is_paused:
+        assert left * frames_bytes > STREAM_WAITING_BYTES_MAX // 2
+        await queue.take()
+        left -= 1
+    assert left * frames_bytes <= STREAM_WAITING_BYTES_MAX // 2
