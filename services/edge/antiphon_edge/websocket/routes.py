@@ -95,6 +95,10 @@ class SocketRoutes:
         serving = [connection.leave() for connection in self._open]
         if serving:
             await asyncio.wait(serving, timeout=patience_s)
+        for connection in self._open:
+            connection.abort()
+        if serving:
+            await asyncio.wait(serving)
 
 
 def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:
@@ -129,6 +133,7 @@ class _Connection:
         self._changed = asyncio.Event()
         self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._close_code = WSCloseCode.OK
+        self._running: asyncio.Task[None] | None = None
 
     def expire(self, lifetime_s: float) -> None:
         """It is as old as a connection may get."""
@@ -147,10 +152,15 @@ class _Connection:
         self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
         return self._served
 
+    def abort(self) -> None:
+        """Stops the response that runs, and closes the connection."""
+        if self._running is not None:
+            self._running.cancel()
+
     async def serve(self) -> None:
         """Returns when the connection is closed, by whichever side."""
         reading = asyncio.create_task(self._read(), name="websocket reader")
-        running = asyncio.create_task(self._run(), name="websocket turns")
+        self._running = running = asyncio.create_task(self._run(), name="websocket turns")
         try:
             done, _ = await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
