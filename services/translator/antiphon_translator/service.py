@@ -69,7 +69,7 @@ class TranslatorService:
         """Loads the models of the profiles directory. SettingsError: what the operator has to put right."""
         if self._settings.profiles is None:
             return
-        channels = TritonChannels()
+        channels = TritonChannels(self._settings.triton_transport)
         for profile in profiles.load_directory(self._settings.profiles):
             engine = registry.create(profile, channels)
             cache_bytes = self._settings.prompt_cache_bytes

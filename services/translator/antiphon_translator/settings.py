@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from antiphon_core import limits
 from antiphon_core.rpc.settings import RpcServerSettings
@@ -23,6 +23,13 @@ class TranslatorSettings(RpcServerSettings):
         metadata={
             "doc": "Bytes of ids that are kept of earlier prompts of each model, so that of a chat that grows only "
             "what is new is encoded. With 0 none are, and no prompt's time tells of other callers' prompts."
+        },
+    )
+    triton_transport: Literal["lean", "grpc"] = field(
+        default="lean",
+        metadata={
+            "doc": "Client that reads streams of tokens from Triton: Antiphon's own, lean, or grpc, which costs several "
+            "times as much for each token."
         },
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})

@@ -1,4 +1,5 @@
-"""The Triton engines keep the contract, against a fake server of the same protobufs that has a model of each kind."""
+"""The Triton engines keep the contract, against a fake server of the same protobufs that has a model of each kind, and
+over either transport."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import pytest
 
 from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Engine
-from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_channels import Transport, TritonChannels
 from antiphon_translator.profiles import ModelProfile
 from tests.contract.engine.suite import EngineContract, Stage
 from tests.support.engine_plays import Play
@@ -20,12 +21,13 @@ class OnFakeTriton(EngineContract):
     """`kind` is the model's."""
 
     kind: Kind
+    transport: Transport = "lean"
 
     @pytest.fixture
     async def stage(self) -> AsyncIterator[Stage]:
         async with fake_triton(self.kind) as fake:
             profile = ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint)
-            engine = triton_detect.engine(profile, TritonChannels())
+            engine = triton_detect.engine(profile, TritonChannels(self.transport))
 
             def staged(play: Play) -> Engine:
                 fake.play(play)
@@ -37,6 +39,11 @@ class OnFakeTriton(EngineContract):
 
 class TestTritonTokens(OnFakeTriton):
     kind = TOKENS
+
+
+class TestTritonTokensOverGrpcAio(OnFakeTriton):
+    kind = TOKENS
+    transport = "grpc"
 
 
 class TestTritonEnsemble(OnFakeTriton):

@@ -22,7 +22,7 @@ from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Deliver, Engine
-from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.triton_channels import Transport, TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.generation import GenerationRequest, Level
 from antiphon_translator.profiles import ModelProfile
@@ -55,9 +55,11 @@ async def server() -> AsyncIterator[RunningTriton]:
         yield running
 
 
-def engine_for(server: RunningTriton, triton_model: str, **changes: float) -> TritonEngine:
+def engine_for(
+    server: RunningTriton, triton_model: str, *, transport: Transport = "lean", **changes: float
+) -> TritonEngine:
     profile = ModelProfile(name="m", directory=Path(), endpoint=server.grpc_address, triton_model=triton_model)
-    return triton_detect.engine(replace(profile, **changes), TritonChannels())  # type: ignore[arg-type]
+    return triton_detect.engine(replace(profile, **changes), TritonChannels(transport))  # type: ignore[arg-type]
 
 
 @dataclass
@@ -120,6 +122,7 @@ class OnTriton(EngineContract):
     """`signature` is the model's name on the server."""
 
     signature: str
+    transport: Transport = "lean"
 
     @pytest_asyncio.fixture(loop_scope="module")
     async def stage(self, server: RunningTriton) -> AsyncIterator[Stage]:
@@ -127,7 +130,7 @@ class OnTriton(EngineContract):
 
         def staged(play: Play) -> Engine:
             name = "gone" if play.ending is Ending.LOST else self.signature
-            engines.append(PlayingEngine(engine_for(server, name), server, play))
+            engines.append(PlayingEngine(engine_for(server, name, transport=self.transport), server, play))
             return engines[-1]
 
         yield staged
@@ -141,6 +144,11 @@ class OnTriton(EngineContract):
 
 class TestTensorrtLlm(OnTriton):
     signature = "tensorrt_llm"
+
+
+class TestTensorrtLlmOverGrpcAio(OnTriton):
+    signature = "tensorrt_llm"
+    transport = "grpc"
 
 
 class TestEnsemble(OnTriton):

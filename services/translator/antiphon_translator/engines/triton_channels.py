@@ -1,17 +1,21 @@
 """Connections to Triton servers: one per endpoint, shared by all models that are served there.
 
-A connection multiplexes any number of streams and reconnects by itself, so nothing is gained by a second one.
+A connection multiplexes any number of streams and reconnects by itself, so nothing is gained by a second one. Questions
+go over grpc.aio. Generations go over antiphon_core.http2, which reads a message of one token at a third of the cost, or
+over grpc.aio, too, if the operator says so.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import grpc
 from tritonclient.grpc import service_pb2_grpc
 
+from antiphon_core.errors import EngineUnavailable
+from antiphon_core.http2.client import GrpcStreams
 from antiphon_translator.engines.triton_transport import GrpcAioStreams, InferStreams
 
 # Triton closes connections whose pings come more often than this, and its own limit is five minutes.
@@ -26,6 +30,10 @@ _OPTIONS = (
 )
 
 
+Transport = Literal["lean", "grpc"]
+"""What generations go over: antiphon_core.http2 or grpc.aio."""
+
+
 @dataclass(frozen=True, slots=True)
 class TritonConnection:
     """One endpoint: `stub` for questions, `streams` for generations."""
@@ -34,18 +42,23 @@ class TritonConnection:
     stub: Any
     streams: InferStreams
 
+    async def close(self) -> None:
+        await self.streams.close()
+        await self.channel.close()
+
 
 class TritonChannels:
     """The connections of one process, each closed when its last user let it go. For one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, transport: Transport = "lean") -> None:
+        self._transport = transport
         self._connections: dict[str, TritonConnection] = {}
         self._users: Counter[str] = Counter()
 
     def acquire(self, endpoint: str) -> TritonConnection:
-        """The connection to `host:port`. The caller must release it."""
+        """The connection to `host:port`. The caller must release it. EngineUnavailable: the endpoint is none."""
         if endpoint not in self._connections:
-            self._connections[endpoint] = _connection(endpoint)
+            self._connections[endpoint] = self._connection(endpoint)
         self._users[endpoint] += 1
         return self._connections[endpoint]
 
@@ -53,9 +66,17 @@ class TritonChannels:
         """Gives a connection back; after the last user's, RPCs that still run on it end as cancelled."""
         self._users[endpoint] -= 1
         if not self._users[endpoint]:
-            await self._connections.pop(endpoint).channel.close()
+            await self._connections.pop(endpoint).close()
+
+    def _connection(self, endpoint: str) -> TritonConnection:
+        lean = _lean_streams(endpoint) if self._transport == "lean" else None
+        channel = grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        return TritonConnection(channel, stub, lean or GrpcAioStreams(channel))
 
 
-def _connection(endpoint: str) -> TritonConnection:
-    channel = grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
-    return TritonConnection(channel, service_pb2_grpc.GRPCInferenceServiceStub(channel), GrpcAioStreams(channel))
+def _lean_streams(endpoint: str) -> GrpcStreams:
+    try:
+        return GrpcStreams(endpoint)
+    except ValueError as error:
+        raise EngineUnavailable(f"A Triton server cannot be reached: {error}.") from error

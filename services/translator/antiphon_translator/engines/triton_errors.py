@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import grpc
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.http2.errors import GrpcError
 from antiphon_translator.engines import guide_errors
 
 log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ _IN_BAND: tuple[tuple[re.Pattern[str], type[AntiphonError], str], ...] = (
 )
 """(text, compared in lower case; what it is; what happened). The first row that matches counts."""
 
+_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 _BY_CODE: dict[grpc.StatusCode, tuple[type[AntiphonError], str]] = {
     grpc.StatusCode.UNAVAILABLE: (EngineUnavailable, "cannot be reached"),
     grpc.StatusCode.CANCELLED: (EngineUnavailable, "closed the connection"),
@@ -58,12 +60,14 @@ def from_text(text: str, *, model: str) -> AntiphonError:
 
 @contextmanager
 def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
-    """Turns what grpc.aio raises into our errors, its own words logged at `level`; lets the cancellation of the current
-    task pass."""
+    """Turns what grpc.aio and antiphon_core.http2 raise into our errors, their own words logged at `level`; lets the
+    cancellation of the current task pass."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        raise _from_rpc(error, model=model, level=level) from error
+        raise _from_rpc(error.code(), error.details(), model=model, level=level) from error
+    except GrpcError as error:
+        raise _from_rpc(_CODES[error.status], error.message, model=model, level=level) from error
     except (grpc.aio.UsageError, asyncio.InvalidStateError) as error:  # the channel, or the RPC, is closed already
         raise EngineUnavailable(f"The connection to the Triton server of model '{model}' is closed.") from error
     except asyncio.CancelledError as error:
@@ -73,8 +77,8 @@ def translated(model: str, *, level: int = logging.WARNING) -> Iterator[None]:
         raise EngineUnavailable(f"The connection to the Triton server of model '{model}' was closed.") from error
 
 
-def _from_rpc(error: grpc.aio.AioRpcError, *, model: str, level: int) -> AntiphonError:
+def _from_rpc(code: grpc.StatusCode, words: str | None, *, model: str, level: int) -> AntiphonError:
     """The error that a failed RPC stands for."""
-    log.log(level, "model '%s': RPC to Triton failed: %s %s", model, error.code(), error.details())
-    kind, what = _BY_CODE.get(error.code(), (EngineFault, "reported an error"))
+    log.log(level, "model '%s': RPC to Triton failed: %s %s", model, code, words)
+    kind, what = _BY_CODE.get(code, (EngineFault, "reported an error"))
     return kind(f"The Triton server of model '{model}' {what}.")

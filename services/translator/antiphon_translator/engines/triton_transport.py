@@ -29,7 +29,10 @@ class InferStreams(Protocol):
     """RPCs to one endpoint."""
 
     async def start(self, path: str, message: bytes, receive: Receive, *, flow: Flow) -> InferCall:
-        """Sends a request. While `flow` is paused no responses are read."""
+        """Sends a request. While `flow` is paused no responses are received."""
+
+    async def close(self) -> None:
+        """Ends the RPCs that still run, with an error."""
 
 
 class GrpcAioStreams:
@@ -42,6 +45,9 @@ class GrpcAioStreams:
         # A server cannot tell this from a stream of one request, and it takes one step instead of three.
         infer: Any = self._channel.unary_stream(path)
         return GrpcAioCall(infer(message), receive, flow)
+
+    async def close(self) -> None:
+        """Does nothing: the RPCs end with the channel, which belongs to the caller."""
 
 
 class GrpcAioCall:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import grpc
+import pytest
 
-from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_core.errors import EngineUnavailable
+from antiphon_core.http2.client import GrpcStreams
+from antiphon_translator.engines.triton_channels import Transport, TritonChannels
+from antiphon_translator.engines.triton_transport import GrpcAioStreams
 
 
 async def test_an_endpoint_has_one_connection_until_its_last_user_lets_go() -> None:
@@ -18,3 +22,15 @@ async def test_an_endpoint_has_one_connection_until_its_last_user_lets_go() -> N
     assert channels.acquire("127.0.0.1:1") is not first
     await channels.release("127.0.0.1:1")
     await channels.release("127.0.0.1:2")
+
+
+@pytest.mark.parametrize(("transport", "streams"), [("lean", GrpcStreams), ("grpc", GrpcAioStreams)])
+async def test_transport_is_what_the_operator_says(transport: Transport, streams: type) -> None:
+    channels = TritonChannels(transport)
+    assert isinstance(channels.acquire("127.0.0.1:1").streams, streams)
+    await channels.release("127.0.0.1:1")
+
+
+async def test_endpoint_that_is_none_is_unavailable() -> None:
+    with pytest.raises(EngineUnavailable, match="not an endpoint"):
+        TritonChannels().acquire("one:two:3")

@@ -7,6 +7,7 @@ import grpc.aio
 import pytest
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.http2.errors import GrpcError
 from antiphon_translator.engines.triton_errors import from_text, translated
 
 IN_BAND = [
@@ -55,6 +56,10 @@ CODES = [
 def test_a_failed_rpc_is_told_by_its_code(code: grpc.StatusCode, expected: type[AntiphonError]) -> None:
     with pytest.raises(expected) as caught, translated("m"):
         raise grpc.aio.AioRpcError(code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="secret")
+    assert type(caught.value) is expected
+    assert "secret" not in caught.value.message
+    with pytest.raises(expected) as caught, translated("m"):
+        raise GrpcError(code.value[0], "secret")
     assert type(caught.value) is expected
     assert "secret" not in caught.value.message
 

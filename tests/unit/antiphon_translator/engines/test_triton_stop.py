@@ -49,9 +49,14 @@ def profile(fake: FakeTriton) -> ModelProfile:
     return ModelProfile("m", Path(), fake.endpoint, token_timeout_s=2 * PATIENCE_S, probe_timeout_s=2 * PATIENCE_S)
 
 
+@pytest.fixture(params=["lean", "grpc"])
+def channels(request: pytest.FixtureRequest) -> TritonChannels:
+    return TritonChannels(request.param)
+
+
 @pytest.fixture
-async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
-    made = triton_text.engine(profile, TritonChannels())
+async def engine(profile: ModelProfile, channels: TritonChannels) -> AsyncIterator[TritonEngine]:
+    made = triton_text.engine(profile, channels)
     yield made
     await made.close()
 
@@ -89,8 +94,8 @@ async def test_a_stop_text_that_was_found_here_stops_it_too(fake: FakeTriton, en
     assert await told(fake, 2) == ["tensorrt_llm", "middle"]
 
 
-async def test_so_does_a_time_limit(fake: FakeTriton, profile: ModelProfile) -> None:
-    engine = triton_text.engine(replace(profile, token_timeout_s=0.1), TritonChannels())
+async def test_so_does_a_time_limit(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+    engine = triton_text.engine(replace(profile, token_timeout_s=0.1), channels)
     with pytest.raises(EngineTimeout, match="no next token"):
         await all_of(engine)
     assert await told(fake, 2) == ["tensorrt_llm", "middle"]

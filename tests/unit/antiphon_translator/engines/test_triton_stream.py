@@ -50,9 +50,14 @@ def profile(fake: FakeTriton) -> ModelProfile:
     )
 
 
+@pytest.fixture(params=["lean", "grpc"])
+def channels(request: pytest.FixtureRequest) -> TritonChannels:
+    return TritonChannels(request.param)
+
+
 @pytest.fixture
-async def engine(profile: ModelProfile) -> AsyncIterator[TritonEngine]:
-    made = triton_tokens.engine(profile, TritonChannels())
+async def engine(profile: ModelProfile, channels: TritonChannels) -> AsyncIterator[TritonEngine]:
+    made = triton_tokens.engine(profile, channels)
     yield made
     await made.close()
 
@@ -89,8 +94,8 @@ async def test_one_request_on_one_stream(fake: FakeTriton, engine: TritonEngine)
     assert "runtime_top_p" in [tensor.name for tensor in asked.inputs]
 
 
-async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile) -> None:
-    impatient = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), TritonChannels())
+async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+    impatient = triton_tokens.engine(replace(profile, first_token_timeout_s=0.3), channels)
     fake.script = [Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no first token within 0\.3 s"):
         await ids_of(impatient)
@@ -99,8 +104,8 @@ async def test_no_first_token_in_time(fake: FakeTriton, profile: ModelProfile) -
     await impatient.close()
 
 
-async def test_no_next_token_in_time(fake: FakeTriton, profile: ModelProfile) -> None:
-    impatient = triton_tokens.engine(replace(profile, token_timeout_s=0.2), TritonChannels())
+async def test_no_next_token_in_time(fake: FakeTriton, profile: ModelProfile, channels: TritonChannels) -> None:
+    impatient = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
     fake.script = [0.3, token_response([5]), token_response([]), Ending.SILENCE]
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
         await ids_of(impatient)
@@ -148,7 +153,9 @@ async def test_closing_the_engine_ends_what_runs_and_cancels_nobody(fake: FakeTr
             await anext(batches)
 
 
-async def test_readiness(fake: FakeTriton, engine: TritonEngine, profile: ModelProfile) -> None:
+async def test_readiness(
+    fake: FakeTriton, engine: TritonEngine, profile: ModelProfile, channels: TritonChannels
+) -> None:
     await engine.ready()
     fake.model_ready = False
     with pytest.raises(EngineUnavailable, match="no model 'tensorrt_llm' ready"):
@@ -156,23 +163,23 @@ async def test_readiness(fake: FakeTriton, engine: TritonEngine, profile: ModelP
     fake.server_ready = False
     with pytest.raises(EngineUnavailable, match="is not ready"):
         await engine.ready()
-    unknown = triton_tokens.engine(replace(profile, triton_model="nope"), TritonChannels())
+    unknown = triton_tokens.engine(replace(profile, triton_model="nope"), channels)
     with pytest.raises(EngineUnavailable, match="has no such model"):
         await unknown.controls()
     await unknown.close()
 
 
-def patient(profile: ModelProfile, *, end_grace_s: float) -> TritonEngine:
-    return TritonEngine(profile, TritonChannels(), triton_tokens.describe, end_grace_s=end_grace_s)
+def patient(profile: ModelProfile, channels: TritonChannels, *, end_grace_s: float) -> TritonEngine:
+    return TritonEngine(profile, channels, triton_tokens.describe, end_grace_s=end_grace_s)
 
 
 @pytest.mark.parametrize(
     ("last_id", "max_tokens"), [pytest.param(9, 1, id="all tokens came"), pytest.param(2, 100, id="a stop id came")]
 )
 async def test_finished_stream_is_left_to_end_by_itself(
-    fake: FakeTriton, profile: ModelProfile, last_id: int, max_tokens: int
+    fake: FakeTriton, profile: ModelProfile, last_id: int, max_tokens: int, channels: TritonChannels
 ) -> None:
-    engine = patient(profile, end_grace_s=2 * PATIENCE_S)
+    engine = patient(profile, channels, end_grace_s=2 * PATIENCE_S)
     fake.script = [token_response([last_id]), END_GRACE_S / 5, final_response()]
     async with asyncio.timeout(PATIENCE_S):
         await engine.generate(replace(REQUEST, max_tokens=max_tokens), pushed.Deliveries(most=1), Flow())
@@ -188,16 +195,20 @@ async def test_finished_stream_that_does_not_end_is_cancelled(fake: FakeTriton, 
         await fake.stopped.wait()
 
 
-async def test_error_behind_a_finished_stream_is_none(fake: FakeTriton, profile: ModelProfile) -> None:
-    engine = patient(profile, end_grace_s=2 * PATIENCE_S)
+async def test_error_behind_a_finished_stream_is_none(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
+    engine = patient(profile, channels, end_grace_s=2 * PATIENCE_S)
     fake.script = [token_response([9]), END_GRACE_S / 5, Ending.LOST]
     async with asyncio.timeout(PATIENCE_S):
         await engine.generate(replace(REQUEST, max_tokens=1), pushed.Deliveries(most=1), Flow())
     await engine.close()
 
 
-async def test_cancellation_during_the_grace_cancels_at_once(fake: FakeTriton, profile: ModelProfile) -> None:
-    engine, deliveries = patient(profile, end_grace_s=2 * PATIENCE_S), pushed.Deliveries(most=1)
+async def test_cancellation_during_the_grace_cancels_at_once(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
+    engine, deliveries = patient(profile, channels, end_grace_s=2 * PATIENCE_S), pushed.Deliveries(most=1)
     fake.script = [token_response([9]), Ending.SILENCE]
     running = asyncio.create_task(engine.generate(replace(REQUEST, max_tokens=1), deliveries, Flow()))
     async with asyncio.timeout(PATIENCE_S):
@@ -211,8 +222,10 @@ async def test_cancellation_during_the_grace_cancels_at_once(fake: FakeTriton, p
     await engine.close()
 
 
-async def test_time_of_a_paused_flow_is_not_the_servers(fake: FakeTriton, profile: ModelProfile) -> None:
-    engine = triton_tokens.engine(replace(profile, token_timeout_s=0.2), TritonChannels())
+async def test_time_of_a_paused_flow_is_not_the_servers(
+    fake: FakeTriton, profile: ModelProfile, channels: TritonChannels
+) -> None:
+    engine = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
     fake.script = [token_response([5]), Ending.SILENCE]
     flow, deliveries = Flow(), pushed.Deliveries()
     running = asyncio.create_task(engine.generate(REQUEST, deliveries, flow))
@@ -226,9 +239,9 @@ async def test_time_of_a_paused_flow_is_not_the_servers(fake: FakeTriton, profil
     await engine.close()
 
 
-async def test_a_stop_text_that_was_found_here_ends_the_generation_there() -> None:
+async def test_a_stop_text_that_was_found_here_ends_the_generation_there(channels: TritonChannels) -> None:
     async with fake_triton(ENSEMBLE) as fake:
-        engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), TritonChannels())
+        engine = triton_text.engine(ModelProfile(name="m", directory=Path(), endpoint=fake.endpoint), channels)
         fake.script = [response({"text_output": "One END"}), Ending.SILENCE]
         async with (
             asyncio.timeout(PATIENCE_S),

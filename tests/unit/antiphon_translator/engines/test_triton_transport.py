@@ -8,7 +8,9 @@ import pytest
 from tritonclient.grpc import service_pb2
 
 from antiphon_core.flow import Flow
-from antiphon_translator.engines.triton_transport import INFER_PATH, GrpcAioStreams
+from antiphon_core.http2.client import GrpcStreams
+from antiphon_core.http2.errors import GrpcError
+from antiphon_translator.engines.triton_transport import INFER_PATH, GrpcAioStreams, InferStreams
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import FakeTriton, fake_triton, final_response, token_response
 from tests.support.patience import PATIENCE_S
@@ -22,10 +24,12 @@ async def fake() -> AsyncIterator[FakeTriton]:
         yield running
 
 
-@pytest.fixture
-async def streams(fake: FakeTriton) -> AsyncIterator[GrpcAioStreams]:
+@pytest.fixture(params=["lean", "grpc"])
+async def streams(fake: FakeTriton, request: pytest.FixtureRequest) -> AsyncIterator[InferStreams]:
     async with grpc.aio.insecure_channel(fake.endpoint) as channel:
-        yield GrpcAioStreams(channel)
+        made: InferStreams = GrpcStreams(fake.endpoint) if request.param == "lean" else GrpcAioStreams(channel)
+        yield made
+        await made.close()
 
 
 class Received:
@@ -40,7 +44,7 @@ class Received:
         self.came.set()
 
 
-async def test_all_messages_of_an_rpc_and_its_end(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+async def test_all_messages_of_an_rpc_and_its_end(fake: FakeTriton, streams: InferStreams) -> None:
     said = [token_response([5]), final_response()]
     fake.script = said
     received = Received()
@@ -51,7 +55,7 @@ async def test_all_messages_of_an_rpc_and_its_end(fake: FakeTriton, streams: Grp
     assert call.cancel() is False
 
 
-async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: InferStreams) -> None:
     fake.script = [token_response([5]), Ending.SILENCE]
     received = Received()
     call = await streams.start(INFER_PATH, REQUEST, received, flow=Flow())
@@ -65,15 +69,15 @@ async def test_rpc_that_is_cancelled_had_not_ended(fake: FakeTriton, streams: Gr
         await fake.stopped.wait()
 
 
-async def test_failed_rpc_raises_its_error_and_has_ended(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+async def test_failed_rpc_raises_its_error_and_has_ended(fake: FakeTriton, streams: InferStreams) -> None:
     fake.script = [Ending.LOST]
     call = await streams.start(INFER_PATH, REQUEST, Received(), flow=Flow())
-    with pytest.raises(grpc.aio.AioRpcError):
+    with pytest.raises((grpc.aio.AioRpcError, GrpcError)):
         await call.ended()
     assert call.cancel() is False
 
 
-async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, streams: GrpcAioStreams) -> None:
+async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, streams: InferStreams) -> None:
     fake.script = [token_response([5]), token_response([6]), final_response()]
     flow, received = Flow(), Received()
     flow.pause(received)

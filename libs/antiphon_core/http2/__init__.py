@@ -1,0 +1,16 @@
+"""A lean client of gRPC streams over HTTP/2, for RPCs whose messages come token by token.
+
+Why it exists: docs/adr/0050-lean-http2-reader.md.
+
+    client.py      GrpcStreams and GrpcCall: what callers use
+    link.py        one connection on an event loop: socket, timers, backpressure
+    connection.py  the protocol: bytes in, bytes out, callbacks; no I/O
+    call_table.py  the calls of a connection; stream.py is one of them
+    sending.py     request bodies under the peer's flow control
+    messages.py    DATA payloads to messages
+    requests.py    the headers of a call
+    responses.py   headers and trailers of the answer to the status of a call
+    frames.py, header_codec.py, settings.py, statuses.py, keepalive.py, backoff.py, targets.py, options.py, errors.py
+
+Every module but client.py and link.py is synchronous and is given the time as an argument.
+"""

@@ -1,0 +1,155 @@
+"""The calls of one connection: those that wait for one of the server's streams, and those that have one.
+
+Frames change streams, in any order; `settle` then gives each changed stream its due: its receiver gets all its messages
+in one call, the server gets credit for them, and the stream is reported if it has ended. Callbacks may call `open`,
+`cancel`, `pause` and `resume`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from antiphon_core.http2 import frames
+from antiphon_core.http2.errors import ConnectionLost
+from antiphon_core.http2.frames import ConnectionFault
+from antiphon_core.http2.header_codec import HeaderCodec
+from antiphon_core.http2.messages import framed
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.requests import Request
+from antiphon_core.http2.sending import Sender
+from antiphon_core.http2.statuses import ErrorCode
+from antiphon_core.http2.stream import OnEnd, Receive, Stream
+
+_STREAMS_UNLIMITED = 2**32  # what holds until the server's settings say otherwise
+
+
+class CallTable:
+    """`out` takes the frames to send, except bodies, which `sender` keeps until they may go."""
+
+    def __init__(self, out: list[bytes], codec: HeaderCodec, sender: Sender, options: Options) -> None:
+        self.reading: dict[int, Stream] = {}  # streams of which messages may come
+        self.streams_max = _STREAMS_UNLIMITED
+        self.refusal: str | None = "The connection is not ready."  # why no call can begin; None if one can
+        self._out = out
+        self._codec = codec
+        self._sender = sender
+        self._options = options
+        self._open: dict[int, Stream] = {}
+        self._waiting: deque[tuple[Stream, Request]] = deque()
+        self._unsettled: list[Stream] = []
+        self._next_id = 1
+
+    @property
+    def has_open(self) -> bool:
+        return bool(self._open)
+
+    # ---- for callers ----
+
+    @property
+    def can_open(self) -> bool:
+        return self.refusal is None and self._next_id <= frames.STREAM_ID_MAX
+
+    def open(self, request: Request, receive: Receive, on_end: OnEnd) -> Stream:
+        """Begins a call, at once or when the server allows one more stream. ConnectionLost: no call can begin here."""
+        if not self.can_open:
+            raise ConnectionLost(self.refusal or "The connection has had all its streams.", is_unprocessed=True)
+        stream = Stream(receive, on_end, message_bytes_max=self._options.message_bytes_max)
+        self._waiting.append((stream, request))
+        self.begin_waiting()
+        return stream
+
+    def cancel(self, stream: Stream, error: Exception) -> bool:
+        """Ends a call with this error, at once and without what its receiver has not had yet. False: it had ended."""
+        if stream.is_reported:
+            return False
+        stream.drop_messages()
+        if stream.is_ended:
+            stream.outcome = error
+            self.unsettle(stream)
+        else:
+            self.reset(stream, ErrorCode.CANCEL, error)
+        self.settle()
+        return True
+
+    def pause(self, stream: Stream) -> None:
+        """Delivers no more messages, and gives the server no more credit to send them."""
+        stream.is_paused = True
+
+    def resume(self, stream: Stream) -> None:
+        stream.is_paused = False
+        self.unsettle(stream)
+        self.settle()
+
+    # ---- for the connection ----
+
+    def find(self, stream_id: int) -> Stream | None:
+        """The stream of a frame; None if it has ended. ConnectionFault: there was never such a stream."""
+        if stream_id % 2 == 0 or stream_id >= self._next_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"A frame belongs to stream {stream_id}, which is none.")
+        return self._open.get(stream_id)
+
+    def begin_waiting(self) -> None:
+        """Begins calls that wait, as far as the server's settings allow."""
+        while self._waiting and self.can_open and len(self._open) < self.streams_max:
+            stream, request = self._waiting.popleft()
+            stream.id, self._next_id = self._next_id, self._next_id + 2
+            self._open[stream.id] = stream
+            block = self._codec.encode(request.headers)
+            self._out.extend(frames.headers_frames(stream.id, block, self._sender.frame_bytes_max))
+            self._sender.add(stream.id, framed(request.message))
+
+    def end(self, stream: Stream, error: Exception | None) -> bool:
+        """Nothing more comes for this stream. Whether part of its request was not sent."""
+        self._open.pop(stream.id, None)
+        self.reading.pop(stream.id, None)
+        stream.end(error)
+        self.unsettle(stream)
+        has_rest = self._sender.drop(stream.id)
+        self.begin_waiting()
+        return has_rest
+
+    def reset(self, stream: Stream, code: ErrorCode, error: Exception) -> None:
+        """Ends a stream from this side."""
+        if stream.id:
+            self._out.append(frames.reset_frame(stream.id, code))
+        else:
+            self._waiting = deque(entry for entry in self._waiting if entry[0] is not stream)
+        self.end(stream, error)
+
+    def refuse_above(self, last_id: int, reason: str) -> None:
+        """Takes no more calls, and ends those that the server has not begun: with ids above `last_id`, and waiting."""
+        self.refusal = reason
+        waiting, self._waiting = self._waiting, deque()
+        unbegun = [stream for stream in self._open.values() if stream.id > last_id]
+        for stream in (*unbegun, *(stream for stream, _request in waiting)):
+            self.end(stream, ConnectionLost(reason, is_unprocessed=True))
+
+    def lose(self, reason: str) -> None:
+        """Ends all calls: the connection is gone."""
+        self.refuse_above(frames.STREAM_ID_MAX, reason)
+        for stream in list(self._open.values()):
+            self.end(stream, ConnectionLost(reason))
+
+    # ---- settling ----
+
+    def unsettle(self, stream: Stream) -> None:
+        if not stream.is_unsettled:
+            stream.is_unsettled = True
+            self._unsettled.append(stream)
+
+    def settle(self) -> None:
+        while self._unsettled:
+            unsettled, self._unsettled = self._unsettled, []
+            for stream in unsettled:
+                self._settle_stream(stream)
+
+    def _settle_stream(self, stream: Stream) -> None:
+        stream.is_unsettled = False
+        try:
+            stream.deliver()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this call and no other
+            self.cancel(stream, error)
+        if not stream.is_ended and not stream.is_paused and stream.owed_bytes * 2 >= self._options.stream_window_bytes:
+            self._out.append(frames.window_update_frame(stream.id, stream.owed_bytes))
+            stream.owed_bytes = 0
+        stream.report()

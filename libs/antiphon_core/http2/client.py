@@ -1,0 +1,187 @@
+"""gRPC streams to one endpoint: what callers use.
+
+    streams = GrpcStreams("triton:8001")
+    call = await streams.start("/inference.GRPCInferenceService/ModelStreamInfer", message, receive)
+    await call.ended()
+
+`receive` is called, as a plain call from the event loop, with all messages of the call that one read brought. It must
+not wait. What it raises ends the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from antiphon_core.flow import Flow
+from antiphon_core.http2.backoff import Backoff
+from antiphon_core.http2.errors import ConnectionLost, GrpcError
+from antiphon_core.http2.link import ALPN, Link, connect
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.requests import Request
+from antiphon_core.http2.statuses import CANCELLED, DEADLINE_EXCEEDED
+from antiphon_core.http2.targets import read_target
+
+DEFAULT_OPTIONS = Options()
+_CLOSED = "The client was closed."
+
+
+class GrpcCall:
+    """One call that has begun, or waits for one of the streams that the server allows. Made by `GrpcStreams.start`."""
+
+    def __init__(
+        self,
+        link: Link,
+        request: Request,
+        receive: Callable[[Sequence[bytes]], None],
+        *,
+        flow: Flow | None,
+        deadline_s: float | None,
+    ) -> None:
+        self._link = link
+        self._flow = flow
+        self._done = asyncio.Event()
+        self._outcome: Exception | None = None
+        self._cleanup = ExitStack()
+        self._stream = link.connection.calls.open(request, receive, self._on_end)
+        if flow is not None:
+            self._cleanup.enter_context(flow.fed_by(pause=self._pause, resume=self._resume_soon))
+        if deadline_s is not None:
+            timer = asyncio.get_running_loop().call_at(deadline_s, self._on_timeout)
+            self._cleanup.callback(timer.cancel)
+        link.flush()
+
+    async def ended(self) -> None:
+        """Returns when the server ended the call with OK. GrpcError: any other end; otherwise what `receive` raised."""
+        await self._done.wait()
+        if self._outcome is not None:
+            raise self._outcome
+
+    def cancel(self) -> bool:
+        """Ends the call at once; nothing is received after it. False if it had ended."""
+        return self._end(GrpcError(CANCELLED, "The call was cancelled by its caller."))
+
+    def _end(self, error: GrpcError) -> bool:
+        has_ended_now = self._link.connection.calls.cancel(self._stream, error)
+        self._link.flush()
+        return has_ended_now
+
+    def _on_timeout(self) -> None:
+        self._end(_timeout_error())
+
+    def _on_end(self, outcome: Exception | None) -> None:
+        self._outcome = outcome
+        self._cleanup.close()
+        self._done.set()
+
+    def _pause(self) -> None:
+        self._link.connection.calls.pause(self._stream)
+
+    def _resume_soon(self) -> None:
+        """Whoever resumes a flow is not in a place to receive at once."""
+        asyncio.get_running_loop().call_soon(self._resume)
+
+    def _resume(self) -> None:
+        if self._flow is not None and not self._flow.is_paused:
+            self._link.connection.calls.resume(self._stream)
+            self._link.flush()
+
+
+class GrpcStreams:
+    """gRPC streams to one endpoint, `host:port` or `dns:///host:port`, all over one connection. For one event loop.
+
+    The connection is made by the first call, and again by the next one after it is lost. After a failed attempt calls
+    fail at once until its backoff has passed. `tls` is told to offer HTTP/2. ValueError: the endpoint is none.
+    """
+
+    def __init__(self, endpoint: str, *, tls: ssl.SSLContext | None = None, options: Options = DEFAULT_OPTIONS) -> None:
+        self._target = read_target(endpoint)
+        if tls is not None:
+            tls.set_alpn_protocols([ALPN])
+        self._tls = tls
+        self._options = options
+        self._backoff = Backoff(options.backoff_first_s, options.backoff_max_s, random.uniform)
+        self._last_error = ""
+        self._attempt: asyncio.Task[Link | None] | None = None
+        self._link: Link | None = None
+        self._links: set[Link] = set()  # also those that the server is ending, with calls that go on
+        self._is_closed = False
+
+    async def start(
+        self,
+        path: str,
+        message: bytes,
+        receive: Callable[[Sequence[bytes]], None],
+        *,
+        flow: Flow | None = None,
+        metadata: Sequence[tuple[str, str]] = (),
+        timeout_s: float | None = None,
+    ) -> GrpcCall:
+        """Begins a call with its only message. While `flow` is paused, nothing is received, and the server may send
+        `Options.stream_window_bytes` more at most. `timeout_s` is for the whole call, connecting included.
+
+        Raises ConnectionLost: there is no connection; GrpcError: the time was up before there was one; ValueError: the
+        metadata is none.
+        """
+        scheme = "http" if self._tls is None else "https"
+        request = Request(self._target.authority, scheme, path, message, metadata, timeout_s)
+        deadline_s = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                link = await self._connected()
+        except TimeoutError as error:
+            raise _timeout_error() from error
+        return GrpcCall(link, request, receive, flow=flow, deadline_s=deadline_s)
+
+    async def close(self) -> None:
+        """Ends open calls as ConnectionLost, and waits until the connections are closed."""
+        self._is_closed = True
+        if self._attempt is not None:
+            self._attempt.cancel()
+            await asyncio.wait((self._attempt,))
+        links = list(self._links)
+        for link in links:
+            link.close(_CLOSED)
+        for link in links:
+            await link.wait_closed()
+
+    async def _connected(self) -> Link:
+        """The connection; all who wait for it share one attempt to make it."""
+        if self._is_closed:
+            raise ConnectionLost(_CLOSED, is_unprocessed=True)
+        if self._link is not None and self._link.connection.calls.can_open:
+            return self._link
+        if self._attempt is None:
+            if not self._backoff.can_try(asyncio.get_running_loop().time()):
+                raise ConnectionLost(f"{self._last_error} It is tried again soon.", is_unprocessed=True)
+            self._attempt = asyncio.create_task(self._connect())
+        attempt = self._attempt
+        await asyncio.wait((attempt,))
+        if attempt.cancelled():
+            raise ConnectionLost(_CLOSED, is_unprocessed=True)
+        link = attempt.result()
+        if link is None:
+            raise ConnectionLost(self._last_error, is_unprocessed=True)
+        return link
+
+    async def _connect(self) -> Link | None:
+        """None: it could not be made, for `_last_error`."""
+        try:
+            link = await connect(self._target, self._tls, self._options, self._links.discard)
+        except ConnectionLost as error:
+            self._backoff.failed(asyncio.get_running_loop().time())
+            self._last_error = error.message
+            return None
+        finally:
+            self._attempt = None
+        self._backoff.succeeded()
+        self._links.add(link)
+        self._link = link
+        return link
+
+
+def _timeout_error() -> GrpcError:
+    return GrpcError(DEADLINE_EXCEEDED, "The call did not end within its timeout.")

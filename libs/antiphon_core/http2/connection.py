@@ -1,0 +1,277 @@
+"""One connection to a gRPC server: bytes in, bytes out, callbacks in between. It knows no socket and no clock.
+
+What the owner of a Connection owes it:
+
+* `receive` gets everything that was read, in order, however it was cut; callbacks must not call it;
+* after each call of any method, also of `calls`, what `data_to_send` returns is written, until it returns nothing;
+* when `is_finished` is true and the last bytes are written, the socket is closed; when the socket is lost, `lose`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hyperframe.frame import (
+    ContinuationFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    PushPromiseFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
+
+from antiphon_core.http2 import frames
+from antiphon_core.http2.call_table import CallTable
+from antiphon_core.http2.errors import GrpcError
+from antiphon_core.http2.frames import FRAME_HEADER_BYTES, ConnectionFault
+from antiphon_core.http2.header_codec import HeaderBlock, HeaderCodec
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.responses import fields_of, is_informational, outcome, refusal
+from antiphon_core.http2.sending import Sender
+from antiphon_core.http2.settings import check_settings, own_settings
+from antiphon_core.http2.statuses import INTERNAL, ErrorCode, error_code_name, status_of_reset
+from antiphon_core.http2.stream import Stream
+from antiphon_core.limits import HTTP2_BURST_BYTES, HTTP2_CONNECTION_WINDOW_BYTES
+
+_unpack_header = frames.FRAME_HEADER.unpack_from
+
+
+class Connection:
+    """The client's side of a connection. Calls are made in `calls`."""
+
+    def __init__(self, options: Options) -> None:
+        self.is_ready = False  # the server's settings have come
+        self.is_closed = False
+        self.reason = ""  # why it is closed
+        self.farewell: str | None = None  # why the server wants no more calls
+        self._out = [frames.PREFACE, frames.settings_frame(own_settings(options)), _first_credit()]
+        self._codec = HeaderCodec()
+        self._sender = Sender()
+        self.calls = CallTable(self._out, self._codec, self._sender, options)
+        self._stream_window_bytes = options.stream_window_bytes
+        self._owed_bytes = 0  # of the connection's window: received, and not given back
+        self._rest = b""  # of a read, the beginning of a frame
+        self._block: HeaderBlock | None = None
+        self._handlers: dict[int | None, Callable[[Any], None]] = {
+            ContinuationFrame.type: self._on_continuation,
+            GoAwayFrame.type: self._on_goaway,
+            HeadersFrame.type: self._on_headers,
+            PingFrame.type: self._on_ping,
+            PushPromiseFrame.type: self._on_push_promise,
+            RstStreamFrame.type: self._on_reset,
+            SettingsFrame.type: self._on_settings,
+            WindowUpdateFrame.type: self._on_window_update,
+        }
+
+    @property
+    def is_finished(self) -> bool:
+        """Nothing more will come of this connection."""
+        return self.is_closed or (self.farewell is not None and not self.calls.has_open)
+
+    def receive(self, data: bytes) -> None:
+        if self.is_closed:
+            return
+        data = self._rest + data if self._rest else data
+        try:
+            self._rest = data[self._read_frames(data) :]
+            self._credit_connection()
+        except ConnectionFault as fault:
+            self._out.append(frames.goaway_frame(fault.code, fault.message))
+            self.lose(f"The server broke the rules of HTTP/2: {fault.message}")
+        self.calls.settle()
+
+    def data_to_send(self, *, with_bodies: bool = True) -> bytes:
+        """What must be written now. Bodies come in bursts, so that they can be stopped when the socket is full: asked
+        without them, it returns answers and resets only."""
+        out: list[bytes | memoryview] = [*self._out]
+        self._out.clear()
+        if with_bodies and not self.is_closed:
+            out.extend(self._sender.frames(HTTP2_BURST_BYTES))
+        return b"".join(out)
+
+    def ping(self) -> None:
+        self._out.append(frames.ping_frame(b"antiphon"))
+
+    def close(self, reason: str) -> None:
+        """Ends all calls, and tells the server."""
+        if not self.is_closed:
+            self._out.append(frames.goaway_frame(ErrorCode.NO_ERROR))
+            self.lose(reason)
+
+    def lose(self, reason: str) -> None:
+        """Ends all calls: the server cannot be reached any more. Without effect if they have ended."""
+        if not self.is_closed:
+            self.is_closed, self.reason = True, reason
+            self.calls.lose(reason)
+            self.calls.settle()
+
+    # ---- DATA ----
+
+    def _read_frames(self, data: bytes) -> int:
+        """Reads all complete frames, and returns where the rest begins."""
+        start, end = 0, len(data)
+        reading = self.calls.reading
+        while end - start >= FRAME_HEADER_BYTES:
+            high, low, kind, flags, stream_id = _unpack_header(data, start)
+            length = high << 8 | low
+            if length > frames.FRAME_BYTES_MAX:
+                raise self._too_large(length)
+            content = start + FRAME_HEADER_BYTES
+            stop = content + length
+            if stop > end:
+                break
+            # Nearly all frames are of this kind. Padding and the end of a stream have flags.
+            if kind == frames.DATA and flags == 0 and self._block is None and (stream := reading.get(stream_id)):
+                self._take(stream, data, content, stop)
+            else:
+                self._read_frame(kind, flags, stream_id & frames.STREAM_ID_MAX, data, start, stop)
+            start = stop
+        return start
+
+    def _take(self, stream: Stream, data: bytes, start: int, stop: int) -> None:
+        """Messages of a stream, and parts of them."""
+        self._owe(stream, stop - start)
+        if not stream.is_unsettled:
+            self.calls.unsettle(stream)
+        try:
+            stream.messages.feed(data, start, stop)
+        except GrpcError as error:
+            self.calls.reset(stream, ErrorCode.CANCEL, error)
+
+    def _owe(self, stream: Stream, size: int) -> None:
+        self._owed_bytes += size
+        stream.owed_bytes += size
+        if stream.owed_bytes > self._stream_window_bytes:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "The server sent more than a stream's window.")
+
+    def _credit_connection(self) -> None:
+        """Gives the connection's window back at once, whatever receivers do: one that pauses must not stop others."""
+        if self._owed_bytes > HTTP2_CONNECTION_WINDOW_BYTES:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "The server sent more than the connection's window.")
+        if self._owed_bytes * 2 >= HTTP2_CONNECTION_WINDOW_BYTES:
+            self._out.append(frames.window_update_frame(0, self._owed_bytes))
+            self._owed_bytes = 0
+
+    def _on_data(self, flags: int, stream_id: int, data: bytes, start: int, stop: int) -> None:
+        """DATA of every kind: padded, the last of its stream, of a stream that has ended, or where none may come."""
+        size = stop - start
+        if flags & frames.PADDED:
+            start, stop = frames.unpadded(data, start, stop)
+        stream = self.calls.find(stream_id)
+        if stream is None or not stream.has_headers:
+            self._owed_bytes += size
+            if stream is not None:
+                error = GrpcError(INTERNAL, "The server sent data before headers.")
+                self.calls.reset(stream, ErrorCode.PROTOCOL_ERROR, error)
+            return
+        self._owe(stream, size - (stop - start))
+        self._take(stream, data, start, stop)
+        if flags & frames.END_STREAM and not stream.is_ended:
+            self._ended_by_server(stream, outcome({}, is_only_answer=False))
+
+    # ---- other frames ----
+
+    def _read_frame(self, kind: int, flags: int, stream_id: int, data: bytes, start: int, stop: int) -> None:
+        if not self.is_ready and (kind != SettingsFrame.type or flags):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "It does not begin with its settings.")
+        if self._block is not None and kind != ContinuationFrame.type:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A header block was not continued.")
+        if kind == frames.DATA:
+            self._on_data(flags, stream_id, data, start + FRAME_HEADER_BYTES, stop)
+        elif (handler := self._handlers.get(kind)) is not None:  # unknown kinds are ignored (RFC 9113, section 4.1)
+            handler(frames.parse(data, start, stop))
+
+    def _on_headers(self, frame: HeadersFrame) -> None:
+        self.calls.find(frame.stream_id)
+        self._block = HeaderBlock(frame.stream_id, ends_stream="END_STREAM" in frame.flags)
+        self._add_to_block(self._block, frame)
+
+    def _on_continuation(self, frame: ContinuationFrame) -> None:
+        if self._block is None or self._block.stream_id != frame.stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A frame continues no header block.")
+        self._add_to_block(self._block, frame)
+
+    def _add_to_block(self, block: HeaderBlock, frame: HeadersFrame | ContinuationFrame) -> None:
+        block.add(frame.data)
+        if "END_HEADERS" in frame.flags:
+            self._block = None
+            headers = self._codec.decode(block.content)  # also of a stream that has ended: later blocks refer to it
+            if (stream := self.calls.find(block.stream_id)) is not None:
+                self._take_headers(stream, headers, ends_stream=block.ends_stream)
+
+    def _take_headers(self, stream: Stream, headers: list[tuple[bytes, bytes]], *, ends_stream: bool) -> None:
+        fields = fields_of(headers)
+        if ends_stream:
+            self._ended_by_server(stream, outcome(fields, is_only_answer=not stream.has_headers))
+        elif stream.has_headers:
+            error = GrpcError(INTERNAL, "The server sent trailers that do not end the call.")
+            self.calls.reset(stream, ErrorCode.PROTOCOL_ERROR, error)
+        elif is_informational(fields):
+            return
+        elif (refused := refusal(fields)) is not None:
+            self.calls.reset(stream, ErrorCode.CANCEL, refused)
+        else:
+            stream.has_headers = True
+            self.calls.reading[stream.id] = stream
+
+    def _ended_by_server(self, stream: Stream, error: GrpcError | None) -> None:
+        if error is None and not stream.messages.is_between_messages:
+            error = GrpcError(INTERNAL, "The server ended the call inside a message.")
+        if self.calls.end(stream, error):  # it needs no more of the request
+            self._out.append(frames.reset_frame(stream.id, ErrorCode.CANCEL))
+
+    def _on_reset(self, frame: RstStreamFrame) -> None:
+        if (stream := self.calls.find(frame.stream_id)) is not None:
+            text = f"The server reset the stream: {error_code_name(frame.error_code)}."
+            is_unprocessed = frame.error_code == ErrorCode.REFUSED_STREAM
+            self.calls.end(stream, GrpcError(status_of_reset(frame.error_code), text, is_unprocessed=is_unprocessed))
+
+    def _on_settings(self, frame: SettingsFrame) -> None:
+        if "ACK" in frame.flags:
+            return
+        settings, sender = frame.settings, self._sender
+        check_settings(settings)
+        sender.frame_bytes_max = settings.get(SettingsFrame.MAX_FRAME_SIZE, sender.frame_bytes_max)
+        if (window_bytes := settings.get(SettingsFrame.INITIAL_WINDOW_SIZE)) is not None:
+            sender.set_initial_window(window_bytes)
+        if (table_bytes := settings.get(SettingsFrame.HEADER_TABLE_SIZE)) is not None:
+            self._codec.limit_table(table_bytes)
+        self.calls.streams_max = settings.get(SettingsFrame.MAX_CONCURRENT_STREAMS, self.calls.streams_max)
+        self._out.append(frames.settings_answer())
+        if not self.is_ready:
+            self.is_ready, self.calls.refusal = True, None
+        self.calls.begin_waiting()
+
+    def _on_window_update(self, frame: WindowUpdateFrame) -> None:
+        if frame.stream_id == 0:
+            self._sender.credit_connection(frame.window_increment)
+        else:
+            self.calls.find(frame.stream_id)
+            self._sender.credit(frame.stream_id, frame.window_increment)
+
+    def _on_ping(self, frame: PingFrame) -> None:
+        if "ACK" not in frame.flags:
+            self._out.append(frames.ping_frame(frame.opaque_data, is_answer=True))
+
+    def _on_goaway(self, frame: GoAwayFrame) -> None:
+        """The server takes no more calls. Those that it has not begun are refused, the others go on."""
+        debug = frame.additional_data[: frames.DEBUG_BYTES_MAX].decode("ascii", errors="backslashreplace")
+        self.farewell = f"The server ends the connection: {error_code_name(frame.error_code)} {debug}".rstrip()
+        self.calls.refuse_above(frame.last_stream_id, self.farewell)
+
+    def _on_push_promise(self, _frame: Frame) -> None:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A push was promised, although our settings forbid it.")
+
+    def _too_large(self, length: int) -> ConnectionFault:
+        if not self.is_ready:
+            return ConnectionFault(ErrorCode.PROTOCOL_ERROR, "It does not speak HTTP/2.")
+        return ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"A frame has {length} bytes.")
+
+
+def _first_credit() -> bytes:
+    """The connection's window, which settings do not reach."""
+    return frames.window_update_frame(0, HTTP2_CONNECTION_WINDOW_BYTES - frames.WINDOW_BYTES_DEFAULT)

@@ -1,0 +1,33 @@
+"""How a call fails.
+
+    GrpcError              the call ended with a status other than OK; `status` is a number of gRPC's table
+    └── ConnectionLost     UNAVAILABLE: there is no connection, or it ended before the call did
+
+What a caller's own `receive` raised is none of these: `GrpcCall.ended` raises it as it is.
+"""
+
+from __future__ import annotations
+
+from antiphon_core.http2.statuses import UNAVAILABLE, name_of
+
+
+class GrpcError(Exception):
+    """A call that failed.
+
+    `details` is the google.rpc.Status that the server sent with the status, serialized; empty if it sent none.
+    `is_unprocessed` is true if the server cannot have begun the call, so that sending it again does nothing twice.
+    """
+
+    def __init__(self, status: int, message: str, *, details: bytes = b"", is_unprocessed: bool = False) -> None:
+        super().__init__(f"{name_of(status)}: {message}")
+        self.status = status
+        self.message = message
+        self.details = details
+        self.is_unprocessed = is_unprocessed
+
+
+class ConnectionLost(GrpcError):
+    """The connection could not be made, or ended before the call."""
+
+    def __init__(self, message: str, *, is_unprocessed: bool = False) -> None:
+        super().__init__(UNAVAILABLE, message, is_unprocessed=is_unprocessed)

@@ -1,0 +1,64 @@
+"""Header blocks, compressed with HPACK (RFC 7541) in both directions of one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpack import Decoder, Encoder, HPACKError, OversizedHeaderListError
+
+from antiphon_core.http2.frames import FRAME_HEADER_BYTES, ConnectionFault
+from antiphon_core.http2.statuses import ErrorCode
+from antiphon_core.limits import HTTP2_HEADERS_BYTES_MAX
+
+_TABLE_BYTES_MAX = 4_096  # HPACK's default: the few headers of a call that repeat need no more
+
+
+class HeaderBlock:
+    """A header block that is still coming, in one HEADERS frame and any number of CONTINUATION frames."""
+
+    def __init__(self, stream_id: int, *, ends_stream: bool) -> None:
+        self.stream_id = stream_id
+        self.ends_stream = ends_stream
+        self.content = bytearray()
+        self._cost_bytes = 0
+
+    def add(self, piece: bytes) -> None:
+        """ConnectionFault: the block is too large. Empty frames count too: they could come without end."""
+        self._cost_bytes += FRAME_HEADER_BYTES + len(piece)
+        if self._cost_bytes > HTTP2_HEADERS_BYTES_MAX:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "A header block is too large.")
+        self.content += piece
+
+
+class HeaderCodec:
+    """The two compression contexts of a connection. Every block must be decoded, wanted or not, in its order."""
+
+    def __init__(self) -> None:
+        self._encoder = Encoder()
+        self._decoder = Decoder(max_header_list_size=HTTP2_HEADERS_BYTES_MAX)
+        self._table_bytes = _TABLE_BYTES_MAX
+        self._table_bytes_least = _TABLE_BYTES_MAX
+
+    def limit_table(self, table_bytes: int) -> None:
+        """The peer's limit for what the encoder remembers. It is applied with the next block: hpack keeps a list of all
+        changes until then, which a peer that sends nothing but settings would make grow without end."""
+        self._table_bytes = min(table_bytes, _TABLE_BYTES_MAX)
+        self._table_bytes_least = min(self._table_bytes_least, self._table_bytes)
+
+    def encode(self, headers: Sequence[tuple[str, str]]) -> bytes:
+        # RFC 7541, section 4.2: the smallest size since the last block is said as well as the last.
+        for table_bytes in (self._table_bytes_least, self._table_bytes):
+            if table_bytes != self._encoder.header_table_size:
+                self._encoder.header_table_size = table_bytes
+        self._table_bytes_least = self._table_bytes
+        # Huffman coding saves a few bytes of a call and costs Python a loop over all of them.
+        return self._encoder.encode(headers, huffman=False)
+
+    def decode(self, block: bytes | bytearray) -> list[tuple[bytes, bytes]]:
+        """ConnectionFault: the block is malformed, or too large; the context of all later ones is lost with it."""
+        try:
+            return [(bytes(name), bytes(value)) for name, value in self._decoder.decode(bytes(block), raw=True)]
+        except OversizedHeaderListError as error:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, str(error)) from error
+        except HPACKError as error:
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, str(error)) from error

@@ -1,0 +1,41 @@
+"""Whether a silent connection still has a peer: when to ping, and when to give up."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+
+class Step(Enum):
+    WAIT = auto()
+    PING = auto()
+    GIVE_UP = auto()
+
+
+class Keepalive:
+    """Decides at each `step`; `due_s` is when the next step is. Times are of one monotonic clock."""
+
+    def __init__(self, interval_s: float, timeout_s: float, now_s: float) -> None:
+        self._interval_s = interval_s
+        self._timeout_s = timeout_s
+        self._heard_s = now_s
+        self._pinged_s: float | None = None
+        self.due_s = now_s + interval_s
+
+    def heard(self, now_s: float) -> None:
+        """Something came from the peer. It need not be the answer to a ping, which may stand behind much data."""
+        self._heard_s = now_s
+        self._pinged_s = None
+
+    def step(self, now_s: float, *, has_calls: bool) -> Step:
+        if self._pinged_s is not None:
+            self.due_s = self._pinged_s + self._timeout_s
+            return Step.GIVE_UP if now_s >= self.due_s else Step.WAIT
+        self.due_s = self._heard_s + self._interval_s
+        if now_s < self.due_s:
+            return Step.WAIT
+        if not has_calls:
+            self.due_s = now_s + self._interval_s
+            return Step.WAIT
+        self._pinged_s = now_s
+        self.due_s = now_s + self._timeout_s
+        return Step.PING

@@ -1,0 +1,187 @@
+"""One connection on an event loop, asyncio's or uvloop's: the socket, its timers, and backpressure in both directions.
+
+When the socket is full, bodies of requests wait; answers to pings and settings are still written. A server that sends
+those and does not read the answers is not read either, once HTTP2_ANSWERS_BYTES_MAX of them wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from typing import cast
+
+from antiphon_core.http2.connection import Connection
+from antiphon_core.http2.errors import ConnectionLost
+from antiphon_core.http2.keepalive import Keepalive, Step
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.targets import Target
+from antiphon_core.limits import HTTP2_ANSWERS_BYTES_MAX
+
+log = logging.getLogger(__name__)
+
+ALPN = "h2"
+_CLOSE_GRACE_S = 1.0  # for the last bytes of a connection, then it is cut
+# Idle connections are watched by TCP: servers count pings of HTTP/2 and close connections that send too many.
+_TCP_IDLE_S = 60
+_TCP_INTERVAL_S = 10
+
+
+async def connect(
+    target: Target, tls: ssl.SSLContext | None, options: Options, on_closed: Callable[[Link], None]
+) -> Link:
+    """A connection whose server has sent its settings. ConnectionLost: there is none, and why."""
+    link = Link(asyncio.get_running_loop(), target, options, on_closed)
+    try:
+        async with asyncio.timeout(options.connect_timeout_s):
+            await link.open(tls)
+    except BaseException as error:
+        link.abort()
+        if isinstance(error, TimeoutError):
+            text = f"{target.authority} did not answer within {options.connect_timeout_s:g} s."
+            raise ConnectionLost(text, is_unprocessed=True) from error
+        if isinstance(error, OSError):
+            raise ConnectionLost(f"{target.authority}: {error}", is_unprocessed=True) from error
+        raise
+    return link
+
+
+class Link(asyncio.Protocol):
+    """A Connection with its socket. After calls of `connection.calls`, `flush` must be called."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, target: Target, options: Options, on_closed: Callable[[Link], None]
+    ) -> None:
+        self.connection = Connection(options)
+        self._loop = loop
+        self._target = target
+        self._options = options
+        self._on_closed = on_closed
+        self._transport: asyncio.Transport | None = None
+        self._keepalive = Keepalive(options.keepalive_interval_s, options.keepalive_timeout_s, loop.time())
+        self._timer: asyncio.TimerHandle | None = None
+        self._changed = asyncio.Event()  # the server's settings have come, or the connection is lost
+        self._closed = asyncio.Event()
+        self._full_bytes: int | None = None  # how much waited when the socket was full; None while it is not
+
+    async def open(self, tls: ssl.SSLContext | None) -> None:
+        """Returns when the server has sent its settings. OSError, ConnectionLost: it does not."""
+        host, port = self._target.host, self._target.port
+        hostname = host if tls is not None else None
+        await self._loop.create_connection(lambda: self, host, port, ssl=tls, server_hostname=hostname)
+        await self._changed.wait()
+        if self.connection.is_closed:
+            raise ConnectionLost(f"{self._target.authority}: {self.connection.reason}", is_unprocessed=True)
+
+    def close(self, reason: str) -> None:
+        """Ends all calls, and the connection after its last bytes are written."""
+        self.connection.close(reason)
+        self.flush()
+
+    async def wait_closed(self) -> None:
+        await self._closed.wait()
+
+    def abort(self) -> None:
+        """Cuts the connection."""
+        self.connection.lose("The connection was given up.")
+        self._changed.set()
+        if self._transport is None:
+            self._closed.set()
+        else:
+            self._transport.abort()
+
+    # ---- writing ----
+
+    def flush(self) -> None:
+        """Writes what there is to write, as far as the socket takes it."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        while data := self.connection.data_to_send(with_bodies=self._full_bytes is None):
+            transport.write(data)
+        if self.connection.is_finished:
+            transport.close()
+            self._arm(self._loop.time() + _CLOSE_GRACE_S, transport.abort)
+
+    def pause_writing(self) -> None:
+        self._full_bytes = self._transport.get_write_buffer_size() if self._transport is not None else 0
+
+    def resume_writing(self) -> None:
+        self._full_bytes = None
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+        self.flush()
+
+    def _stop_reading_if_unread(self) -> None:
+        transport = self._transport
+        if self._full_bytes is None or transport is None or transport.is_closing():
+            return
+        if transport.get_write_buffer_size() - self._full_bytes > HTTP2_ANSWERS_BYTES_MAX:
+            transport.pause_reading()
+
+    # ---- asyncio.Protocol ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        if self.connection.is_closed:  # given up meanwhile
+            self._transport.abort()
+            return
+        encrypted = transport.get_extra_info("ssl_object")
+        if encrypted is not None and encrypted.selected_alpn_protocol() != ALPN:
+            self.connection.lose("The server did not agree to speak HTTP/2 inside TLS.")
+            self.abort()
+            return
+        _watch_peer(transport.get_extra_info("socket"), self._options.keepalive_timeout_s)
+        self._arm(self._keepalive.due_s, self._check_alive)
+        self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        self._keepalive.heard(self._loop.time())
+        farewell = self.connection.farewell
+        self.connection.receive(data)
+        if self.connection.farewell != farewell:
+            log.info("%s: %s", self._target.authority, self.connection.farewell)
+        if self.connection.is_ready or self.connection.is_closed:
+            self._changed.set()
+        self.flush()
+        self._stop_reading_if_unread()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.connection.lose(f"The connection was lost: {error}" if error else "The server closed the connection.")
+        self._changed.set()
+        self._closed.set()
+        self._on_closed(self)
+
+    # ---- time ----
+
+    def _check_alive(self) -> None:
+        step = self._keepalive.step(self._loop.time(), has_calls=self.connection.calls.has_open)
+        if step is Step.GIVE_UP:
+            self.connection.lose(f"Nothing came within {self._options.keepalive_timeout_s:g} s of a ping.")
+            self.abort()
+            return
+        if step is Step.PING:
+            self.connection.ping()
+            self.flush()
+        self._arm(self._keepalive.due_s, self._check_alive)
+
+    def _arm(self, due_s: float, callback: Callable[[], None]) -> None:
+        """The one timer of the connection: it watches the peer, and the end after that."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due_s, callback)
+
+
+def _watch_peer(connected: socket.socket, timeout_s: float) -> None:
+    """Has the kernel notice a peer that is gone: by probes while nothing is sent, and by `timeout_s` without an
+    acknowledgement otherwise. TCP_NODELAY is set already: both event loops do that."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_IDLE_S)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _TCP_INTERVAL_S)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(timeout_s * 1000))

@@ -1,0 +1,31 @@
+"""SETTINGS: ours, and what a server's may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hyperframe.frame import SettingsFrame
+
+from antiphon_core.http2.frames import FRAME_BYTES_MAX, WINDOW_BYTES_MAX, ConnectionFault
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.statuses import ErrorCode
+from antiphon_core.limits import HTTP2_HEADERS_BYTES_MAX
+
+
+def own_settings(options: Options) -> dict[int, int]:
+    return {
+        SettingsFrame.ENABLE_PUSH: 0,
+        SettingsFrame.INITIAL_WINDOW_SIZE: options.stream_window_bytes,
+        SettingsFrame.MAX_HEADER_LIST_SIZE: HTTP2_HEADERS_BYTES_MAX,
+    }
+
+
+def check_settings(settings: Mapping[int, int]) -> None:
+    """ConnectionFault: the server has set what RFC 9113, section 6.5.2, does not allow."""
+    if settings.get(SettingsFrame.INITIAL_WINDOW_SIZE, 0) > WINDOW_BYTES_MAX:
+        raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "The initial window is too large.")
+    frame_bytes_max = settings.get(SettingsFrame.MAX_FRAME_SIZE, FRAME_BYTES_MAX)
+    if not FRAME_BYTES_MAX <= frame_bytes_max < 2**24:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"Frames of at most {frame_bytes_max} bytes are not allowed.")
+    if settings.get(SettingsFrame.ENABLE_PUSH, 0):
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "A server cannot enable pushes.")

@@ -1,0 +1,67 @@
+"""One call on a connection, as the protocol sees it.
+
+                   open             headers              trailers, reset, connection lost, cancel
+    waiting ─────────────▶ open ─────────────▶ reading ─────────────▶ ended ─────────────▶ reported
+    (for one of the peer's streams)   (any of the first three may end)   (its messages delivered)
+
+A stream that has ended is reported, with its outcome, after its receiver has had all messages: while the receiver
+pauses, both wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from antiphon_core.http2.messages import MessageReader
+
+Receive = Callable[[Sequence[bytes]], None]
+OnEnd = Callable[[Exception | None], None]
+
+
+class Stream:
+    """`receive` is called with what one read brought, `on_end` once; neither may wait."""
+
+    __slots__ = (
+        "_on_end",
+        "_receive",
+        "has_headers",
+        "id",
+        "is_ended",
+        "is_paused",
+        "is_reported",
+        "is_unsettled",
+        "messages",
+        "outcome",
+        "owed_bytes",
+    )
+
+    def __init__(self, receive: Receive, on_end: OnEnd, *, message_bytes_max: int) -> None:
+        self._receive = receive
+        self._on_end = on_end
+        self.id = 0  # none while it waits
+        self.messages = MessageReader(message_bytes_max)
+        self.owed_bytes = 0  # received, and not given back as credit
+        self.outcome: Exception | None = None  # None is OK
+        self.has_headers = False
+        self.is_paused = False
+        self.is_unsettled = False  # stands in its connection's list of streams to deliver or report
+        self.is_ended = False
+        self.is_reported = False
+
+    def end(self, outcome: Exception | None) -> None:
+        self.is_ended = True
+        self.outcome = outcome
+
+    def drop_messages(self) -> None:
+        self.messages.ready = []
+
+    def deliver(self) -> None:
+        """Raises what the receiver raises."""
+        if self.messages.ready and not self.is_paused:
+            messages, self.messages.ready = self.messages.ready, []
+            self._receive(messages)
+
+    def report(self) -> None:
+        if self.is_ended and not self.is_reported and not self.messages.ready:
+            self.is_reported = True
+            self._on_end(self.outcome)

@@ -1,0 +1,25 @@
+"""Where an endpoint is, and what its server is called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TARGET = re.compile(
+    r"(?:dns:(?://[^/]*/)?)?(?P<address>(?:\[(?P<ipv6>[0-9a-fA-F:.%\w]+)\]|(?P<name>[^:/\[\]]+)):(?P<port>\d+))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    host: str
+    port: int
+    authority: str
+
+
+def read_target(endpoint: str) -> Target:
+    """Of `host:port`, or `dns:///host:port`; an IPv6 address stands in brackets. ValueError: it is neither."""
+    match = _TARGET.fullmatch(endpoint)
+    if match is None or not 0 < int(match["port"]) < 2**16:
+        raise ValueError(f"not an endpoint, host:port or dns:///host:port: {endpoint!r}")
+    return Target(match["ipv6"] or match["name"], int(match["port"]), match["address"])
