@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import TranslatorUnavailable
-from antiphon_core.ports.translator import Turn
+from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import Call, RpcServer
-from antiphon_protos.antiphon.translator import v1
+from antiphon_translator import wire
 from antiphon_translator.client import TranslatorClient
 
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
@@ -21,7 +21,7 @@ async def always_ready() -> None:
 
 async def half(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
     """A translator that ends its stream without a terminal event."""
-    yield v1.GenerateResponse(count=1, frames=b"event")
+    yield wire.batch_message(Batch(first_sequence=0, count=1, frames=b"event"))
 
 
 async def test_a_stream_without_its_end_is_a_lost_translator() -> None:
