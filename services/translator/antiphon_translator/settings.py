@@ -28,8 +28,8 @@ class TranslatorSettings(RpcServerSettings):
     triton_transport: Literal["lean", "grpc"] = field(
         default="lean",
         metadata={
-            "doc": "Client that reads streams of tokens from Triton: Antiphon's own, lean, or grpc, which costs several "
-            "times as much for each token."
+            "doc": "Client that reads streams of tokens from Triton: Antiphon's own, lean, or grpc, which costs "
+            "several times as much for each token."
         },
     )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
