@@ -177,6 +177,7 @@ class Bench:
         translator: Translator | None = None,
         *,
         engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+        timing: TurnTiming = TIMING,
     ) -> None:
         self.clock = FlowingClock()
         self.backend: Any = engine(self.clock)
@@ -187,7 +188,7 @@ class Bench:
             self._service.add(model(), self.engine)
         self.translator: Translator = translator or cast("Translator", self._service)
         self.sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=self.clock)
-        self.timing = TIMING
+        self.timing = timing
         self.store = self.new_store()
         self.edge = self.replica()
 
@@ -289,9 +290,12 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    translator: Translator | None = None, *, engine: Callable[[ManualClock], StoreEngine] = MemoryBackend
+    translator: Translator | None = None,
+    *,
+    engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+    timing: TurnTiming = TIMING,
 ) -> AsyncIterator[Bench]:
-    made = Bench(translator, engine=engine)
+    made = Bench(translator, engine=engine, timing=timing)
     await made.backend.open()
     try:
         yield made
