@@ -125,7 +125,7 @@ FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames an edge keeps unfolded, in case it
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
 
 # ---- HTTP/2 streams ----
-HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # what a paused stream holds: 1,700 messages of a token; 128 MB for 512 of them
+HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # of a paused stream: 1,700 messages of one token; 128 MB for 512 streams
 HTTP2_CONNECTION_WINDOW_BYTES = 16 * 2**20  # given back with every read, so it only has to cover a round trip
 HTTP2_HEADERS_BYTES_MAX = 64 * 2**10  # of one response, decoded; gRPC servers keep to 8 or 16 KiB by themselves
 HTTP2_ANSWERS_BYTES_MAX = 64 * 2**10  # to pings and settings, for a peer that does not read them
