@@ -24,8 +24,8 @@ from antiphon_edge.background import background, following, job_run, queueing, w
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.job_run import JobRun
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
-from antiphon_edge.settings import WorkerSettings
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
 from antiphon_edge.turns import store_patience, told
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_store.backends.engine import StoreEngine

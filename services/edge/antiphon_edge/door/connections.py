@@ -13,8 +13,11 @@ import logging
 import socket
 import struct
 from dataclasses import dataclass
+from typing import Self
 
 from aiohttp import web
+
+from antiphon_edge.door.door_settings import DoorSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +28,10 @@ class WriteBounds:
 
     write_timeout_s: float = 15.0
     send_buffer_bytes: int = 64 * 2**10
+
+    @classmethod
+    def of(cls, settings: DoorSettings) -> Self:
+        return cls(settings.write_timeout_s, settings.send_buffer_bytes)
 
 
 _FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection

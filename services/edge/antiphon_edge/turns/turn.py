@@ -26,7 +26,8 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator
 from antiphon_core.request import CreateRequest
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.settings import SEALED_TTL_S
 from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.begun import Begun, Repeated
 from antiphon_edge.turns.holding import Holdings
