@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Sequence
 
 from antiphon import banner
 from antiphon.settings import Settings
 from antiphon.settings_flags import add_settings, load
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
-from antiphon_core import lifecycle, logs
+from antiphon_core import event_loop, lifecycle, logs
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +23,7 @@ def _run(options: argparse.Namespace) -> int:
     loaded = load(options)
     logs.configure(loaded.log)
     loaded.print_warnings(names)  # a target's section has its name
-    asyncio.run(_run_targets(names, loaded))
+    event_loop.run(_run_targets(names, loaded))
     return 0
 
 

@@ -6,6 +6,7 @@ import argparse
 
 from antiphon.settings import Settings
 from antiphon.settings_flags import add_settings, load
+from antiphon_core import event_loop
 from antiphon_core.config import SettingsError
 
 _USED = ("--store-url", "--store-durability")
@@ -28,14 +29,12 @@ def migrate(loaded: Settings) -> None:
     store = loaded.store
     if store.url.startswith("memory:"):
         raise SettingsError("memory:// has no schema. Name the store with --store-url or ANTIPHON_STORE_URL.")
-    import asyncio
-
-    asyncio.run(_open_once(store.url, store.durability))
+    event_loop.run(_open_once(store.url, store.durability))
     print("The store's schema is up to date.")
 
 
 async def _open_once(url: str, durability: str) -> None:
-    from antiphon_store.backends.registry import open_backend
+    from antiphon_store.backends.registry import open_backend  # the databases are not needed to tell of the arguments
 
     backend = open_backend(url, durability=durability)
     await backend.open()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from pathlib import Path
 
 from antiphon.settings import SECTIONS
 from antiphon.settings_flags import add_settings, flags_of, load
-from antiphon_core import logs
+from antiphon_core import event_loop, logs
 from antiphon_core.config import SettingsError
 
 
@@ -46,5 +45,5 @@ def _run(options: argparse.Namespace) -> int:
     loaded = load(options, flags=flags, preset=up.preset(plan))
     logs.configure(loaded.log)
     loaded.print_warnings(SECTIONS)
-    asyncio.run(up.run(plan, loaded))
+    event_loop.run(up.run(plan, loaded))
     return 0

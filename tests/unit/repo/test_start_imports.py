@@ -65,7 +65,7 @@ def loaded(program: str, *arguments: str) -> set[str]:
     return set(done.stderr.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["keys", "create", "--help"], ["store", "--help"]])
+@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["keys", "create", "--help"]])
 def test_a_command_that_answers_at_once_imports_no_library(arguments: list[str]) -> None:
     modules = loaded(RUN, *arguments)
     assert "antiphon.cli" in modules
