@@ -24,8 +24,8 @@ from antiphon_edge.background import background, queueing, worker
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
-from antiphon_edge.settings import WorkerSettings
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
 from antiphon_edge.turns import log_follower, log_state
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy

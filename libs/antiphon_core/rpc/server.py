@@ -31,7 +31,7 @@ from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import TokenGuard, text_metadata
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.methods import Method, Service
-from antiphon_core.rpc.settings import ServerSecurity
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.status import to_status
 
 log = logging.getLogger(__name__)

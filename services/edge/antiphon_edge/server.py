@@ -18,10 +18,12 @@ from antiphon_core.rpc.addresses import is_loopback
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.door import admission, authentication, connections, encodings, pages, request_ids
+from antiphon_edge.door.authentication import Door
+from antiphon_edge.door.connections import WriteBounds
 from antiphon_edge.door.cors import Cors
 from antiphon_edge.door.counting import OwnShare, SharedCounts
 from antiphon_edge.door.http_server import HttpServer
-from antiphon_edge.door.rate_limits import RateLimiter
+from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes import openapi as routes_openapi
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
@@ -113,13 +115,13 @@ class EdgeServer:
         if not settings.knows_callers:
             is_local = is_loopback(settings.host) and not settings.insecure
             middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
-        middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
+        middlewares.append(authentication.middleware(Door.of(settings, clock)))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)
-        if settings.rate_limits().any:
+        if RateLimits.of(settings).any:
             middlewares.append(admission.admit)
             prepare.append(admission.add_headers)
-        connections.set_bounds(self.app, settings.write_bounds())
+        connections.set_bounds(self.app, WriteBounds.of(settings))
         prepare.append(connections.bound_answer)
 
     async def start(self) -> None:
@@ -150,7 +152,7 @@ class EdgeServer:
 def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:
     own = OwnShare(settings.replicas, clock)
     counts = SharedCounts(store, own, clock) if settings.shared_limits else own
-    return RateLimiter(settings.rate_limits(), counts, clock=clock, ids=ids, place_ttl_s=settings.place_ttl_s)
+    return RateLimiter(RateLimits.of(settings), counts, clock=clock, ids=ids, place_ttl_s=settings.place_ttl_s)
 
 
 class _Runner(web.AppRunner):

@@ -11,7 +11,8 @@ from antiphon_core.config import SettingsError
 from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
 from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_edge.door.door_settings import DoorSettings
-from antiphon_edge.sealed.sealing import SEALED_TTL_S
+
+SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 
 
 @dataclass(frozen=True, slots=True)

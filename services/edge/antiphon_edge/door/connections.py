@@ -12,9 +12,11 @@ import logging
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from aiohttp import web
+
+from antiphon_edge.door.door_settings import DoorSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,10 @@ class WriteBounds:
 
     write_timeout_s: float = 15.0
     send_buffer_bytes: int = 64 * 2**10
+
+    @classmethod
+    def of(cls, settings: DoorSettings) -> Self:
+        return cls(settings.write_timeout_s, settings.send_buffer_bytes)
 
 
 class WritingListener(Protocol):
