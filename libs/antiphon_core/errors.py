@@ -51,9 +51,8 @@ trailers of an RPC cannot hold would arrive as another error.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import ClassVar, Self
-
-import grpc
 
 from antiphon_core.cutting import cut
 from antiphon_core.limits import ERROR_FACT_BYTES_MAX, ERROR_MESSAGE_BYTES_MAX
@@ -306,20 +305,38 @@ class InternalError(AntiphonError):
     pass
 
 
+class GrpcStatus(IntEnum):
+    """The status codes of gRPC that errors have here, by their numbers: settings and commands use this module, and
+    importing `grpc` costs as much as all of them."""
+
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    UNAUTHENTICATED = 16
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """What one error class is called on each surface."""
 
     error: type[AntiphonError]
     reason: str
-    grpc_status: grpc.StatusCode
+    grpc_status: GrpcStatus
     http_status: int
     openai_type: str
     openai_code: str | None
 
 
 _REQUEST, _SERVER = "invalid_request_error", "server_error"
-_Code = grpc.StatusCode
+_Code = GrpcStatus
 
 TABLE: tuple[Row, ...] = (
     Row(InvalidRequest, "INVALID_REQUEST", _Code.INVALID_ARGUMENT, 400, _REQUEST, None),

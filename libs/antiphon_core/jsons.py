@@ -43,9 +43,10 @@ def parse_object(data: bytes, *, field: str | None = None) -> Object:
     return value
 
 
-def parse_array(data: bytes, *, field: str | None = None) -> list[Any]:
-    """A JSON array from outside. InvalidRequest as in parse_object."""
-    value = _parse(data, field)
+def parse_array(data: bytes, *, field: str | None = None, is_known: bool = False) -> list[Any]:
+    """A JSON array from outside. InvalidRequest as in parse_object. `is_known`: its elements were parsed like this when
+    they came, so how deep they nest is not looked at again."""
+    value = _parse(data, field, is_known=is_known)
     if not isinstance(value, list):
         raise InvalidRequest(
             f"{_subject(field)} must be a JSON array, but is {kind(value)}.", field=field, code="invalid_type"
@@ -59,9 +60,11 @@ def kind(value: object) -> str:
     return "null" if value is None else names.get(type(value), "a number")
 
 
-def _parse(data: bytes, field: str | None) -> Any:
+def _parse(data: bytes, field: str | None, *, is_known: bool = False) -> Any:
     try:
         value = loads(data)
+        if is_known:
+            return value
         dumps(value)  # refuses what could not be written again: lone surrogates
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError) as error:
         raise InvalidRequest(f"{_subject(field)} could not be parsed as JSON: {error}.", field=field) from error

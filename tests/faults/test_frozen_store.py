@@ -21,7 +21,7 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns import holding
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.client import StoreClient
 from tests.support.http import Answer, Http
 from tests.support.patience import least
@@ -120,7 +120,7 @@ async def test_a_turn_whose_store_was_frozen_for_longer_than_its_lease_goes_on(t
     asking = asyncio.create_task(town.ask("POST", "/v1/responses", body, headers=headers))
     await town.sayer.paused.wait()
     with town.frozen():
-        await asyncio.sleep(holding.LEASE_MS / 1000 + 1)
+        await asyncio.sleep(JOB_LEASE_MS / 1000 + 1)
     town.sayer.go.set()
     log = (await asking).events
     assert [event["sequence_number"] for event in log] == list(range(len(log)))

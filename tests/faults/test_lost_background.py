@@ -7,6 +7,7 @@ from antiphon_core import events
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import Record
+from antiphon_edge.turns.turn_timing import TurnTiming
 from tests.support.background import Bench, bench, text_of, whole
 from tests.support.triton import smollm2_server
 from tests.support.turns import engine_on, serving
@@ -24,7 +25,7 @@ async def test_it_goes_on_behind_its_last_token_when_the_server_is_back() -> Non
     async with (
         smollm2_server(MODEL_NAME) as server,
         serving(engine_on(server, name=MODEL_NAME)) as translator,
-        bench(translator) as shop,
+        bench(translator, timing=TurnTiming()) as shop,  # as patient as in life
         shop.worker(),
     ):
         undisturbed = whole(await shop.ended((await asked(shop)).id))

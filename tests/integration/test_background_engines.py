@@ -104,7 +104,7 @@ async def test_deleted_behind_the_workers_back(shop: Bench, tenant: str) -> None
     await shop.store.delete(tenant, record.id)
     await shop.run_of(job, tenant=tenant).go()
     assert shop.engine.starts == []
-    stream = shop.edge._followings.stream(tenant, record.id)
+    stream = shop.edge._follower.follow(tenant, record.id)
     log = [event async for batch in stream for event in events.decode(batch.frames)]
     assert log[-1]["type"] == events.CANCELLED
 

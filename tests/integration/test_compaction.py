@@ -15,9 +15,9 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import Object
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.compaction.compaction import INSTRUCTION
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer
+from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_translator.conversation_items import SUMMARY_NOTE

@@ -22,7 +22,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
-from antiphon_edge.turns.holding import LEASE_MS
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
@@ -127,7 +127,7 @@ async def test_when_an_edge_dies_its_turns_go_on_elsewhere(replicas: Replicas) -
     readers = [asyncio.create_task(replicas.ask(n, key, stream=True)) for n in (1, 2, 1, 2)]
     await asyncio.sleep(0.3)
     replicas.lines[0].is_cut = True
-    replicas.clock.advance(LEASE_MS / 1000)
+    replicas.clock.advance(JOB_LEASE_MS / 1000)
     logs: list[list[Object]] = [answer.events for answer in await asyncio.gather(*readers)]
     assert all(log == logs[0] for log in logs)
     assert [event["sequence_number"] for event in logs[0]] == list(range(len(logs[0])))
@@ -146,7 +146,7 @@ async def test_a_store_that_was_away_for_longer_than_a_lease_ends_no_turn(replic
     asked = asyncio.create_task(replicas.ask(0, key, stream=True))
     await said.paused.wait()
     replicas.lines[0].is_cut = True
-    replicas.clock.advance(LEASE_MS / 1000)
+    replicas.clock.advance(JOB_LEASE_MS / 1000)
     said.go.set()  # the model says the rest while the store is away
     await asyncio.sleep(0.2)
     replicas.lines[0].is_cut = False

@@ -18,6 +18,7 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.rpc import watched
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import SERVICES, STORE, Method
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
@@ -49,7 +50,7 @@ async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     backend = open_backend("memory://", durability="disk")
     await backend.open()
     service = StoreService(backend, settings)
-    server = RpcServer(settings.security())
+    server = RpcServer(ServerSecurity.of(settings))
     server.add(STORE, handlers(service), ready=service.ready)
     for other in SERVICES[1:]:
         server.add(other, {}, ready=service.ready)

@@ -20,14 +20,18 @@ from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge.background import background, following, job_run, queueing, worker
+from antiphon_edge.background import background, queueing, worker
 from antiphon_edge.background.background import Background
-from antiphon_edge.background.job_run import JobRun
+from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
-from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns import store_patience, told
-from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
+from antiphon_edge.turns import log_follower, log_state
+from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_runner import TurnRunner
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
@@ -41,6 +45,19 @@ from tests.support.translators import ScriptedTranslator
 
 TENANT = "default"
 LEASE_MS = 30_000
+PACE = RenewalPace(every_s=0.02, retry_s=0.02)
+TIMING = TurnTiming(
+    job_lease_ms=LEASE_MS,
+    job_pace=PACE,
+    cancel_pace=PACE,
+    cancel_timeout_s=PATIENCE_S,
+    commit_retry=RetryPolicy(for_s=0),
+    engine_retry=RetryPolicy(for_s=0.05, first_s=0.01, most_s=0.01),
+    look_again=RetryPolicy(for_s=PATIENCE_S, first_s=0.005, most_s=0.005),
+    linger_s=0,
+    watch_s=0.02,
+)
+"""Everything that waits waits for milliseconds; a caller that cancels waits for a worker for as long as it takes."""
 ENDS = frozenset(Status) - UNFINISHED
 
 
@@ -129,6 +146,29 @@ class MortalWorker:
         await asyncio.gather(*self.part._slots, return_exceptions=True)
 
 
+class Attempt:
+    """One attempt at a job, as a worker makes it."""
+
+    def __init__(self, made: Bench, job: Job, tenant: str, store: FullStore) -> None:
+        starter = made.starter(store)
+        self.turn = QueuedTurn(store, starter, tenant=tenant, job=job, timing=made.timing)
+        self._runner = TurnRunner(
+            store, made.translator, sealer=made.sealer, cleanup=starter.cleanup, timing=made.timing
+        )
+
+    async def go(self) -> None:
+        await self.turn.run(self._runner)
+
+    async def cancel(self) -> None:
+        """Ends the response as a worker does that hears of the wish before it has begun."""
+        self.turn.turn_run.break_off(TurnCancelled())
+        await self.go()
+
+    def break_off(self) -> None:
+        """Has the response cancelled while `go` runs."""
+        self.turn.turn_run.break_off(TurnCancelled())
+
+
 class Bench:
     """What several replicas share, and the means to ask one of them."""
 
@@ -137,6 +177,7 @@ class Bench:
         translator: Translator | None = None,
         *,
         engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+        timing: TurnTiming = TIMING,
     ) -> None:
         self.clock = FlowingClock()
         self.backend: Any = engine(self.clock)
@@ -147,6 +188,7 @@ class Bench:
             self._service.add(model(), self.engine)
         self.translator: Translator = translator or cast("Translator", self._service)
         self.sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=self.clock)
+        self.timing = timing
         self.store = self.new_store()
         self.edge = self.replica()
 
@@ -154,17 +196,17 @@ class Bench:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
         return MortalStore(StoreService(self.backend, settings))
 
-    def beginnings(self, store: FullStore) -> Beginnings:
-        return Beginnings(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
+    def starter(self, store: FullStore) -> TurnStarter:
+        return TurnStarter(store, clock=self.clock, ids=RandomIds(), sealer=self.sealer)
 
     def replica(self) -> Background:
         """One more edge."""
         store = cast("FullStore", self.new_store())
-        return Background(store, self.translator, self.beginnings(store), clock=self.clock)
+        return Background(store, self.translator, self.starter(store), clock=self.clock, timing=self.timing)
 
     def edge_over(self, store: MortalStore) -> Background:
         typed = cast("FullStore", store)
-        return Background(typed, self.translator, self.beginnings(typed), clock=self.clock)
+        return Background(typed, self.translator, self.starter(typed), clock=self.clock, timing=self.timing)
 
     @asynccontextmanager
     async def worker(self, *, slots: int = 4, drain_s: float = PATIENCE_S) -> AsyncIterator[MortalWorker]:
@@ -176,6 +218,7 @@ class Bench:
             clock=self.clock,
             ids=RandomIds(),
             sealer=self.sealer,
+            timing=self.timing,
         )
         await part.start()
         mortal = MortalWorker(part, store, self.clock)
@@ -193,9 +236,8 @@ class Bench:
         assert isinstance(job, Job)
         return job
 
-    def run_of(self, job: Job, *, tenant: str = TENANT, store: MortalStore | None = None) -> JobRun:
-        typed = cast("FullStore", store or self.store)
-        return JobRun(typed, self.translator, self.beginnings(typed), tenant=tenant, job=job)
+    def run_of(self, job: Job, *, tenant: str = TENANT, store: MortalStore | None = None) -> Attempt:
+        return Attempt(self, job, tenant, cast("FullStore", store or self.store))
 
     async def run_next(self) -> None:
         """Runs the next job to its end."""
@@ -222,7 +264,7 @@ class Bench:
         logs = cast("FullStore", self.store)
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                kept = await told.read(logs, tenant, response_id)
+                kept = await log_state.read(logs, tenant, response_id)
                 if len(kept.token_ids) >= ids and kept.fold.next_sequence >= numbers:
                     return
                 await asyncio.sleep(0.001)
@@ -248,9 +290,12 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    translator: Translator | None = None, *, engine: Callable[[ManualClock], StoreEngine] = MemoryBackend
+    translator: Translator | None = None,
+    *,
+    engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+    timing: TurnTiming = TIMING,
 ) -> AsyncIterator[Bench]:
-    made = Bench(translator, engine=engine)
+    made = Bench(translator, engine=engine, timing=timing)
     await made.backend.open()
     try:
         yield made
@@ -275,14 +320,8 @@ def text_of(ended: Object) -> str:
 
 
 def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything that waits waits for milliseconds; who cancels waits for a worker for as long as it takes."""
-    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", PATIENCE_S)
-    monkeypatch.setattr(worker, "LEASE_MS", LEASE_MS)
-    monkeypatch.setattr(worker, "HEARTBEAT_S", 0.02)
+    """What TIMING does not reach."""
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
     monkeypatch.setattr(background, "LOOK_AGAIN_S", 0.005)
-    monkeypatch.setattr(background, "WATCH_S", 0.02)
-    monkeypatch.setattr(following, "LOOK_AGAIN_S", 0.005)
-    monkeypatch.setattr(job_run, "PAUSES_S", (0.01,) * 5)
-    monkeypatch.setattr(store_patience, "AWAY_S", 0)
+    monkeypatch.setattr(log_follower, "LOOK_AGAIN_S", 0.005)

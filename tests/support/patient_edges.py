@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_edge.door import counting
 from antiphon_edge.routes import responses
-from antiphon_edge.turns import store_patience
+from antiphon_edge.turns import store_retry
 
 LONG_S = 30.0
 
@@ -18,5 +18,5 @@ LONG_S = 30.0
 def make_edges_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the edges of this process. Tests of one of these limits set it themselves."""
     monkeypatch.setattr(counting, "PATIENCE_S", LONG_S)
-    monkeypatch.setattr(store_patience, "SLOW_S", LONG_S)
+    monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
     monkeypatch.setattr(responses, "ANSWER_S", LONG_S)

@@ -20,9 +20,9 @@ from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver

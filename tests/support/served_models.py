@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -12,12 +13,15 @@ from tokenizers import Tokenizer
 
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.translator import Turn
+from antiphon_translator.conversation import Conversation
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt import EncodedPrompt, PromptEncoder
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tools import Tool, ToolSet
+from antiphon_translator.turn_prompt import TurnPrompt
 
 FILES = Path(__file__).with_name("smollm2")
 RESPONSE_ID = "resp_" + "0" * 48
@@ -54,6 +58,12 @@ def write_directory(target: Path) -> Path:
     shutil.copytree(FILES, target, ignore=shutil.ignore_patterns("*.gz", "README.md"))
     (target / "tokenizer.json").write_bytes(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
     return target
+
+
+def prompt_of(ids: Sequence[int], *tools: Tool) -> TurnPrompt:
+    """A prompt with these ids, for a model that may call these tools."""
+    encoded = EncodedPrompt([""], len(ids), ids)
+    return TurnPrompt(Conversation(()), ToolSet(tools, tools), {}, len(ids), lambda _: encoded, encoded)
 
 
 def turn(*texts: str, history: list[Object] | None = None, **request: object) -> Turn:

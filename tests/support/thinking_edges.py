@@ -7,8 +7,8 @@ model can be made to wait, and each edge can die without a farewell.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,17 +16,19 @@ import aiohttp
 
 from antiphon_core.clock import Clock, ManualClock, SystemClock
 from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.ids import RandomIds
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.translator import Batch, Model, Resume, Turn
+from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import SEALED_TTL_S, Sealer, SealingKeys
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
-from antiphon_edge.settings import EdgeSettings, WorkerSettings
+from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
 from antiphon_translator.service import TranslatorService
@@ -60,7 +62,7 @@ class Sayer:
     async def controls(self) -> frozenset[str]:
         return ALL_CONTROLS
 
-    async def generate(self, request: GenerationRequest) -> AsyncGenerator[Sequence[EngineChunk], None]:
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         self.requests.append(request)
         ended = False
         try:
@@ -71,7 +73,9 @@ class Sayer:
                 if number == self.pause_at:
                     self.paused.set()
                     await self.go.wait()
-                yield [EngineChunk((self.ids[number],))]
+                await flow.wait_until_open()
+                if not deliver([EngineChunk((self.ids[number],))]):
+                    break
                 await asyncio.sleep(0)
             ended = True
         finally:
@@ -100,17 +104,41 @@ class LosableTranslator:
     resumes: list[Resume | None] = field(default_factory=list)
 
     async def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
         self.turns.append(turn)
         self.resumes.append(resume)
         left = self.losses.pop(0) if self.losses else None
-        async with aclosing(self.inner.generate(turn, resume=resume, checkpoints=checkpoints)) as batches:
-            async for batch in batches:
-                if left == 0:
-                    raise TranslatorUnavailable("Socket closed")
-                left = None if left is None else left - 1
-                yield batch
+        lost = asyncio.Event()
+
+        def take(batch: Batch) -> None:
+            nonlocal left
+            if left == 0:
+                lost.set()
+            if lost.is_set():
+                return
+            left = None if left is None else left - 1
+            receive(batch)
+
+        running = asyncio.ensure_future(
+            self.inner.generate(turn, take, flow=flow, resume=resume, checkpoints=checkpoints)
+        )
+        losing = asyncio.ensure_future(lost.wait())
+        try:
+            await asyncio.wait([running, losing], return_when=asyncio.FIRST_COMPLETED)
+            if lost.is_set():
+                raise TranslatorUnavailable("Socket closed")
+            running.result()
+        finally:
+            for task in (running, losing):
+                task.cancel()
+            await asyncio.wait([running, losing])
 
     async def count_tokens(self, turn: Turn) -> int:
         return await self.inner.count_tokens(turn)

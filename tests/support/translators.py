@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError, ModelNotFound, TranslatorUnavailable
+from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Turn
 
 ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
 PART: Object = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
@@ -23,20 +24,33 @@ class ScriptedTranslator:
     words: Sequence[str] = ("Hello", " there")
     fault: Exception | None = None
     hang: bool = False
+    hangs_at_once: bool = False
+    """Whether it makes nothing at all, as long as it is waited for."""
     unready: AntiphonError | None = None
     turns: list[Turn] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
         asked = loads(turn.request)
         if asked["model"] != "m":
             raise ModelNotFound.of(asked["model"])
         self.turns.append(turn)
+        if self.hangs_at_once:
+            await asyncio.Event().wait()
         try:
             async for batch in self._play(turn, asked):
-                yield batch
+                if flow is not None:
+                    await flow.wait_until_open()
+                receive(batch)
+                await asyncio.sleep(0)
         finally:
             self.closed.set()
 

@@ -24,6 +24,7 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
+from tests.support.pushed import generated
 from tests.support.served_models import model
 from tests.support.triton import CONTEXT_LENGTH, RunningTriton
 
@@ -89,7 +90,7 @@ async def run(service: TranslatorService, given: Turn, happenings: Happenings = 
     """All of a turn."""
     batches: list[Batch] = []
     deltas = 0
-    async for batch in service.generate(given):
+    async for batch in generated(service, given):
         batches.append(batch)
         before, deltas = deltas, deltas + batch.frames.count(f'"{events.OUTPUT_TEXT_DELTA}"'.encode())
         for number in range(before + 1, deltas + 1):

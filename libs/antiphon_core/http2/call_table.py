@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections import deque
 
 from antiphon_core.http2 import frames
-from antiphon_core.http2.errors import ConnectionLost
+from antiphon_core.http2.errors import ConnectionLost, GrpcError
 from antiphon_core.http2.frames import ConnectionFault
 from antiphon_core.http2.header_codec import HeaderCodec
-from antiphon_core.http2.messages import framed
 from antiphon_core.http2.options import Options
 from antiphon_core.http2.requests import Request
 from antiphon_core.http2.sending import Sender
 from antiphon_core.http2.statuses import ErrorCode
 from antiphon_core.http2.stream import OnEnd, Receive, Stream
 
+_REFUSALS_MAX = 10  # of one call
 _STREAMS_UNLIMITED = 2**32  # what holds until the server's settings say otherwise
 
 
@@ -30,12 +30,13 @@ class CallTable:
         self.reading: dict[int, Stream] = {}  # streams of which messages may come
         self.streams_max = _STREAMS_UNLIMITED
         self.refusal: str | None = "The connection is not ready."  # why no call can begin; None if one can
+        self.is_held = False  # a stream was refused: nothing begins until `begin_again`
         self._out = out
         self._codec = codec
         self._sender = sender
         self._options = options
         self._open: dict[int, Stream] = {}
-        self._waiting: deque[tuple[Stream, Request]] = deque()
+        self._waiting: deque[Stream] = deque()
         self._unsettled: list[Stream] = []
         self._next_id = 1
 
@@ -53,8 +54,8 @@ class CallTable:
         """Begins a call, at once or when the server allows one more stream. ConnectionLost: no call can begin here."""
         if not self.can_open:
             raise ConnectionLost(self.refusal or "The connection has had all its streams.", is_unprocessed=True)
-        stream = Stream(receive, on_end, message_bytes_max=self._options.message_bytes_max)
-        self._waiting.append((stream, request))
+        stream = Stream(request, receive, on_end, message_bytes_max=self._options.message_bytes_max)
+        self._waiting.append(stream)
         self.begin_waiting()
         return stream
 
@@ -90,13 +91,13 @@ class CallTable:
 
     def begin_waiting(self) -> None:
         """Begins calls that wait, as far as the server's settings allow."""
-        while self._waiting and self.can_open and len(self._open) < self.streams_max:
-            stream, request = self._waiting.popleft()
+        while self._waiting and not self.is_held and self.can_open and len(self._open) < self.streams_max:
+            stream = self._waiting.popleft()
             stream.id, self._next_id = self._next_id, self._next_id + 2
             self._open[stream.id] = stream
-            block = self._codec.encode(request.headers)
+            block = self._codec.encode(stream.headers)
             self._out.extend(frames.headers_frames(stream.id, block, self._sender.frame_bytes_max))
-            self._sender.add(stream.id, framed(request.message))
+            self._sender.add(stream.id, stream.body)
 
     def end(self, stream: Stream, error: Exception | None) -> bool:
         """Nothing more comes for this stream. Whether part of its request was not sent."""
@@ -108,12 +109,34 @@ class CallTable:
         self.begin_waiting()
         return has_rest
 
+    def refuse(self, stream: Stream, error: GrpcError) -> None:
+        """Has the call wait to be sent again, because the server has not looked at it. `error` is its end if that does
+        not help.
+
+        gRPC's own server refuses streams for which it has just made room: while its process is busy, it counts a stream
+        that it ended for some milliseconds longer. So nothing begins until `begin_again`.
+        """
+        stream.refusals += 1
+        if stream.has_headers or stream.refusals > _REFUSALS_MAX or not self.can_open:
+            self.end(stream, error)
+            return
+        del self._open[stream.id]
+        self._sender.drop(stream.id)
+        stream.id = 0
+        self._waiting.appendleft(stream)
+        self.is_held = True
+
+    def begin_again(self) -> None:
+        """Some time has passed since a stream was refused."""
+        self.is_held = False
+        self.begin_waiting()
+
     def reset(self, stream: Stream, code: ErrorCode, error: Exception) -> None:
         """Ends a stream from this side."""
         if stream.id:
             self._out.append(frames.reset_frame(stream.id, code))
         else:
-            self._waiting = deque(entry for entry in self._waiting if entry[0] is not stream)
+            self._waiting.remove(stream)
         self.end(stream, error)
 
     def refuse_above(self, last_id: int, reason: str) -> None:
@@ -121,7 +144,7 @@ class CallTable:
         self.refusal = reason
         waiting, self._waiting = self._waiting, deque()
         unbegun = [stream for stream in self._open.values() if stream.id > last_id]
-        for stream in (*unbegun, *(stream for stream, _request in waiting)):
+        for stream in (*unbegun, *waiting):
             self.end(stream, ConnectionLost(reason, is_unprocessed=True))
 
     def lose(self, reason: str) -> None:

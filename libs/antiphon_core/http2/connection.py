@@ -215,7 +215,7 @@ class Connection:
         elif (refused := refusal(fields)) is not None:
             self.calls.reset(stream, ErrorCode.CANCEL, refused)
         else:
-            stream.has_headers = True
+            stream.begin_reading()
             self.calls.reading[stream.id] = stream
 
     def _ended_by_server(self, stream: Stream, error: GrpcError | None) -> None:
@@ -227,8 +227,9 @@ class Connection:
     def _on_reset(self, frame: RstStreamFrame) -> None:
         if (stream := self.calls.find(frame.stream_id)) is not None:
             text = f"The server reset the stream: {error_code_name(frame.error_code)}."
-            is_unprocessed = frame.error_code == ErrorCode.REFUSED_STREAM
-            self.calls.end(stream, GrpcError(status_of_reset(frame.error_code), text, is_unprocessed=is_unprocessed))
+            is_refused = frame.error_code == ErrorCode.REFUSED_STREAM
+            error = GrpcError(status_of_reset(frame.error_code), text, is_unprocessed=is_refused)
+            (self.calls.refuse if is_refused else self.calls.end)(stream, error)
 
     def _on_settings(self, frame: SettingsFrame) -> None:
         if "ACK" in frame.flags:

@@ -24,6 +24,7 @@ from antiphon_core.limits import HTTP2_ANSWERS_BYTES_MAX
 log = logging.getLogger(__name__)
 
 ALPN = "h2"
+_REFUSED_PAUSE_S = 0.01  # until a stream that the server refused is sent again
 _CLOSE_GRACE_S = 1.0  # for the last bytes of a connection, then it is cut
 # Idle connections are watched by TCP: servers count pings of HTTP/2 and close connections that send too many.
 _TCP_IDLE_S = 60
@@ -62,7 +63,8 @@ class Link(asyncio.Protocol):
         self._on_closed = on_closed
         self._transport: asyncio.Transport | None = None
         self._keepalive = Keepalive(options.keepalive_interval_s, options.keepalive_timeout_s, loop.time())
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None  # watches the peer, and the end after that
+        self._hold: asyncio.TimerHandle | None = None  # after a refused stream
         self._changed = asyncio.Event()  # the server's settings have come, or the connection is lost
         self._closed = asyncio.Event()
         self._full_bytes: int | None = None  # how much waited when the socket was full; None while it is not
@@ -148,10 +150,13 @@ class Link(asyncio.Protocol):
             self._changed.set()
         self.flush()
         self._stop_reading_if_unread()
+        if self.connection.calls.is_held and self._hold is None:
+            self._hold = self._loop.call_at(self._loop.time() + _REFUSED_PAUSE_S, self._end_hold)
 
     def connection_lost(self, error: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._hold):
+            if timer is not None:
+                timer.cancel()
         self.connection.lose(f"The connection was lost: {error}" if error else "The server closed the connection.")
         self._changed.set()
         self._closed.set()
@@ -171,10 +176,14 @@ class Link(asyncio.Protocol):
         self._arm(self._keepalive.due_s, self._check_alive)
 
     def _arm(self, due_s: float, callback: Callable[[], None]) -> None:
-        """The one timer of the connection: it watches the peer, and the end after that."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(due_s, callback)
+
+    def _end_hold(self) -> None:
+        self._hold = None
+        self.connection.calls.begin_again()
+        self.flush()
 
 
 def _watch_peer(connected: socket.socket, timeout_s: float) -> None:

@@ -1,30 +1,38 @@
 """One call on a connection, as the protocol sees it.
 
-                   open             headers              trailers, reset, connection lost, cancel
-    waiting ─────────────▶ open ─────────────▶ reading ─────────────▶ ended ─────────────▶ reported
-    (for one of the peer's streams)   (any of the first three may end)   (its messages delivered)
+              begin            headers             trailers, reset,             messages
+             ────────▶        ────────▶        connection lost, cancel         delivered
+    waiting            open             reading ──────────────────────▶ ended ──────────▶ reported
+             ◀────────
+              refused                   (waiting and open may end, too)
 
-A stream that has ended is reported, with its outcome, after its receiver has had all messages: while the receiver
-pauses, both wait.
+A stream waits while the server allows no more of them. A stream that has ended is reported, with its outcome, after its
+receiver has had all messages: while the receiver pauses, both wait.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from antiphon_core.http2.messages import MessageReader
+from antiphon_core.http2.messages import MessageReader, framed
+from antiphon_core.http2.requests import Request
 
 Receive = Callable[[Sequence[bytes]], None]
 OnEnd = Callable[[Exception | None], None]
 
 
 class Stream:
-    """`receive` is called with what one read brought, `on_end` once; neither may wait."""
+    """`receive` is called with what one read brought, `on_end` once; neither may wait.
+
+    `headers` and `body` are the request. They are kept until the server answers: a refused stream is sent again.
+    """
 
     __slots__ = (
         "_on_end",
         "_receive",
+        "body",
         "has_headers",
+        "headers",
         "id",
         "is_ended",
         "is_paused",
@@ -33,11 +41,15 @@ class Stream:
         "messages",
         "outcome",
         "owed_bytes",
+        "refusals",
     )
 
-    def __init__(self, receive: Receive, on_end: OnEnd, *, message_bytes_max: int) -> None:
+    def __init__(self, request: Request, receive: Receive, on_end: OnEnd, *, message_bytes_max: int) -> None:
         self._receive = receive
         self._on_end = on_end
+        self.headers = request.headers
+        self.body = framed(request.message)
+        self.refusals = 0
         self.id = 0  # none while it waits
         self.messages = MessageReader(message_bytes_max)
         self.owed_bytes = 0  # received, and not given back as credit
@@ -48,8 +60,14 @@ class Stream:
         self.is_ended = False
         self.is_reported = False
 
+    def begin_reading(self) -> None:
+        """The headers of the answer have come."""
+        self.has_headers = True
+        self.body = b""
+
     def end(self, outcome: Exception | None) -> None:
         self.is_ended = True
+        self.body = b""
         self.outcome = outcome
 
     def drop_messages(self) -> None:

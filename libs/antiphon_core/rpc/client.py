@@ -15,7 +15,7 @@ from antiphon_core.errors import Unavailable
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
-from antiphon_core.rpc.codec import decode
+from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import Method, Service
 from antiphon_core.rpc.server import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
@@ -127,7 +127,7 @@ class RpcClient:
         if self._token is not None:
             metadata.append((AUTHORIZATION_KEY, f"Bearer {self._token()}"))
         timeout = timeout_s if timeout_s is not None else method.deadline_s
-        return self._callables[method.name](bytes(request), timeout=timeout, metadata=metadata)
+        return self._callables[method.name](encode(method.request, request), timeout=timeout, metadata=metadata)
 
 
 def _options(service: Service) -> list[tuple[str, Any]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import grpc
+from typing import TYPE_CHECKING
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.authentication import check_token
-from antiphon_core.rpc.tls import KeyPair, client_tls
 from antiphon_core.rpc.watched import Watched, read_text
+
+if TYPE_CHECKING:
+    import grpc
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class ClientCredentials:
 
     def open_tls(self) -> grpc.ChannelCredentials | None:
         """gRPC's form of the certificates; None for plaintext."""
+        from antiphon_core.rpc.tls import KeyPair, client_tls  # settings hold credentials, and do not need gRPC
+
         if self.tls_ca_file is None:
             return None
         if self.tls_cert_file is None or self.tls_key_file is None:

@@ -1,7 +1,11 @@
-"""Which field of a message is not valid UTF-8: protobuf's parser refuses such a message, but does not say where.
+"""Which field of a message is wrong, where protobuf's parser does not say so.
 
-Only messages that were refused come here. The walk knows the wire format (https://protobuf.dev/programming-guides/encoding)
-as far as it needs to: tags, lengths, and what to pass over.
+The parser refuses a message with a string that is not UTF-8, but does not name the string. `not_utf8` walks the bytes
+of such a message. It knows the wire format (https://protobuf.dev/programming-guides/encoding) as far as it needs to:
+tags, lengths, and what to pass over.
+
+The parser accepts a field of the wrong wire type as an unknown field, so the declared field keeps its default.
+`mistyped` looks for such fields in every message that was parsed.
 """
 
 from __future__ import annotations
@@ -10,12 +14,32 @@ from collections.abc import Iterator
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from antiphon_core.rpc.message_types import MessageType
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _FIXED_BYTES = {_FIXED64: 8, _FIXED32: 4}
 
 
-def no_text(descriptor: Descriptor, data: bytes) -> str | None:
+def mistyped(kind: MessageType, strict: Any) -> str | None:
+    """The path of the first field whose wire type is not that of its declaration."""
+    unknown_fields: Any = UnknownFieldSet(strict)
+    for unknown in unknown_fields:
+        field = strict.DESCRIPTOR.fields_by_number.get(unknown.field_number)
+        if field is not None:
+            return str(field.name)
+    for name, part, is_repeated in kind.parts:
+        if is_repeated or strict.HasField(name):
+            inner = getattr(strict, name)
+            for each in inner if is_repeated else (inner,):
+                path = mistyped(part, each)
+                if path is not None:
+                    return f"{name}.{path}"
+    return None
+
+
+def not_utf8(descriptor: Descriptor, data: bytes) -> str | None:
     """The path of the first string that is not UTF-8; None when there is none, or the bytes are no message."""
     try:
         return next(_paths(descriptor, data), None)

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-from google.protobuf.message_factory import GetMessageClass
 
+from antiphon_core.rpc.message_types import MessageType, message_type
 from antiphon_protos.antiphon.store.v1 import ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR as _STORE_FILE
 from antiphon_protos.antiphon.translator.v1 import (
     ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR as _TRANSLATOR_FILE,
 )
-from antiphon_protos.message_pool import default_message_pool
-
-
-@dataclass(frozen=True, slots=True)
-class MessageType:
-    """One message in its two classes: `message` to work with, `strict` (protobuf's own) to refuse what is malformed."""
-
-    message: type[Any]
-    strict: type[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +86,12 @@ _STORE_DEADLINES_S: dict[str, float | None] = {
 _TRANSLATOR_DEADLINES_S: dict[str, float | None] = {"Generate": None, "CountTokens": _SCAN_S, "ListModels": _POINT_S}
 
 
-def _message_type(descriptor: Any) -> MessageType:
-    message = default_message_pool.url_to_type[f"type.googleapis.com/{descriptor.full_name}"]
-    return MessageType(message=message, strict=GetMessageClass(descriptor))
-
-
 def _method(service: str, method: MethodDescriptor, deadline_s: float | None) -> Method:
     return Method(
         name=method.name,
         path=f"/{service}/{method.name}",
-        request=_message_type(method.input_type),
-        response=_message_type(method.output_type),
+        request=message_type(method.input_type),
+        response=message_type(method.output_type),
         streams=method.server_streaming,
         deadline_s=deadline_s,
     )

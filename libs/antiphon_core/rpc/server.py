@@ -29,9 +29,9 @@ from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import reflection
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import TokenGuard, text_metadata
-from antiphon_core.rpc.codec import decode
+from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.methods import Method, Service
-from antiphon_core.rpc.settings import ServerSecurity
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.status import to_status
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def _unary(method: Method, handler: Handler, guard: TokenGuard | None) -> Callab
         try:
             call = _call(context, guard)
             answer: Any = await handler(decode(method.request, data), call)  # type: ignore[misc]
-            return bytes(answer)
+            return encode(method.response, answer)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
             await _abort(context, method, error)
 
@@ -161,7 +161,7 @@ def _streaming(method: Method, handler: Handler, guard: TokenGuard | None) -> Ca
             answers: Any = handler(decode(method.request, data), call)
             async with aclosing(answers):
                 async for answer in answers:
-                    yield bytes(answer)
+                    yield encode(method.response, answer)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
             await _abort(context, method, error)
 

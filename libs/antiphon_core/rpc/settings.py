@@ -11,20 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-import grpc
-
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.addresses import is_loopback
-from antiphon_core.rpc.authentication import TokenGuard
-from antiphon_core.rpc.tls import KeyPair, server_tls
-
-
-@dataclass(frozen=True, slots=True)
-class ServerSecurity:
-    """What a server does about its callers: `guard` asks for tokens; `tls` encrypts, and may ask for certificates."""
-
-    guard: TokenGuard | None = None
-    tls: grpc.ServerCredentials | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +74,6 @@ class RpcServerSettings:
     @property
     def knows_callers(self) -> bool:
         return self.token_file is not None or self.tls_client_ca_file is not None
-
-    def security(self) -> ServerSecurity:
-        """Reads the files. SettingsError: one of them will not do."""
-        guard = TokenGuard(self.token_file) if self.token_file else None
-        if self.tls_cert_file is None or self.tls_key_file is None:
-            return ServerSecurity(guard)
-        return ServerSecurity(
-            guard, server_tls(KeyPair(self.tls_cert_file, self.tls_key_file), self.tls_client_ca_file)
-        )
 
     def access(self) -> str:
         """Who may call, in a few words for the banner."""

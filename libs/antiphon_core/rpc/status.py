@@ -36,8 +36,7 @@ def to_status(error: AntiphonError) -> grpc.Status:
     row = row_of(error)
     detail = any_pb2.Any()
     detail.Pack(error_details_pb2.ErrorInfo(reason=row.reason, domain=ERROR_DOMAIN, metadata=facts))
-    code: int = row.grpc_status.value[0]
-    return rpc_status.to_status(status_pb2.Status(code=code, message=error.message, details=[detail]))
+    return rpc_status.to_status(status_pb2.Status(code=row.grpc_status, message=error.message, details=[detail]))
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) -> AntiphonError:

@@ -7,12 +7,13 @@ import sys
 
 def main() -> int:
     """Runs the command line; says what to install where only the store's client was installed."""
+    from antiphon.cli import main as run
+
     try:
-        from antiphon.cli import main as run
+        return run()
     except ModuleNotFoundError as error:
         print(f"antiphon: the package '{error.name}' is missing: pip install 'antiphon[all]'", file=sys.stderr)
         return 2
-    return run()
 
 
 if __name__ == "__main__":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from antiphon.targets import Process
 from antiphon_core.jsons import dumps
+
+if TYPE_CHECKING:
+    from antiphon.targets import Process
 
 
 def addresses(process: Process) -> str:

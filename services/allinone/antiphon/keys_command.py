@@ -15,12 +15,13 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from antiphon_core.clock import Clock
+from antiphon.settings_flags import add_settings, load
+from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.ids import is_tenant
 from antiphon_core.rpc.watched import read_text
@@ -35,9 +36,12 @@ _ID_OR_KEY = re.compile(r"(?:ak_)?([0-9a-f]{12})(?:_[0-9a-f]*|_\*+)?")
 _COLUMNS = ("ID", "TENANT", "STATE", "CREATED", "EXPIRES", "NAME")
 
 
-def add_commands(keys: argparse.ArgumentParser, add_settings: Callable[[argparse.ArgumentParser], None]) -> None:
+_USED = ("--edge-keys-file", "--edge-keys-pepper-file")
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
     """`options.keys` is then one of the functions below, to be called with (options, edge settings, clock)."""
-    whats = keys.add_subparsers(required=True, metavar="WHAT")
+    whats = parser.add_subparsers(required=True, metavar="WHAT")
     create_one = whats.add_parser("create", help="make a key and print it, this once")
     create_one.add_argument("--tenant", required=True, help="whose conversations it gives access to")
     create_one.add_argument("--name", default="", help="what you will know it by")
@@ -49,7 +53,13 @@ def add_commands(keys: argparse.ArgumentParser, add_settings: Callable[[argparse
     revoke_one.add_argument("id", help="the key's id, as 'list' shows it and as it stands after 'ak_'")
     revoke_one.set_defaults(keys=revoke)
     for command in (create_one, list_all, revoke_one):
-        add_settings(command)
+        add_settings(command, only=lambda setting: setting.flag in _USED)
+        command.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    options.keys(options, load(options).edge, SystemClock())
+    return 0
 
 
 def create(options: argparse.Namespace, edge: EdgeSettings, clock: Clock) -> None:

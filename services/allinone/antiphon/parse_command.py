@@ -39,6 +39,17 @@ class _Parser(Protocol):
     def finish(self, *, cut_off: bool) -> list[Segment]: ...
 
 
+def declare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--family", required=True, help="how the model writes reasoning and calls")
+    parser.add_argument("--prompt-tail", default="", help="the end of the prompt: what the template began")
+    parser.add_argument("--tools", type=Path, help="a JSON file with the tools of the request")
+    parser.add_argument("--tool-choice", help="the tool_choice of the request, as JSON")
+    parser.add_argument("--finish", choices=["stop", "length"], default="stop", help="why the model ended")
+    parser.add_argument("--tokenizer", type=Path, metavar="DIR", help="a folder with tokenizer.json, for token ids")
+    parser.add_argument("--events", action="store_true", help="print the events instead of the items")
+    parser.set_defaults(run=run)
+
+
 def run(options: argparse.Namespace) -> int:
     """Reads standard input, prints what came of it. SettingsError: what is wrong with what was given."""
     offered = _tools(options.tools, options.tool_choice)

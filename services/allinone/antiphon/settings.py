@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,11 @@ class Settings:
             warn = getattr(getattr(self, name), "warnings", None)
             if warn is not None:
                 yield from warn()
+
+    def print_warnings(self, sections: Iterable[str]) -> None:
+        """Tells the operator, on standard error."""
+        for message, explanation in self.warnings(sections):
+            print(f"warning: {message}\n         {explanation}", file=sys.stderr)
 
 
 _COLUMNS = "| setting | default | variable | flag | meaning |"

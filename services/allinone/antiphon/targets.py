@@ -18,14 +18,14 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.lifecycle import Part
-from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.translator import Translator
-from antiphon_edge.sealed.sealing import Sealer
 
 if TYPE_CHECKING:
     from antiphon.parts.store import StorePart
     from antiphon.parts.translator import TranslatorPart
+    from antiphon_core.ports.full_store import FullStore
+    from antiphon_core.ports.translator import Translator
     from antiphon_edge.background.worker import Worker
+    from antiphon_edge.sealed.sealing import Sealer
     from antiphon_edge.server import EdgeServer
 
 
@@ -44,6 +44,8 @@ class Process:
     @cached_property
     def sealer(self) -> Sealer:
         """One for all targets: without a file of keys nobody else could open what it sealed."""
+        from antiphon_edge.sealed.sealing import Sealer
+
         edge = self.settings.edge
         return Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock)
 

@@ -18,10 +18,12 @@ from antiphon_core.rpc.addresses import is_loopback
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.door import admission, authentication, connections, encodings, pages, request_ids
+from antiphon_edge.door.authentication import Door
+from antiphon_edge.door.connections import WriteBounds
 from antiphon_edge.door.cors import Cors
 from antiphon_edge.door.counting import OwnShare, SharedCounts
 from antiphon_edge.door.http_server import HttpServer
-from antiphon_edge.door.rate_limits import RateLimiter
+from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes import openapi as routes_openapi
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
@@ -31,9 +33,10 @@ from antiphon_edge.routes.service import ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
+from antiphon_edge.turns.fail_fast_store import fail_fast
 from antiphon_edge.turns.metering import Meter
-from antiphon_edge.turns.patient_store import patient
-from antiphon_edge.turns.turn import Turns
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_edge.websocket.routes import SocketRoutes
 from antiphon_edge.websocket.warm_up import WarmUps
 
@@ -55,13 +58,14 @@ class EdgeServer:
     ) -> None:
         """Without a `sealer` it has one of its own, as the settings say."""
         self._settings = settings
+        self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
         self._ids = ids
         sealer = sealer or Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
         self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = Meter(limiter.charge if limiter.counts_tokens else None)
         translator = CompactingTranslator(translator, clock=clock)
-        self._turns = Turns(
+        self._turns = TurnService(
             store,
             translator,
             clock=clock,
@@ -69,6 +73,7 @@ class EdgeServer:
             sealer=sealer,
             wait_ms=settings.conversation_wait_ms,
             meter=meter,
+            timing=self._timing,
         )
         self._service = ServiceRoutes(store, translator)
         self._sockets = SocketRoutes(
@@ -87,14 +92,14 @@ class EdgeServer:
 
     def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
-        store = patient(store, turns.beginnings.patience)
-        background = Background(store, translator, turns.beginnings, clock=self._clock)
+        store = fail_fast(store, turns.starter.watch)
+        background = Background(store, translator, turns.starter, clock=self._clock, timing=self._timing)
         for routes in (
             ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s),
             self._service,
             self._sockets,
-            CompactRoutes(turns.beginnings, translator, meter=meter),
-            ConversationRoutes(store, ids=self._ids, sealer=turns.beginnings.sealer),
+            CompactRoutes(turns.starter, translator, meter=meter),
+            ConversationRoutes(store, ids=self._ids, sealer=turns.starter.sealer),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
         ):
@@ -110,13 +115,13 @@ class EdgeServer:
         if not settings.knows_callers:
             is_local = is_loopback(settings.host) and not settings.insecure
             middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
-        middlewares.append(authentication.middleware(settings.door(clock)))  # type: ignore[arg-type]
+        middlewares.append(authentication.middleware(Door.of(settings, clock)))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)
-        if settings.rate_limits().any:
+        if RateLimits.of(settings).any:
             middlewares.append(admission.admit)
             prepare.append(admission.add_headers)
-        connections.set_bounds(self.app, settings.write_bounds())
+        connections.set_bounds(self.app, WriteBounds.of(settings))
         prepare.append(connections.bound_answer)
 
     async def start(self) -> None:
@@ -147,7 +152,7 @@ class EdgeServer:
 def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:
     own = OwnShare(settings.replicas, clock)
     counts = SharedCounts(store, own, clock) if settings.shared_limits else own
-    return RateLimiter(settings.rate_limits(), counts, clock=clock, ids=ids, place_ttl_s=settings.place_ttl_s)
+    return RateLimiter(RateLimits.of(settings), counts, clock=clock, ids=ids, place_ttl_s=settings.place_ttl_s)
 
 
 class _Runner(web.AppRunner):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Literal
 
 from antiphon_core.config import SettingsError
-from antiphon_core.limits import LEASE_WAIT_MS_MAX
+from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
 from antiphon_core.rpc.credentials import ClientCredentials
 from antiphon_edge.door.door_settings import DoorSettings
-from antiphon_edge.sealed.sealing import SEALED_TTL_S
+
+SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,13 @@ class EdgeSettings(DoorSettings):
         default=3_600.0,
         metadata={"doc": "Seconds after which a WebSocket is closed, behind the response that runs on it."},
     )
+    event_log_linger_ms: int = field(
+        default=25,
+        metadata={
+            "doc": "Milliseconds, 1,000 at most, that events of a turn under an idempotency key wait for more before "
+            "they are appended to its event log together."
+        },
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
@@ -85,6 +93,7 @@ class EdgeSettings(DoorSettings):
         self.credentials_for("translator")
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
             raise SettingsError(f"conversation_wait_ms must be 0 to {LEASE_WAIT_MS_MAX:,}.")
+        _require_linger(self.event_log_linger_ms)
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
         """What the edge shows to a peer. SettingsError: parts of it need each other."""
@@ -104,6 +113,13 @@ class WorkerSettings:
         default=64,
         metadata={"doc": "Background responses that run at the same time in one worker, of all tenants together."},
     )
+    event_log_linger_ms: int = field(
+        default=25,
+        metadata={
+            "doc": "Milliseconds, 1,000 at most, that events of a background response wait for more before they are "
+            "appended to its event log together."
+        },
+    )
     drain_s: float = field(
         default=30.0,
         metadata={"doc": "Seconds that running responses get after SIGTERM; another worker goes on with the others."},
@@ -112,3 +128,9 @@ class WorkerSettings:
     def __post_init__(self) -> None:
         if self.slots < 1:
             raise SettingsError("A worker needs at least one slot.")
+        _require_linger(self.event_log_linger_ms)
+
+
+def _require_linger(linger_ms: int) -> None:
+    if not 0 <= linger_ms <= EVENT_LOG_LINGER_MS_MAX:
+        raise SettingsError(f"event_log_linger_ms must be 0 to {EVENT_LOG_LINGER_MS_MAX:,}.")

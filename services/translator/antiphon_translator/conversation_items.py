@@ -12,7 +12,7 @@ turns are not part of history, so they are never inherited.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from antiphon_core.errors import InvalidRequest
@@ -79,17 +79,18 @@ class _Draft:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
             self.open = Message("assistant")
-        self.open = replace(self.open, reasoning="\n".join(filter(None, (self.open.reasoning, text))))
+        self.open = self.open._replace(reasoning="\n".join(filter(None, (self.open.reasoning, text))))
 
     def add_text(self, parts: tuple[str | Image, ...], *, is_commentary: bool) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
-            self.open = Message("assistant")
-        self.open = replace(self.open, parts=parts, is_commentary=is_commentary)
+            self.open = Message("assistant", parts, is_commentary=is_commentary)
+        else:
+            self.open = self.open._replace(parts=parts, is_commentary=is_commentary)
 
     def add_call(self, call: Call, path: str) -> None:
         self.open = self.open or Message("assistant")
-        self.open = replace(self.open, calls=(*self.open.calls, call))
+        self.open = self.open._replace(calls=(*self.open.calls, call))
         self.called[call.id] = call
         self.waiting[call.id] = path
 
@@ -125,9 +126,9 @@ def _read_message(draft: _Draft, item: Object, path: str) -> None:
     role = item.get("role")
     if role not in ROLES:
         raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
-    parts = _read_content(item.get("content"), f"{path}.content", draft.media)
+    parts = _read_content(item.get("content"), path, "content", draft.media)
     if role != "user":
-        _refuse_images(parts, f"{path}.content", role)
+        _refuse_images(parts, path, role)
     if role == "assistant":
         draft.add_text(parts, is_commentary=item.get("phase") == "commentary")
     else:
@@ -166,7 +167,7 @@ def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
 
 
 def _read_result(draft: _Draft, item: Object, path: str) -> None:
-    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), f"{path}.output", draft.media))
+    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), path, "output", draft.media))
 
 
 def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
@@ -215,9 +216,13 @@ _PART_TEXT: Mapping[str, str] = {
 # ---- Their parts ----
 
 
-def _read_content(content: Any, path: str, media: TurnMedia) -> tuple[str | Image, ...]:
+def _read_content(content: Any, item: str, member: str, media: TurnMedia) -> tuple[str | Image, ...]:
+    """What stands in this member of the item at this path."""
     if isinstance(content, str):
         return (content,)
+    if isinstance(content, list) and len(content) == 1 and (only := _only_text(content[0])) is not None:
+        return (only,)
+    path = f"{item}.{member}"
     if not isinstance(content, list):
         raise _mistyped(path, content, "a string or an array")
     return tuple(
@@ -226,11 +231,19 @@ def _read_content(content: Any, path: str, media: TurnMedia) -> tuple[str | Imag
     )
 
 
-def _refuse_images(parts: Sequence[str | Image], path: str, role: str) -> None:
+def _only_text(part: Any) -> str | None:
+    """The text of a part as nearly every message of a long chat has one; no path is written for it."""
+    if isinstance(part, dict) and part.get("type") in ("input_text", "output_text"):
+        text = part.get("text")
+        return text if isinstance(text, str) else None
+    return None
+
+
+def _refuse_images(parts: Sequence[str | Image], item: str, role: str) -> None:
     for n, part in enumerate(parts):
         if isinstance(part, Image):
-            message = f"'{path}[{n}]' is an image, which a user can show, or a tool, but not the {role}."
-            raise _unsupported(f"{path}[{n}]", message)
+            path = f"{item}.content[{n}]"
+            raise _unsupported(path, f"'{path}' is an image, which a user can show, or a tool, but not the {role}.")
 
 
 def _read_part(part: Any, path: str) -> str:

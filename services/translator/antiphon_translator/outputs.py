@@ -2,14 +2,16 @@
 
     TOKENS   ids are counted here, one by one: usage is exact, and the end of the generation is seen in them
     TEXT     the same parser with literal markers; the engine counts, or else the tokenizer does
-    CHAT     the other server has parsed; the engine counts
+    CHAT     the other server has parsed; the engine counts, or else the tokenizer does
 
-Each knows when no more is wanted (`finish`), and reasoning tokens as exactly as its level allows.
+Each knows when no more is wanted (`finish`), and reasoning tokens as exactly as its level allows. Where an engine
+counts its output, but not the reasoning in it, reasoning has the share of the tokens that it has of the characters: to
+encode a whole answer once more, only to know that number a little better, is not worth its time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
@@ -61,7 +63,7 @@ class ReadOutput(ModelOutput, Protocol):
 def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
     """The output of a generation that an engine of this level is asked for."""
     if level is Level.CHAT:
-        return ChatOutput(request, model.tokenizer)
+        return ChatOutput(request, model.tokenizer, prompt.count)
     return read_output_of(level, model, prompt, request)
 
 
@@ -174,7 +176,7 @@ class TextOutput:
     def __init__(self, parser: OutputParser, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self.finish: FinishReason | None = None
         self._parser = parser
-        self._count = _Count(request, tokenizer)
+        self._count = _Count(request, tokenizer, lambda: len(request.prompt_ids))
 
     @property
     def in_reasoning(self) -> bool:
@@ -205,9 +207,10 @@ class TextOutput:
 class ChatOutput:
     """Segments as another server read them."""
 
-    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
+    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer, prompt_tokens: Callable[[], int]) -> None:
+        """`prompt_tokens` counts the ids of the prompt, where the server does not."""
         self.finish: FinishReason | None = None
-        self._count = _Count(request, tokenizer)
+        self._count = _Count(request, tokenizer, prompt_tokens)
 
     def write(self, text: str) -> list[Segment]:
         return []
@@ -233,8 +236,8 @@ class _Count:
     """What the engine says that it counted; until it does, what the tokenizer makes of the text. A generation that
     ended at its length made as many tokens as were asked for, also those that are not, or not quite, in its text."""
 
-    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
-        self._prompt_tokens = len(request.prompt_ids)
+    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer, prompt_tokens: Callable[[], int]) -> None:
+        self._prompt_tokens = prompt_tokens
         self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
         self._said: Usage | None = None
@@ -253,17 +256,22 @@ class _Count:
         self._carried.append(text)
 
     def usage(self) -> Usage:
-        spoken, reasoned, carried = (self._tokens_in(texts) for texts in (*self._texts, self._carried))
-        if self._said is None:
-            made = self._max_tokens if self._is_at_length else spoken + reasoned
-            return Usage(self._prompt_tokens, made, min(reasoned, made))
         said = self._said
+        if said is None:
+            spoken, reasoned = map(self._tokens_in, self._texts)
+            made = self._max_tokens if self._is_at_length else spoken + reasoned
+            return Usage(self._prompt_tokens(), made, min(reasoned, made))
+        carried = self._tokens_in(self._carried)
         output = said.output_tokens + carried
-        reasoning = said.reasoning_tokens or min(reasoned, output)
+        reasoning = said.reasoning_tokens or self._share_of_reasoning(output)
         return Usage(said.input_tokens - carried, output, reasoning, said.cached_tokens)
 
+    def _share_of_reasoning(self, output_tokens: int) -> int:
+        spoken, reasoned = (sum(map(len, texts)) for texts in self._texts)
+        return round(output_tokens * reasoned / (spoken + reasoned)) if reasoned else 0
+
     def _tokens_in(self, texts: Sequence[str]) -> int:
-        return len(self._tokenizer.encode("".join(texts)))
+        return len(self._tokenizer.encode_all(["".join(texts)])[0]) if texts else 0
 
 
 def _text_of(segment: Segment) -> str:

@@ -82,7 +82,7 @@ class TurnPipeline:
         guide = guides.of_request(parameters, controls)
         top_logprobs = logprobs.wanted(parameters, controls)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
-        prompt = TurnPrompt.of(model, turn, parameters, media, guides="guide" in controls)
+        prompt = TurnPrompt.of(model, turn, parameters, media, level=level, guides="guide" in controls)
         _require_forced(prompt, level)
         self._request = replace(
             _generation(model, turn, parameters, prompt, level), sampling=chosen, top_logprobs=top_logprobs
@@ -200,16 +200,17 @@ def _generation(
     """What the engine is asked for, but for the choices that the pipeline makes of what it offers.
 
     ContextLengthExceeded."""
-    prompt_ids = [*prompt.ids, *model.tokenizer.encode(prompt.forced.begun)]
+    begun = model.tokenizer.encode(prompt.forced.begun) if prompt.forced.begun and level is not Level.CHAT else []
+    prompt_ids = [*prompt.ids, *begun] if begun else prompt.ids
     return GenerationRequest(
         request_id=turn.response_id,
         prompt_ids=prompt_ids,
         max_tokens=_output_limit(
             parameters.max_output_tokens,
-            prompt_tokens=model.prompt_tokens(prompt_ids, prompt.conversation),
+            prompt_tokens=prompt.tokens + len(begun),
             context_length=model.context_length,
         ),
-        prompt_text=prompt.text(model, turn) if level is Level.TEXT else "",
+        prompt_text=prompt.text(model) if level is Level.TEXT else "",
         chat=prompt.chat() if level is Level.CHAT else None,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop=parameters.stop_texts,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
+from math import prod
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, models
@@ -27,6 +28,8 @@ _NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Lowercase", "Prepend", "Replace",
 _PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Split", "Whitespace"}
 _POST_PROCESSORS = {"BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing"}
 _MEMBERS = ("normalizers", "pretokenizers", "processors")
+_GROWTH = {"NFC": 3, "Prepend": 2, "Replace": 3, "Strip": 1}
+_GROWTH_MAX = 11  # NFKC writes 33 bytes for the 3 of U+FDFA
 _ANYWHERE = ("always", "never")  # where Metaspace may mark a word: not only at the beginning of the text
 
 
@@ -53,6 +56,11 @@ def _is_local(tokenizer: Tokenizer) -> bool:
             for step in _steps(tokenizer.pre_tokenizer)
         )
     )
+
+
+def growth(tokenizer: Tokenizer) -> int:
+    """How many times as many bytes normalising may make of a text that is not ASCII."""
+    return prod(_GROWTH.get(step["type"], _GROWTH_MAX) for step in _steps(tokenizer.normalizer))
 
 
 def _is_certain(model: Any) -> bool:

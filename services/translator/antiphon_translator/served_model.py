@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from antiphon_core import limits
@@ -47,9 +47,9 @@ class ServedModel:
     image_tokens: int = 0
     """How many tokens of the context an image takes, besides what the template writes for it."""
 
-    def prompt_tokens(self, ids: Sequence[int], conversation: Conversation) -> int:
-        """How much of the context a conversation takes, whose prompt has these ids."""
-        return len(ids) + self.image_tokens * len(conversation.images)
+    def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
+        """How much of the context a conversation takes, whose prompt has so many ids."""
+        return prompt_tokens + (self.image_tokens * len(conversation.images) if self.image_tokens else 0)
 
 
 def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT) -> ServedModel:

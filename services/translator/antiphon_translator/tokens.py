@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from antiphon_translator import separators
@@ -58,8 +58,14 @@ class ModelTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of a text. Added tokens that it spells are matched; no others are put around it."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self.encode_all([text])[0].ids
         return ids
+
+    def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
+        """Several texts, each as `encode` would. `len` of an encoding is the number of its ids. Other threads run on
+        meanwhile: the library's `encode` would hold them up for as long as it takes."""
+        encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        return encodings
 
     def decode(self, ids: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
@@ -77,6 +83,11 @@ class ModelTokenizer:
     def separators(self) -> frozenset[str]:
         """Added tokens behind which a text can be cut, and its parts encoded apart."""
         return separators.of(self._tokenizer)
+
+    @cached_property
+    def growth(self) -> int:
+        """How many times as many bytes a text that is not ASCII may have once it is normalised."""
+        return separators.growth(self._tokenizer)
 
     @cached_property
     def bytes_of(self) -> Callable[[int], bytes]:

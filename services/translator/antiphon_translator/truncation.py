@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from antiphon_translator.conversation import Conversation, Message
+from antiphon_translator.prompt import EncodedPrompt
 
 RESERVE_TOKENS_MAX = 4_096  # kept free for the answer when nobody says how long it may be
 
@@ -25,22 +26,22 @@ def reserve_tokens(context_length: int, asked: int | None) -> int:
 
 def fit(
     conversation: Conversation,
-    encode: Callable[[Conversation], Sequence[int]],
+    encode: Callable[[Conversation], EncodedPrompt],
     *,
     most_tokens: int,
     image_tokens: int = 0,
-) -> tuple[Conversation, Sequence[int]]:
+) -> tuple[Conversation, EncodedPrompt]:
     """As many turns of the conversation as fit, and their prompt; the last one alone if even that does not.
 
     `encode` is called about log2(turns) times. A prompt grows with what is in it, so halving finds the longest. An
     image counts as `image_tokens` besides what the prompt says of it."""
     turns = _turns(conversation.messages)
-    tried: dict[int, tuple[Conversation, Sequence[int]]] = {}
+    tried: dict[int, tuple[Conversation, EncodedPrompt]] = {}
 
     def fits(left_out: int) -> bool:
         shown = _without(conversation, turns[:left_out])
         tried[left_out] = shown, encode(shown)
-        return len(tried[left_out][1]) + image_tokens * len(shown.images) <= most_tokens
+        return tried[left_out][1].tokens + image_tokens * len(shown.images) <= most_tokens
 
     most_left_out = max(len(turns) - 1, 0)
     left_out = bisect_left(range(most_left_out), True, key=fits)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from antiphon_core.jsons import parse_array
@@ -12,23 +13,31 @@ from antiphon_core.request import Parameters
 from antiphon_translator import chat_form, conversation_items, forced_calls, tools, truncation
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.forced_calls import NOT_FORCED, ForcedCall
-from antiphon_translator.generation import Chat
+from antiphon_translator.generation import Chat, Level
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
+from antiphon_translator.prompt import EncodedPrompt
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
 from antiphon_translator.tools import ToolSet
 
+Encode = Callable[[Conversation], EncodedPrompt]
+
 
 @dataclass(frozen=True, slots=True)
 class TurnPrompt:
-    """What the model is to read, as ids, and the tools that it may call. `conversation` is what is left of it when the
-    oldest turns had to go, `switches` are those of the template."""
+    """What the model is to read, and the tools that it may call. `conversation` is what is left of it when the oldest
+    turns had to go, `switches` are those of the template. `tokens` is how much of the context it takes.
 
-    ids: Sequence[int]
+    A server of chat completions writes and encodes it by itself: then there is no `encoded` prompt, and `tokens` are a
+    bound of them, unless they come near the limit (`_measured`)."""
+
     conversation: Conversation
     tools: ToolSet
     switches: Mapping[str, Any]
+    tokens: int
+    encode: Encode
+    encoded: EncodedPrompt | None = None
     forced: ForcedCall = NOT_FORCED
     """How the answer begins, so that the model calls a tool as it has to; not part of `ids`."""
 
@@ -40,12 +49,13 @@ class TurnPrompt:
         parameters: Parameters,
         media: TurnMedia | None = None,
         *,
+        level: Level = Level.TOKENS,
         guides: bool = False,
     ) -> TurnPrompt:
-        """`guides`: the engine takes guides.
+        """`level` is the engine's; `guides`: it takes guides.
 
         InvalidRequest: something in the turn cannot be shown to the model, with its path."""
-        history = parse_array(turn.history, field="history")
+        history = parse_array(turn.history, field="history", is_known=True)
         given = parse_array(turn.input, field="input")
         declared = [
             *tools.checked(parameters.tools or (), "tools"),
@@ -62,28 +72,32 @@ class TurnPrompt:
         )
         effort = parameters.reasoning.effort if parameters.reasoning is not None else None
         chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
+        most = model.context_length
+        encode = partial(model.prompt.encode, now_s=turn.created_at, switches=chosen, most_tokens=most)
+        is_exact = level is not Level.CHAT
+        conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
+        forced = _forced(model, offered, encoded, guides=guides) if offered.required else NOT_FORCED
+        return cls(conversation, offered, chosen, tokens, encode, encoded, forced)
 
-        def encode(shown: Conversation) -> Sequence[int]:
-            return model.prompt.encode(shown, now_s=turn.created_at, switches=chosen)
+    @property
+    def ids(self) -> Sequence[int]:
+        """Empty where there is no encoded prompt, or one that is longer than the context."""
+        return self.encoded.ids if self.encoded is not None else ()
 
-        ids = encode(conversation)
-        most = model.context_length - truncation.reserve_tokens(model.context_length, parameters.max_output_tokens)
-        if parameters.truncation == "auto" and model.prompt_tokens(ids, conversation) > most:
-            conversation, ids = truncation.fit(conversation, encode, most_tokens=most, image_tokens=model.image_tokens)
-        if not offered.required:
-            return cls(ids, conversation, offered, chosen)
-        forced = forced_calls.of(model.syntax.literal, offered, _tail(model, ids), guides=guides)
-        return cls(ids, conversation, offered, chosen, forced)
+    def count(self) -> int:
+        """How many ids the prompt has, which may have to be found out."""
+        return (self.encoded or self.encode(self.conversation)).tokens
 
     def answers_at_once(self, model: ServedModel) -> bool:
         """Whether nothing but an answer can come first: neither reasoning nor a call."""
         if self.tools.callable:
             return False
-        return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.ids))
+        return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
 
-    def text(self, model: ServedModel, turn: Turn) -> str:
-        """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.write`."""
-        return model.prompt.write(self.conversation, now_s=turn.created_at, switches=self.switches) + self.forced.begun
+    def text(self, model: ServedModel) -> str:
+        """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.text`."""
+        encoded = self.encoded or self.encode(self.conversation)
+        return model.prompt.text(encoded, self.conversation) + self.forced.begun
 
     @property
     def images(self) -> tuple[bytes, ...]:
@@ -95,11 +109,34 @@ class TurnPrompt:
         return chat_form.of_conversation(self.conversation, self.tools, self.switches)
 
 
-def _tail(model: ServedModel, ids: Sequence[int]) -> str:
-    return model.tokenizer.decode(ids[-PROMPT_TAIL_IDS:])
+def _measured(
+    model: ServedModel, conversation: Conversation, encode: Encode, parameters: Parameters, *, is_exact: bool
+) -> tuple[Conversation, int, EncodedPrompt | None]:
+    """The conversation, as far as it is to be shown, how much of the context it takes, and its prompt.
+
+    Unless it `is_exact`, a bound will do, as long as it leaves room for the answer: all that was asked for, or else
+    three quarters of the context, so that an answer without a limit is not cut off much sooner than it has to be."""
+    asked = parameters.max_output_tokens
+    if not is_exact:
+        bound = model.context_tokens(model.prompt.tokens_at_most(conversation), conversation)
+        if bound <= (model.context_length // 4 if asked is None else model.context_length - asked):
+            return conversation, bound, None
+    encoded = encode(conversation)
+    most = model.context_length - truncation.reserve_tokens(model.context_length, asked)
+    if parameters.truncation == "auto" and model.context_tokens(encoded.tokens, conversation) > most:
+        conversation, encoded = truncation.fit(conversation, encode, most_tokens=most, image_tokens=model.image_tokens)
+    return conversation, model.context_tokens(encoded.tokens, conversation), encoded
+
+
+def _forced(model: ServedModel, offered: ToolSet, encoded: EncodedPrompt | None, *, guides: bool) -> ForcedCall:
+    return forced_calls.of(model.syntax.literal, offered, _tail(model, encoded), guides=guides)
+
+
+def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
+    """The end of the prompt, where one is written here."""
+    return model.tokenizer.decode(encoded.ids[-PROMPT_TAIL_IDS:]) if encoded is not None else ""
 
 
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
     """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`."""
-    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
-    return model.prompt_tokens(prompt.ids, prompt.conversation)
+    return TurnPrompt.of(model, turn, Parameters.parse(turn.request), media).tokens

@@ -7,7 +7,10 @@ from typing import Any
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
+from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
+
+_GenerateResponse = TRANSLATOR.methods["Generate"].response.message  # hot: protobuf's own class
 
 _STATUS = {
     Status.COMPLETED: v1.FinalStatus.COMPLETED,
@@ -49,12 +52,12 @@ def resume_value(message: Any) -> Resume | None:
 
 
 def batch_message(batch: Batch) -> Any:
-    return v1.GenerateResponse(
+    return _GenerateResponse(
         first_sequence=batch.first_sequence,
         count=batch.count,
         frames=batch.frames,
-        final=_final_message(batch.final) if batch.final is not None else None,
-        token_ids=list(batch.token_ids),
+        final=_final_fields(batch.final) if batch.final is not None else None,
+        token_ids=batch.token_ids,
     )
 
 
@@ -63,7 +66,7 @@ def batch_value(message: Any) -> Batch:
         first_sequence=message.first_sequence,
         count=message.count,
         frames=message.frames,
-        final=_final_value(message.final) if message.final is not None else None,
+        final=_final_value(message.final) if message.HasField("final") else None,
         token_ids=tuple(message.token_ids),
     )
 
@@ -90,12 +93,8 @@ def model_value(message: Any) -> Model:
     )
 
 
-def _final_message(final: Final) -> Any:
-    return v1.Final(
-        status=_STATUS[final.status],
-        body=final.body,
-        output_items=final.output_items,
-    )
+def _final_fields(final: Final) -> dict[str, Any]:
+    return {"status": _STATUS[final.status], "body": final.body, "output_items": final.output_items}
 
 
 def _final_value(message: Any) -> Final:

@@ -45,16 +45,15 @@ def _print_growth() -> None:
     chats = [_chat(pairs) for pairs in range(TURNS)]
     prompts = [_prompt(model(), chat) for chat in chats]
     texts = [tokenizer().decode(ids) for ids in prompts]
-    spans = [list(ControlTokens(tokenizer().added).spans(text)) for text in texts]
 
     def encode_anew() -> None:
         for text in texts:
             tokenizer().encode(text)
 
     def encode_what_is_new() -> None:
-        encoder = CachingEncoder(tokenizer(), most_bytes=CACHE_BYTES)
-        for text, found in zip(texts, spans, strict=True):
-            encoder.encode(text, found)
+        encoder = CachingEncoder(tokenizer(), ControlTokens(tokenizer().added), most_bytes=CACHE_BYTES)
+        for text in texts:
+            encoder.encode([text])
 
     rows = [
         _growth("encoding alone", encode_what_is_new, encode_anew),

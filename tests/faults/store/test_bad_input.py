@@ -29,6 +29,7 @@ from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.event_logs import frame
 from antiphon_store.testing.subject import draft
+from tests.support.wire_types import tagged, varint, wrong_wire_types
 
 TENANT = "t"
 MIB = 2**20
@@ -158,14 +159,6 @@ def with_varint(rpc: str, name: str, value: int) -> bytes:
     return encoded(rpc) + varint(number << 3) + varint(value % 2**64)
 
 
-def varint(value: int) -> bytes:
-    groups = []
-    while value > 0x7F:
-        groups.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*groups, value])
-
-
 def fields(descriptor: Any, prefix: str = "") -> Iterator[tuple[str, FieldDescriptor]]:
     """All fields of a message and of those in it, by dotted path."""
     for field in descriptor.fields:
@@ -198,6 +191,15 @@ async def test_text_that_is_no_unicode_is_refused(wire: Wire, rpc: str) -> None:
             assert marked.count(b"@@") == 1
             status, _field = await wire.outcome(rpc, marked.replace(b"@@", b"\xff\xfe"))
             assert status == "INVALID_ARGUMENT", path
+
+
+@pytest.mark.parametrize("rpc", [rpc for rpc in GOOD if GOOD[rpc]])
+async def test_a_field_of_the_wrong_wire_type_is_refused_by_its_name(wire: Wire, rpc: str) -> None:
+    """One at a time, behind a good request."""
+    for field in message(rpc).DESCRIPTOR.fields:
+        for wire_type in wrong_wire_types(field):
+            data = encoded(rpc) + tagged(field.number, wire_type)
+            assert await wire.outcome(rpc, data) == ("INVALID_ARGUMENT", field.name), data
 
 
 # ---- Values that are no answer to the question ----

@@ -13,6 +13,7 @@ def test_a_bare_install_says_what_is_missing() -> None:
         "            raise ModuleNotFoundError(name, name=name)\n"
         "sys.meta_path.insert(0, Absent())\n"
         "from antiphon.__main__ import main\n"
+        "sys.argv = ['antiphon', 'serve', '--target=edge', '--edge-store=h:1', '--edge-translator=h:2']\n"
         "sys.exit(main())\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -10,26 +9,9 @@ import pytest
 from antiphon.cli import main
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["version"]) == 0
-    assert capsys.readouterr().out == f"antiphon {version('antiphon')}\n"
-
-
 def test_the_package_can_be_run() -> None:
     done = subprocess.run([sys.executable, "-m", "antiphon", "version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("antiphon ")
-
-
-def test_config_prints_every_setting_as_it_is_now(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ANTIPHON_EDGE_HOST", "0.0.0.0")
-    monkeypatch.setenv("ANTIPHON_EDGE_INSECURE", "true")
-    assert main(["config", "--edge-port", "81"]) == 0
-    out, err = capsys.readouterr()
-    assert "edge.port = 81\n" in out
-    assert "edge.host = '0.0.0.0'\n" in out
-    assert "warning: The edge listens on 0.0.0.0" in err
 
 
 @pytest.mark.parametrize(
@@ -70,3 +52,15 @@ def test_a_taken_port_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         arguments = ["serve", "--target=edge", f"--edge-port={port}", "--edge-store=x:1", "--edge-translator=x:1"]
         assert main(arguments) == 1
     assert f"{port}" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", [["keys", "create"], ["keys", "list"], ["keys", "revoke"], ["store", "migrate"]])
+def test_the_help_of_a_command_has_only_the_settings_that_it_uses(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([*command, "--help"])
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 40
+    assert "--store-url" in out if command[0] == "store" else "--edge-keys-file" in out
+    assert "--translator-profiles" not in out

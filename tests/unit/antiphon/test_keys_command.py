@@ -35,7 +35,7 @@ def files(tmp_path: Path) -> KeyFiles:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
     found = ManualClock()
-    monkeypatch.setattr("antiphon.cli.SystemClock", lambda: found)
+    monkeypatch.setattr("antiphon.keys_command.SystemClock", lambda: found)
     return found
 
 

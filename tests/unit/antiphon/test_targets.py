@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -36,40 +33,6 @@ def test_all_is_a_list_and_the_order_is_that_of_the_table() -> None:
 def test_an_unknown_target_is_named_with_the_known_ones() -> None:
     with pytest.raises(SettingsError, match="no target 'egde'; there are store, translator, edge, worker, all"):
         expand(["egde"])
-
-
-BUILT_ALONE = """
-import asyncio, sys
-from antiphon import cli, settings
-from antiphon.targets import Process, build
-
-async def main():
-    flags = {"--store-url": "memory://", "--edge-store": "h:1", "--edge-translator": "h:2"}
-    build([sys.argv[1]], Process(settings.load(environ={}, flags=flags, file=None)))
-
-asyncio.run(main())
-print(*sys.modules)
-"""
-TRANSLATING = {"numpy", "tritonclient", "tokenizers", "jinja2", "antiphon_translator.service"}
-STORING = {"redis", "psycopg", "antiphon_store.service", "antiphon_store.backends.registry"}
-SERVING = {"antiphon_edge.server", "antiphon_edge.background.worker"}
-
-
-@pytest.mark.parametrize(
-    ("target", "foreign"),
-    [
-        ("store", TRANSLATING | SERVING | {"redis", "psycopg", "antiphon.up"}),
-        ("translator", STORING | SERVING | {"antiphon.up"}),
-        ("edge", TRANSLATING | STORING | {"antiphon.up"}),
-        ("worker", TRANSLATING | STORING | {"antiphon.up"}),
-    ],
-)
-def test_a_target_does_not_load_what_only_others_need(target: str, foreign: set[str]) -> None:
-    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", BUILT_ALONE, target]
-    loaded = subprocess.run(command, check=True, capture_output=True, text=True, env=environ).stdout.split()
-    assert f"antiphon_{'edge' if target == 'worker' else target}" in loaded
-    assert foreign & set(loaded) == set()
 
 
 @pytest.mark.parametrize("target", ["edge", "worker"])

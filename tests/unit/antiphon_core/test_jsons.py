@@ -71,3 +71,13 @@ def test_depth_is_bounded(levels: int, accepted: bool) -> None:
 )
 def test_kinds_are_named_for_people(text: bytes, name: str) -> None:
     assert kind(orjson.loads(text)) == name
+
+
+def test_how_deep_known_elements_nest_is_not_looked_at_again() -> None:
+    deep = b"[" * (JSON_DEPTH_MAX + 2) + b"]" * (JSON_DEPTH_MAX + 2)
+    with pytest.raises(InvalidRequest, match="nested deeper"):
+        parse_array(deep)
+    assert parse_array(deep, is_known=True)
+    for wrong in (b"{}", b"[", b""):
+        with pytest.raises(InvalidRequest):
+            parse_array(wrong, is_known=True)

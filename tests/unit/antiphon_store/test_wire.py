@@ -23,6 +23,7 @@ from antiphon_core.ports.store import (
 )
 from antiphon_protos.antiphon.store import v1
 from antiphon_store import wire
+from tests.support.sent import sent
 
 names = st.text("abc_-0", min_size=1, max_size=8)
 numbers = st.integers(1, 2**31)
@@ -97,14 +98,14 @@ def test_values_survive_the_wire(kind: str, data: st.DataObject) -> None:
     value: object = data.draw(values)
     message = to_wire(value)  # type: ignore[operator]
     if message is not None and not isinstance(message, v1.Order):
-        message = type(message).parse(bytes(message))
+        message = sent(message)
     assert from_wire(message) == value  # type: ignore[operator]
 
 
 def test_the_unwritten_version_differs_from_none() -> None:
     message = wire.to_precondition(Precondition(version=0))
     assert message is not None
-    assert wire.from_precondition(v1.Precondition.parse(bytes(message))).version == 0
+    assert wire.from_precondition(sent(message)).version == 0
 
 
 def test_absence_becomes_the_documented_default() -> None:

@@ -11,7 +11,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import Call, RpcServer
-from antiphon_protos.antiphon.translator import v1
+from antiphon_translator import wire
 from antiphon_translator.client import TranslatorClient
 from tests.support import pushed
 
@@ -24,7 +24,7 @@ async def always_ready() -> None:
 
 async def half(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
     """A translator that ends its stream without a terminal event."""
-    yield v1.GenerateResponse(count=1, frames=b"event")
+    yield wire.batch_message(Batch(first_sequence=0, count=1, frames=b"event"))
 
 
 async def test_a_stream_without_its_end_is_a_lost_translator() -> None:
@@ -49,7 +49,7 @@ async def test_nobody_there_is_unavailable() -> None:
 async def test_nothing_is_read_while_the_flow_is_paused() -> None:
     async def many(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         for number in range(3):
-            yield v1.GenerateResponse(first_sequence=number, count=1, frames=b"event")
+            yield wire.batch_message(Batch(first_sequence=number, count=1, frames=b"event"))
 
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": many}, ready=always_ready)

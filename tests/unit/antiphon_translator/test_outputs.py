@@ -3,13 +3,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from tokenizers import Encoding
 
-from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
-from antiphon_translator.outputs import ModelOutput, output_of
+from antiphon_translator.outputs import ChatOutput, ModelOutput, TextOutput, output_of
+from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
-from antiphon_translator.tools import Tool, ToolSet
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tools import Tool
+from tests.support.served_models import prompt_of
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
 
@@ -19,8 +21,7 @@ PROMPT = (1, 2, 3)
 def output(level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = ()) -> ModelOutput:
     request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,), stop=stop)
     weather = Tool("get_weather", "get_weather")
-    prompt = TurnPrompt(PROMPT, Conversation(()), ToolSet((weather,), (weather,)), {})
-    return output_of(level, thinker(), prompt, request)
+    return output_of(level, thinker(), prompt_of(PROMPT, weather), request)
 
 
 def tokens(text: str) -> int:
@@ -71,6 +72,29 @@ def test_what_the_engine_counted_is_the_usage(level: Level) -> None:
     made.take(EngineChunk(finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
     assert made.finish is FinishReason.LENGTH
     assert made.usage() == Usage(30, 20, 0, 10)
+
+
+class Untouched(ModelTokenizer):
+    """Must not be asked to encode anything."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
+        raise AssertionError(f"encoded {texts}")
+
+
+@pytest.mark.parametrize(("said", "reasoning"), [(Usage(30, 20), 5), (Usage(30, 20, 7), 7), (Usage(30, 0), 0)])
+def test_what_was_counted_is_not_encoded_again(said: Usage, reasoning: int) -> None:
+    """Reasoning that the engine has not counted has the share of the tokens that it has of the characters."""
+    request = GenerationRequest("resp_1", 1000)
+    untouched = Untouched(TOKENIZER._tokenizer)
+    chat = ChatOutput(request, untouched, lambda: len(untouched.encode("prompt")))
+    text = TextOutput(OutputParser(thinker().syntax.literal), request, untouched)
+    for made in (chat, text):
+        made.take(EngineChunk(text="<think>", segments=[]))
+        made.take(EngineChunk(text="abcde", segments=[Reasoning("abcde")]))
+        made.take(EngineChunk(text="</think>", segments=[]))
+        made.take(EngineChunk(text="f" * 15, segments=[Text("f" * 15)], finish=FinishReason.STOP, usage=said))
+    assert chat.usage() == Usage(30, said.output_tokens, reasoning)
+    assert text.usage().output_tokens == said.output_tokens
 
 
 def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,17 +18,17 @@ from tests.support.served_models import FILES, model, tokenizer
 TEMPLATE = JinjaTemplate((FILES / "chat_template.jinja").read_text("utf-8"), special_tokens={})
 CONVERSATIONS = st.lists(
     st.builds(
-        Message,
+        lambda role, text: Message(role, (text,)),
         st.sampled_from(["user", "assistant"]),
-        st.tuples(st.text(st.characters(exclude_categories=["Cs"]), max_size=60)),
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
     ),
     min_size=1,
     max_size=6,
 ).map(lambda messages: Conversation(tuple(messages)))
 
 
-def encode(shown: Conversation) -> list[int]:
-    return model().prompt.encode(shown, now_s=0)
+def encode(shown: Conversation) -> Sequence[int]:
+    return model().prompt.encode(shown, now_s=0).ids
 
 
 @given(CONVERSATIONS)
@@ -59,7 +61,7 @@ def test_a_control_token_that_only_the_tokenizer_recognises_is_refused() -> None
     lower.normalizer = normalizers.Lowercase()
     lower.add_tokens([AddedToken("<end>", normalized=True, special=False)])
     encoder = PromptEncoder(JinjaTemplate("{{ messages[0].content }}<end>", special_tokens={}), ModelTokenizer(lower))
-    assert encoder.encode(Conversation((Message("user", ("hi",)),)), now_s=0)[-1] == lower.token_to_id("<end>")
+    assert encoder.encode(Conversation((Message("user", ("hi",)),)), now_s=0).ids[-1] == lower.token_to_id("<end>")
     with pytest.raises(InvalidRequest, match="control token"):
         encoder.encode(Conversation((Message("user", ("hi<END>",)),)), now_s=0)
 
@@ -79,19 +81,24 @@ def seeing(source: str = SEEING, image_token: str | None = None) -> PromptEncode
     return PromptEncoder(JinjaTemplate(source, special_tokens={}, image_token=image_token), tokenizer())
 
 
+def write(encoder: PromptEncoder, shown: Conversation) -> str:
+    return encoder.text(encoder.encode(shown, now_s=0), shown)
+
+
 def test_the_marks_of_images_may_be_control_tokens() -> None:
     shown = Conversation((Message("user", ("a", IMAGE, "b")),))
-    prompt = seeing().write(shown, now_s=0)
-    assert prompt == "<|im_start|>user\na<|im_start|>[IMG]b<|im_end|>\n"
-    assert seeing().encode(shown, now_s=0) == tokenizer().encode(prompt)
+    prompt = seeing().encode(shown, now_s=0)
+    text = write(seeing(), shown)
+    assert text == "<|im_start|>user\na<|im_start|>[IMG]b<|im_end|>\n"
+    assert prompt.ids == tokenizer().encode(text)
 
 
 def test_the_operators_token_may_be_a_control_token() -> None:
     shown = Conversation((Message("user", (IMAGE, "b")),))
     source = "{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"
     encoder = seeing(source, image_token="<|endoftext|>")
-    assert encoder.write(shown, now_s=0) == "user: <|endoftext|>\nb"
-    assert 0 in encoder.encode(shown, now_s=0)
+    assert write(encoder, shown) == "user: <|endoftext|>\nb"
+    assert 0 in encoder.encode(shown, now_s=0).ids
 
 
 @pytest.mark.parametrize(
@@ -104,7 +111,7 @@ def test_the_operators_token_may_be_a_control_token() -> None:
 )
 def test_there_is_one_place_for_each_image_or_no_prompt(messages: list[Message], words: str) -> None:
     with pytest.raises(InvalidRequest, match=words) as caught:
-        seeing().write(Conversation(tuple(messages)), now_s=0)
+        write(seeing(), Conversation(tuple(messages)))
     assert (caught.value.field, caught.value.code) == ("input", "unsupported_value")
 
 
@@ -113,4 +120,4 @@ def test_a_text_that_spells_the_mark_is_no_place(parts: tuple[str | Image, ...])
     """`<image>` is no token of this vocabulary: a server takes every one that it finds for an image."""
     encoder = seeing("{% for m in messages %}{{ m.content }}{% endfor %}", image_token="<image>")
     with pytest.raises(InvalidRequest, match="a text spells '<image>'"):
-        encoder.write(Conversation((Message("user", parts),)), now_s=0)
+        write(encoder, Conversation((Message("user", parts),)))

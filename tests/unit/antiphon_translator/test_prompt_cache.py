@@ -1,15 +1,25 @@
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from antiphon.local.pretokenizers import PRE_TOKENIZERS
-from antiphon_translator.prompt_cache import ENTRY_BYTES, CachingEncoder, PieceCache
+from antiphon_translator.prompt_cache import (
+    BLOCK_CHARS,
+    NODE_BYTES,
+    NODES_MAX,
+    CachingEncoder,
+    Encoded,
+    PrefixCache,
+    UnspeltControlToken,
+)
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokens import ModelTokenizer
 from tests.support.served_models import tokenizer
@@ -98,9 +108,9 @@ class Counting(ModelTokenizer):
         super().__init__(made._tokenizer)
         self.asked: list[str] = []
 
-    def encode(self, text: str) -> list[int]:
-        self.asked.append(text)
-        return super().encode(text)
+    def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
+        self.asked += filter(None, texts)
+        return super().encode_all(texts)
 
 
 @pytest.fixture
@@ -108,79 +118,169 @@ def counting() -> Counting:
     return Counting(tokenizer())
 
 
-def encode(encoder: CachingEncoder, made: ModelTokenizer, text: str) -> list[int]:
-    return encoder.encode(text, list(ControlTokens(made.added).spans(text)))
+def encoder_of(made: ModelTokenizer, most_bytes: int = ROOM) -> CachingEncoder:
+    return CachingEncoder(made, ControlTokens(made.added), most_bytes=most_bytes)
+
+
+def spells_all(made: ModelTokenizer, text: str) -> bool:
+    """Whether each control token among the ids of a text is one that the text spells."""
+    control = ControlTokens(made.added)
+    return sum(each in control.ids for each in made.encode(text)) <= len(list(control.spans(text)))
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-@given(st.lists(st.lists(PIECES, max_size=12), max_size=4), st.sampled_from([0, 400, 700, ROOM]))
-@example([["\n\n", "ab"]], ROOM)  # "\na" is spelt, but "\n\n" is found in its place
-def test_the_ids_are_those_of_the_tokenizer(name: str, texts: list[list[str]], most_bytes: int) -> None:
-    """Whatever was encoded before, and whatever of it is still kept."""
+@given(st.lists(st.lists(PIECES, max_size=12), max_size=4), st.sampled_from([0, 400, 900, ROOM]), st.integers(0, 30))
+@example([["\n\n", "ab"]], ROOM, 0)  # "\na" is spelt, but "\n\n" is found in its place
+def test_ids_are_those_of_the_tokenizer_whatever_was_kept(
+    name: str, texts: list[list[str]], most_bytes: int, apart: int
+) -> None:
     made = TOKENIZERS[name]
-    encoder = CachingEncoder(made, most_bytes=most_bytes)
+    encoder = encoder_of(made, most_bytes)
     for pieces in [*texts, *texts, [piece for text in texts for piece in text]]:
-        assert encode(encoder, made, "".join(pieces)) == made.encode("".join(pieces))
+        text = "".join(pieces)
+        try:
+            encoded = encoder.encode([text], apart=apart)
+        except UnspeltControlToken:
+            assert not spells_all(made, text)
+        else:
+            assert encoded == Encoded(len(made.encode(text)), made.encode(text))
+
+
+@given(st.lists(st.lists(PIECES, min_size=1, max_size=6), min_size=1, max_size=8), st.data())
+def test_a_chat_that_grows_and_branches_has_the_ids_of_its_text(turns: list[list[str]], data: st.DataObject) -> None:
+    encoder = encoder_of(tokenizer(), data.draw(st.sampled_from([900, 3_000, 100 * ROOM])))
+    prompts = ["<|im_start|>"]
+    for pieces in turns:
+        said = "".join(pieces) + "<|im_end|>"
+        prompts.append(data.draw(st.sampled_from(prompts)) + said + "<|im_start|>")
+        assert encoder.encode([prompts[-1]]).ids == tokenizer().encode(prompts[-1])
+
+
+def chat(*messages: str) -> str:
+    """A prompt, as ChatML ends it: with the beginning of the next message."""
+    return "".join(f"<|im_start|>{message}<|im_end|>\n" for message in messages) + "<|im_start|>assistant\n"
 
 
 def test_only_what_is_new_is_encoded(counting: Counting) -> None:
-    encoder = CachingEncoder(counting, most_bytes=ROOM)
-    chat = "<|im_start|>user\nHello<|im_end|>\n"
-    encode(encoder, counting, f"{chat}<|im_start|>assistant\n")
+    encoder = encoder_of(counting)
+    encoder.encode([chat("user\nHello")])
     counting.asked.clear()
-    encode(encoder, counting, f"{chat}<|im_start|>assistant\nHi<|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n")
-    assert counting.asked == ["assistant\nHi<|im_end|>", "user\nGo on<|im_end|>", "\n"]
+    encoder.encode([chat("user\nHello", "assistant\nHi", "user\nGo on")])
+    assert (
+        "".join(counting.asked) == "assistant\nHi<|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n<|im_start|>assistant\n"
+    )
 
 
-def test_a_prompt_that_was_seen_is_not_encoded_at_all(counting: Counting) -> None:
-    encoder = CachingEncoder(counting, most_bytes=ROOM)
-    first = encode(encoder, counting, "a<|im_end|>b<|im_end|>c")
+def test_a_prompt_that_was_seen_is_encoded_from_its_last_place_on(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    first = encoder.encode(["a<|im_end|>b<|im_end|>c"])
     counting.asked.clear()
-    assert encode(encoder, counting, "a<|im_end|>b<|im_end|>c") == first
-    assert counting.asked == []
+    assert encoder.encode(["a<|im_end|>b<|im_end|>c"]) == first
+    assert counting.asked == ["c"]
+
+
+def test_a_prompt_whose_end_is_written_otherwise_later_is_found_before_that(counting: Counting) -> None:
+    """Some templates begin the answer with an empty thought, which they leave out once it is history."""
+    encoder = encoder_of(counting)
+    encoder.encode([chat("user\nHello") + "<file_sep>\n\n<filename>\n\n"])
+    counting.asked.clear()
+    encoder.encode([chat("user\nHello", "assistant\nHi")])
+    assert "".join(counting.asked) == "assistant\nHi<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_an_answer_longer_than_what_is_looked_at_first_is_no_obstacle(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    encoder.encode([chat("user\nHello")])
+    counting.asked.clear()
+    answer = "assistant\n" + "word " * 20_000
+    encoder.encode([chat("user\nHello", answer)])
+    assert "".join(counting.asked) == f"{answer}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_what_is_apart_may_change_and_the_rest_is_found(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    for said in ("Be brief.", "Be kind."):
+        counting.asked.clear()
+        encoder.encode([chat(f"system\n{said}", "user\nHello")], apart=10)
+    assert "".join(counting.asked) == "system\nBe kind.<|im_end|>assistant\n"
+
+
+def test_a_long_prompt_is_encoded_in_blocks(counting: Counting) -> None:
+    text = chat(*(f"user\n{number} {'word ' * 200}" for number in range(20)))
+    assert encoder_of(counting).encode([text]).ids == tokenizer().encode(text)
+    assert max(map(len, counting.asked)) < BLOCK_CHARS + 1_100
+    assert len(counting.asked) < 10 + NODES_MAX
+
+
+def test_more_tokens_than_wanted_are_counted_and_not_kept(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    text = chat("user\nHello")
+    tokens = len(tokenizer().encode(text))
+    assert encoder.encode([text], most_tokens=tokens - 1) == Encoded(tokens, ())
+    assert encoder._cache.bytes == 0
+    assert encoder.encode([text], most_tokens=tokens).ids == tokenizer().encode(text)
 
 
 def test_without_room_everything_is_encoded_in_one_piece(counting: Counting) -> None:
-    encoder = CachingEncoder(counting, most_bytes=0)
+    encoder = encoder_of(counting, 0)
     for _ in range(2):
-        encode(encoder, counting, "a<|im_end|>b")
+        encoder.encode(["a<|im_end|>b"])
     assert counting.asked == ["a<|im_end|>b"] * 2
 
 
 def test_where_the_first_word_is_marked_nothing_is_cut() -> None:
     made = Counting(TOKENIZERS["marks the first word"])
-    encode(CachingEncoder(made, most_bytes=ROOM), made, "a<x>b")
+    encoder_of(made).encode(["a<x>b"])
     assert made.asked == ["a<x>b"]
 
 
+def test_callers_who_begin_alike_get_what_each_of_them_sent() -> None:
+    """What is kept is shared by all tenants, and found by the whole of what came before only."""
+    encoder = encoder_of(tokenizer(), 100 * ROOM)
+    for secret in ("alpha", "beta", "alpha", "gamma"):
+        text = chat("user\nHello", f"assistant\n{secret}", "user\nHello")
+        assert tokenizer().decode(encoder.encode([text]).ids) == text
+
+
 def test_what_was_not_used_for_longest_goes_first() -> None:
-    cache = PieceCache(3 * (ENTRY_BYTES + 8))
+    cache = PrefixCache(3 * (NODE_BYTES + 8))
     for digest in (b"1", b"2", b"3"):
-        cache.keep(digest, [1, 2])
+        cache.keep(digest, b"", [1, 2])
     cache.find([b"1"])
-    cache.keep(b"4", [1, 2])
-    assert [found is not None for found in cache.find([b"1", b"2", b"3", b"4"])] == [True, False, True, True]
-    assert cache.bytes == 3 * (ENTRY_BYTES + 8)
+    cache.keep(b"4", b"", [1, 2])
+    assert [cache.find([digest]) is not None for digest in (b"1", b"2", b"3", b"4")] == [True, False, True, True]
+    assert cache.bytes == 3 * (NODE_BYTES + 8)
+
+
+def test_a_node_without_its_parent_is_not_found_until_it_is_kept_anew() -> None:
+    cache = PrefixCache(2 * (NODE_BYTES + 8))
+    cache.keep(b"1", b"", [1])
+    cache.keep(b"2", b"1", [2])
+    assert cache.find([b"2", b"1"]) == (0, array("I", [1, 2]))
+    cache.find([b"1"])
+    cache.keep(b"3", b"", [3])  # in the place of the node that was used before its parent
+    assert cache.find([b"2", b"1"]) == (1, array("I", [1]))
+    cache.keep(b"2", b"1", [2])
+    assert cache.find([b"2"]) == (0, array("I", [1, 2]))
 
 
 def test_what_is_kept_stays_within_its_bytes() -> None:
-    cache = PieceCache(2_000)
+    cache = PrefixCache(2_000)
     for number in range(100):
-        cache.keep(str(number).encode(), range(number))
+        cache.keep(str(number).encode(), b"", range(number))
         assert cache.bytes <= 2_000
-    cache.keep(b"too much", range(1_000))
-    assert cache.find([b"too much"]) == [None]
-    assert cache.find([b"99"]) != [None]
-    cache.keep(b"99", range(99))
-    assert cache.bytes == sum(ENTRY_BYTES + 4 * len(each) for each in cache._ids.values())
+    cache.keep(b"too much", b"", range(1_000))
+    assert cache.find([b"too much"]) is None
+    cache.keep(b"99", b"", range(9))
+    assert cache.bytes == sum(each.size for each in cache._nodes.values())
 
 
 def test_threads_may_share_it() -> None:
-    encoder = CachingEncoder(tokenizer(), most_bytes=3_000)
+    encoder = encoder_of(tokenizer(), 3_000)
     texts = [f"{'<|im_end|>'.join(str(n * m) for m in range(9))}" for n in range(40)] * 5
 
     def is_right(text: str) -> bool:
-        return encode(encoder, tokenizer(), text) == tokenizer().encode(text)
+        return encoder.encode([text]).ids == tokenizer().encode(text)
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(is_right, texts))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 
 from antiphon_core.errors import EngineFault
-from antiphon_translator.conversation import Conversation
 from antiphon_translator.generation import (
     Alternative,
     EngineChunk,
@@ -18,8 +17,8 @@ from antiphon_translator.generation import (
 from antiphon_translator.outputs import ModelOutput, output_of
 from antiphon_translator.parsing.segments import CallBegin, CallEnd, Candidate, Reasoning, ScoredText, Segment
 from antiphon_translator.scored_output import ScoredOutput
-from antiphon_translator.tools import Tool, ToolSet
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.tools import Tool
+from tests.support.served_models import prompt_of
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
 
@@ -29,7 +28,7 @@ SAID = ("<think>", "Hm.", "</think>", "\n\nJa ☃.\n", *CALL, "Ende. ")
 
 def output(level: Level, top: int | None = 0, *, max_tokens: int = 1000) -> ModelOutput:
     request = GenerationRequest("resp_1", max_tokens, prompt_ids=(1,), stop_ids=(END_ID,), top_logprobs=top)
-    return output_of(level, thinker(), TurnPrompt((1,), Conversation(()), ToolSet((WEATHER,), (WEATHER,)), {}), request)
+    return output_of(level, thinker(), prompt_of((1,), WEATHER), request)
 
 
 def scored(ids: Sequence[int]) -> list[TokenLogprob]:

@@ -11,6 +11,7 @@ from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.parsing import families
 from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.served_model import ServedModel
 from tests.support.served_models import model, write_directory
 
 HELLO = Conversation((Message("user", ("Hello",)),))
@@ -30,7 +31,7 @@ def test_a_model_directory_is_all_it_takes(profile: ModelProfile) -> None:
 def test_the_profiles_own_template_wins(profile: ModelProfile, tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text("{{ eos_token }}")
     loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
-    assert loaded.prompt.encode(HELLO, now_s=0) == [2]
+    assert loaded.prompt.encode(HELLO, now_s=0).ids == [2]
 
 
 @pytest.mark.parametrize(("asked", "length"), [(4096, 4096), (100_000, 8192)])
@@ -54,6 +55,10 @@ def test_what_is_missing_is_told_with_what_would_help(profile: ModelProfile, tmp
         )
 
 
+def written(loaded: ServedModel) -> str:
+    return loaded.prompt.text(loaded.prompt.encode(HELLO, now_s=0), HELLO)
+
+
 GPT_OSS = "<|start|>{{ messages[0].content }}<|channel|><|message|>"
 
 
@@ -61,7 +66,7 @@ def test_gpt_oss_has_a_writer_of_its_own(profile: ModelProfile, tmp_path: Path) 
     (profile.directory / "chat_template.jinja").write_text(GPT_OSS)
     loaded = served_model.load(profile)
     assert loaded.syntax.family.name == "gpt_oss"
-    assert loaded.prompt.write(HELLO, now_s=0).endswith("<|start|>user<|message|>Hello<|end|><|start|>assistant")
+    assert written(loaded).endswith("<|start|>user<|message|>Hello<|end|><|start|>assistant")
     (profile.directory / "chat_template.jinja").unlink()
     assert served_model.load(replace(profile, family="gpt_oss")).prompt.variables == {"reasoning_effort"}
 
@@ -69,7 +74,7 @@ def test_gpt_oss_has_a_writer_of_its_own(profile: ModelProfile, tmp_path: Path) 
 def test_a_template_that_the_profile_names_wins_over_it(profile: ModelProfile, tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text(GPT_OSS)
     loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
-    assert loaded.prompt.write(HELLO, now_s=0) == "<|start|>Hello<|channel|><|message|>"
+    assert written(loaded) == "<|start|>Hello<|channel|><|message|>"
 
 
 def test_every_writer_that_a_family_names_is_there() -> None:
@@ -109,8 +114,8 @@ def test_whether_it_sees_is_what_the_profile_says(profile: ModelProfile, tmp_pat
     loaded = served_model.load(seeing)
     assert (loaded.sight, loaded.image_tokens) == (Sight.NATIVE, 576)
     shown = Conversation((Message("user", (Image(b"", "png", 1, 1), "x")),))
-    assert loaded.prompt.write(shown, now_s=0) == "[IMG]x"
-    assert loaded.prompt_tokens([1, 2, 3], shown) == 3 + 576
+    assert loaded.prompt.text(loaded.prompt.encode(shown, now_s=0), shown) == "[IMG]x"
+    assert loaded.context_tokens(3, shown) == 3 + 576
 
 
 def test_a_model_that_sees_needs_a_place_for_images(profile: ModelProfile) -> None:

@@ -60,7 +60,7 @@ async def test_final_batch_is_a_message_of_its_own() -> None:
     served = Served()
     served.engine.script = [Emit([token_id]) for token_id in [*IDS, END_ID]]
     messages = [message async for message in served.generate()]
-    assert [message.final is not None for message in messages] == [*(False for _ in messages[1:]), True]
+    assert [message.HasField("final") for message in messages] == [*(False for _ in messages[1:]), True]
     assert messages[-1].count == 1
     assert [token_id for message in messages for token_id in message.token_ids][: len(IDS)] == IDS
 

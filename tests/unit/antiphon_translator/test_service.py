@@ -33,7 +33,7 @@ from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt import EncodedPrompt, PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support import pushed
@@ -225,9 +225,9 @@ async def test_long_turns_are_encoded_in_another_thread(
 ) -> None:
     threads: list[threading.Thread] = []
 
-    def encode(*_: object, **__: object) -> list[int]:
+    def encode(*_: object, **__: object) -> EncodedPrompt:
         threads.append(threading.current_thread())
-        return [1, 2, 3]
+        return EncodedPrompt([""], 3, [1, 2, 3])
 
     service, _ = serving(*saying("Hello"))
     monkeypatch.setattr(PromptEncoder, "encode", encode)

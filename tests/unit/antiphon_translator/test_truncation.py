@@ -1,24 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_translator.conversation import Call, Conversation, Image, Message
+from antiphon_translator.prompt import EncodedPrompt
 from antiphon_translator.truncation import RESERVE_TOKENS_MAX, fit, reserve_tokens
 
 
-def encode(conversation: Conversation) -> Sequence[int]:
+def encode(conversation: Conversation) -> EncodedPrompt:
     """One token for each character, and one for each message."""
-    return [0] * sum(1 + len(message.text) for message in conversation.messages)
+    return EncodedPrompt([], sum(1 + len(message.text) for message in conversation.messages), [])
 
 
 def kept(conversation: Conversation, most_tokens: int) -> str:
     """The messages that are left, by their first letters."""
-    shown, ids = fit(conversation, encode, most_tokens=most_tokens)
-    assert ids == encode(shown)
+    shown, prompt = fit(conversation, encode, most_tokens=most_tokens)
+    assert prompt == encode(shown)
     return "".join(message.role[0] for message in shown.messages)
 
 
@@ -71,7 +70,7 @@ def test_few_prompts_are_made() -> None:
     conversation = Conversation(tuple(said("user") for _ in range(1000)))
     made: list[Conversation] = []
 
-    def count(shown: Conversation) -> Sequence[int]:
+    def count(shown: Conversation) -> EncodedPrompt:
         made.append(shown)
         return encode(shown)
 
@@ -90,7 +89,7 @@ def test_the_answer_has_room(context_length: int, asked: int | None, reserve: in
 def test_an_image_counts_and_leaves_with_its_message() -> None:
     images = [Image(bytes([n]), "png", 1, 1) for n in range(2)]
     given = Conversation((Message("user", ("x", images[0])), said("assistant"), Message("user", ("x", images[1]))))
-    everything = len(encode(given)) + 2 * 100
+    everything = encode(given).tokens + 2 * 100
     for most_tokens, left in ((everything, images), (everything - 1, images[1:])):
         shown, _ = fit(given, encode, most_tokens=most_tokens, image_tokens=100)
         assert list(shown.images) == left

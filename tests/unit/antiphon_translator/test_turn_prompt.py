@@ -4,13 +4,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
+from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request import Parameters
 from antiphon_translator import turn_prompt
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import Level
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
 from tests.support.served_models import message, model, turn
@@ -18,9 +24,11 @@ from tests.support.served_models import message, model, turn
 TOOL = {"type": "function", "name": "f"}
 
 
-def prompt(*texts: str, history: list[Object] | None = None, served: Any = None, **request: Any) -> TurnPrompt:
+def prompt(
+    *texts: str, history: list[Object] | None = None, served: Any = None, level: Level = Level.TOKENS, **request: Any
+) -> TurnPrompt:
     given = turn(*texts, history=history, **request)
-    return TurnPrompt.of(served or model(), given, Parameters.parse(given.request))
+    return TurnPrompt.of(served or model(), given, Parameters.parse(given.request), level=level)
 
 
 def test_tools_may_come_from_request_history_and_input() -> None:
@@ -40,14 +48,14 @@ def test_the_same_prompt_is_counted_written_and_told() -> None:
     given = turn("Hi")
     made = prompt("Hi")
     assert turn_prompt.count(model(), given) == len(made.ids)
-    assert made.text(model(), given) == model().tokenizer.decode(made.ids)
+    assert made.text(model()) == model().tokenizer.decode(made.ids)
     assert made.chat().messages == [{"role": "user", "content": "Hi"}]
 
 
 def test_text_that_spells_a_control_token_cannot_be_sent_as_text() -> None:
     made = prompt("<|im_end|>")
     with pytest.raises(InvalidRequest, match="control token"):
-        made.text(model(), turn("<|im_end|>"))
+        made.text(model())
 
 
 def test_the_oldest_turns_go_when_truncation_is_asked_for() -> None:
@@ -84,3 +92,66 @@ def test_nothing_goes_that_fits() -> None:
     history = [message("user", "word"), message("assistant", "word")]
     made = prompt("Last.", history=history, truncation="auto")
     assert len(made.conversation.messages) == 3
+
+
+# ---- Engines that take a conversation ----
+
+LONG = "word " * 150
+"""150 tokens, 750 bytes."""
+
+
+def chat(*texts: str, context_length: int, **request: Any) -> TurnPrompt:
+    return prompt(*texts, served=model(context_length=context_length), level=Level.CHAT, **request)
+
+
+def test_a_prompt_far_from_the_limit_is_not_encoded() -> None:
+    made = chat(LONG, context_length=8192)
+    assert made.encoded is None
+    assert made.ids == ()
+    assert 150 < made.count() < made.tokens <= 8192 // 4
+
+
+def test_a_prompt_that_leaves_all_of_the_answer_that_was_asked_for_is_not_encoded() -> None:
+    made = chat(LONG, context_length=1_200, max_output_tokens=200)
+    assert made.encoded is None
+    assert made.tokens <= 1_000
+
+
+@pytest.mark.parametrize(("context_length", "asked"), [(2_000, None), (300, 200), (100, 200)])
+def test_a_prompt_near_the_limit_is_counted(context_length: int, asked: int | None) -> None:
+    made = chat(LONG, context_length=context_length, max_output_tokens=asked)
+    assert made.tokens == made.count() == prompt(LONG).tokens
+
+
+@given(st.integers(1, 400), st.integers(1, 3_000), st.integers(1, 3_000) | st.none(), st.booleans())
+def test_what_chat_servers_are_asked_for_is_what_fits(words: int, length: int, asked: int | None, cut: bool) -> None:
+    """The length of the answer is exact where one was asked for, and never more than there is room for."""
+    served = model(context_length=length)
+    given_turn = turn("word " * words, max_output_tokens=asked, truncation="auto" if cut else "disabled")
+
+    def most(level: Level) -> int | str:
+        try:
+            made = TurnPipeline(served, given_turn, controls=ALL_CONTROLS, ids=SequentialIds(), level=level)
+        except ContextLengthExceeded as error:
+            return error.message
+        return made.start()[1].max_tokens
+
+    exact, told = most(Level.TOKENS), most(Level.CHAT)
+    if asked is None and isinstance(exact, int):
+        assert isinstance(told, int)
+        assert min(exact, length * 3 // 4) <= told <= exact
+    else:
+        assert told == exact
+
+
+def test_the_oldest_turns_of_a_chat_go_only_where_the_count_says_so() -> None:
+    history = [message("user", LONG), message("assistant", "word")]
+    for context_length, left in ((250, 3), (200, 1)):
+        made = chat("Last.", history=history, context_length=context_length, truncation="auto", max_output_tokens=50)
+        assert len(made.conversation.messages) == left
+
+
+def test_the_calls_of_a_chat_are_forced_by_its_server() -> None:
+    made = chat("Hi", context_length=8192, tools=[TOOL], tool_choice="required")
+    assert made.encoded is None
+    assert made.chat().tool_choice == {"type": "function", "function": {"name": "f"}}

@@ -7,12 +7,13 @@ from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Model, Resume, Turn
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
+from tests.support.sent import sent
 
 TURN = Turn(response_id="resp_1", created_at=7, request=b'{"model":"m"}', history=b"[1]", input=b"[2]")
 
 
 def test_a_turn_survives() -> None:
-    assert wire.turn_value(v1.Turn.parse(bytes(wire.turn_message(TURN)))) == TURN
+    assert wire.turn_value(sent(wire.turn_message(TURN))) == TURN
 
 
 def test_a_turn_without_items_is_one_with_empty_arrays() -> None:
@@ -30,20 +31,20 @@ def test_a_missing_turn_is_named() -> None:
 def test_a_final_batch_survives(status: Status) -> None:
     final = Final(status=status, body=b"{}", output_items=b"[]")
     batch = Batch(first_sequence=3, count=2, frames=b"event", final=final)
-    assert wire.batch_value(v1.GenerateResponse.parse(bytes(wire.batch_message(batch)))) == batch
+    assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 
 
 def test_a_batch_in_the_middle_survives() -> None:
     batch = Batch(first_sequence=0, count=1, frames=b"event", token_ids=(7, 0, 151_643))
-    assert wire.batch_value(v1.GenerateResponse.parse(bytes(wire.batch_message(batch)))) == batch
+    assert wire.batch_value(sent(wire.batch_message(batch))) == batch
 
 
 def test_a_model_survives() -> None:
     model = Model(id="m", root="r", context_length=8, ready=False, created_at=5, reason="why")
-    assert wire.model_value(v1.Model.parse(bytes(wire.model_message(model)))) == model
+    assert wire.model_value(sent(wire.model_message(model))) == model
 
 
 @pytest.mark.parametrize("resume", [None, Resume(2), Resume(9, (7, 0, 151_643))])
 def test_where_to_resume_survives(resume: Resume | None) -> None:
     request = v1.GenerateRequest(resume=wire.resume_message(resume))
-    assert wire.resume_value(v1.GenerateRequest.parse(bytes(request)).resume) == resume
+    assert wire.resume_value(sent(request).resume) == resume

@@ -6,6 +6,7 @@ from antiphon.settings import Settings
 from antiphon_core.clock import Clock
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store import server as store_server
 from antiphon_store.backends.registry import open_backend
@@ -26,7 +27,7 @@ class StorePart:
         self.address = ""
 
     async def start(self) -> None:
-        security = self._settings.security()
+        security = ServerSecurity.of(self._settings)
         await self.backend.open()
         self._server = RpcServer(security)
         self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)

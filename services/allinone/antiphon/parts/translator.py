@@ -7,6 +7,7 @@ from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.methods import TRANSLATOR
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_translator import server as translator_server
 from antiphon_translator.service import TranslatorService
@@ -23,7 +24,7 @@ class TranslatorPart:
     async def start(self) -> None:
         if self._settings.profiles is None:
             raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
-        security = self._settings.security()
+        security = ServerSecurity.of(self._settings)
         await self.service.open()
         self._server = RpcServer(security)
         self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)

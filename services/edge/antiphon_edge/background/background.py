@@ -24,7 +24,6 @@ from antiphon_core.errors import (
     LogNotFound,
     ResponseNotFound,
 )
-from antiphon_core.fold import Fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobState
@@ -32,20 +31,18 @@ from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, 
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request import CreateRequest
 from antiphon_edge.background import queueing
-from antiphon_edge.background.following import Followings
-from antiphon_edge.turns import lost_parents
-from antiphon_edge.turns.beginning import Beginnings
-from antiphon_edge.turns.begun import Begun, Repeated
-from antiphon_edge.turns.ending import cancellation, failure, final_of
-from antiphon_edge.turns.first_requests import FirstRequest
+from antiphon_edge.turns import log_state, lost_parents
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.log_follower import LogFollower
+from antiphon_edge.turns.stale_keys import StaleKey
+from antiphon_edge.turns.store_retry import with_retries
+from antiphon_edge.turns.terminal_batches import cancellation, failure, final_of
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
 
-CANCEL_PATIENCE_S = 3.0
-"""How long a caller who cancels waits for the worker to have stopped."""
 LOOK_AGAIN_S = 0.05
-WATCH_S = 5.0
-"""How often whoever follows a response looks whether anybody still works on it."""
 BROKEN_OFF_MS = 60_000
 """A queued response without a job is one whose creation broke off, once it is so old."""
 TICKET_LOST_MS = 10_000
@@ -57,12 +54,21 @@ _NEXT_STATE = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCEL
 class Background:
     """Responses that nobody waits for. One instance serves all requests of a process."""
 
-    def __init__(self, store: FullStore, translator: Translator, beginnings: Beginnings, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: FullStore,
+        translator: Translator,
+        starter: TurnStarter,
+        *,
+        clock: Clock,
+        timing: TurnTiming = DEFAULT_TIMING,
+    ) -> None:
         self._store = store
         self._translator = translator
-        self._beginnings = beginnings
-        self._followings = Followings(store)
+        self._starter = starter
+        self._follower = LogFollower(store)
         self._clock = clock
+        self._timing = timing
 
     async def create(
         self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
@@ -73,7 +79,7 @@ class Background:
         begun = await self._begin(tenant, request, session_id, key)
         if isinstance(begun, Record):
             return begun
-        return await self._beginnings.tidying.finished(self._accept(begun))
+        return await self._starter.cleanup.finished(self._accept(begun))
 
     async def current(self, tenant: str, response_id: str) -> Record:
         """A stored response as it is now. ResponseNotFound."""
@@ -87,38 +93,40 @@ class Background:
         it told again when they are not kept (any more). InvalidRequest: they are not kept, and `after` is one of them.
         """
         if record.status in UNFINISHED:
-            following = self._followings.stream(tenant, record.id, after=after)
+            following = self._follower.follow(tenant, record.id, after=after)
         else:
-            following = self._followings.ended(tenant, record, after=after)
-        told = False
+            following = self._follower.resume(tenant, record, after=after)
+        has_sent = False
         try:
             async with self._watched(tenant, record), aclosing(following) as batches:
                 async for batch in batches:
-                    told = True
+                    has_sent = True
                     yield batch
         except LogNotFound:
             record = await self._store.get(tenant, record.id)
-            if told or record.status in UNFINISHED:
+            if has_sent or record.status in UNFINISHED:
                 raise
             _require_from_the_start(after)
-            async for batch in self._followings.told_again(record):
+            async for batch in self._follower.replay(record):
                 yield batch
 
     async def cancel(self, tenant: str, response_id: str) -> Record:
-        """Has a background response stopped, and waits for that. One that has ended stays as it is.
+        """Has a background response stopped, and waits until it has its end, for CANCEL_TIMEOUT_S at most. A response
+        that has ended stays as it is.
 
         InvalidRequest: it is not a background response. ResponseNotFound."""
         record = await self.current(tenant, response_id)
         if not _is_background(record):
             raise synchronous()
-        until = self._clock.monotonic() + CANCEL_PATIENCE_S
-        is_asked = False
-        while record.status in UNFINISHED and self._clock.monotonic() < until:
-            is_asked = is_asked or await self._ask_for_the_end(tenant, response_id)
-            record = await self.current(tenant, response_id)
-            if record.status in UNFINISHED:
-                await asyncio.sleep(LOOK_AGAIN_S)
-        return record
+        if record.status not in UNFINISHED:
+            return record
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._timing.cancel_timeout_s):
+                await self._cancel_job(tenant, response_id)
+                record = await self.current(tenant, response_id)  # ends one that no worker has
+                if record.status in UNFINISHED:
+                    await self._until_its_end(tenant, response_id)
+        return await self.current(tenant, response_id)
 
     async def delete(self, tenant: str, response_id: str) -> None:
         """Removes a response; one that still runs is stopped before, so that its followers hear of an end.
@@ -130,56 +138,62 @@ class Background:
 
     async def _begin(
         self, tenant: str, request: CreateRequest, session_id: str | None, key: str | None
-    ) -> Begun | Record:
+    ) -> AcceptedTurn | Record:
         """A new turn, or the response of the first request with this key, once there is one."""
-        first = FirstRequest(self._store)
+        stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
         while True:
-            begun = await self._beginnings.begin(tenant, request, session_id=session_id, key=key)
-            if not isinstance(begun, Repeated):
+            begun = await self._starter.begin(tenant, request, session_id=session_id, key=key)
+            if not isinstance(begun, RepeatedRequest):
                 return begun
             if begun.record is not None:
                 return begun.record
-            await first.came_to_nothing(begun)
+            await stale_key.release_if_stale(begun)
             await asyncio.sleep(LOOK_AGAIN_S)
 
-    async def _accept(self, begun: Begun) -> Record:
+    async def _accept(self, accepted: AcceptedTurn) -> Record:
         """Checks a turn, and queues it; or leaves nothing behind."""
         try:
-            await self._translator.count_tokens(begun.turn)
-            return await self._queue(begun)
+            await self._translator.count_tokens(accepted.turn)
+            return await self._queue(accepted)
         except BaseException as error:
-            log.info("background response %s was not accepted: %s", begun.response_id, error)
+            log.info("background response %s was not accepted: %s", accepted.response_id, error)
             with suppress(AntiphonError):  # then time gives it back
-                await self._beginnings.give_up(begun)
+                await self._starter.give_up(accepted)
             raise
 
-    async def _queue(self, begun: Begun) -> Record:
-        parameters: Object = loads(begun.turn.request)
-        born = response.skeleton(parameters, response_id=begun.response_id, created_at=begun.turn.created_at)
+    async def _queue(self, accepted: AcceptedTurn) -> Record:
+        parameters: Object = loads(accepted.turn.request)
+        born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
         queued = born | {"status": Status.QUEUED.value}
         body, output_items = response.split(queued)
 
-        async def commit(turn: Begun) -> None:
+        async def commit(turn: AcceptedTurn) -> None:
             record = turn.record(Status.QUEUED, body, output_items)
             new = Precondition(version=0, fence=turn.fence)
             await self._store.commit_turn(turn.tenant, TurnCommit(record, idempotency_key=turn.key, precondition=new))
 
         try:
-            begun = await lost_parents.committed(begun, commit)
-            await self._store.append_events(begun.tenant, queueing.opening(begun.response_id, queued))
-            await queueing.enqueue(self._store, begun)
+            accepted = await lost_parents.committed(accepted, commit)
+            await self._store.append_events(accepted.tenant, queueing.opening(accepted.response_id, queued))
+            await queueing.enqueue(self._store, accepted)
         except BaseException:
             with suppress(AntiphonError):  # without a job it will be told as failed
-                await self._store.delete(begun.tenant, begun.response_id)
+                await self._store.delete(accepted.tenant, accepted.response_id)
             raise
-        return begun.record(Status.QUEUED, body, output_items)
+        return accepted.record(Status.QUEUED, body, output_items)
 
-    async def _ask_for_the_end(self, tenant: str, response_id: str) -> bool:
-        """Whether there was a job to be ended: it comes a moment after its response."""
-        with suppress(JobNotFound):
-            await self._store.cancel_job(tenant, response_id)
-            return True
-        return False
+    async def _cancel_job(self, tenant: str, response_id: str) -> None:
+        """Marks the job of a response as cancelled. The job is written a moment after its response."""
+        await with_retries(
+            lambda: self._store.cancel_job(tenant, response_id), self._timing.look_again, passing=(JobNotFound,)
+        )
+
+    async def _until_its_end(self, tenant: str, response_id: str) -> None:
+        """Follows the event log to its terminal event."""
+        with suppress(LogNotFound):
+            async with aclosing(self._follower.follow(tenant, response_id)) as batches:
+                async for _ in batches:
+                    pass
 
     async def _settled(self, tenant: str, record: Record) -> Record:
         """An unfinished response, ended if its job is over."""
@@ -197,7 +211,7 @@ class Background:
         return await self._store.get(tenant, record.id)
 
     async def _end(self, tenant: str, record: Record, status: Status, reason: str) -> None:
-        fold = await self._told(tenant, record.id)
+        fold = (await log_state.read(self._store, tenant, record.id)).fold
         is_logged = fold.next_sequence > 0
         if not is_logged:  # its creation broke off before its log began, or the log is forgotten
             born: Object = loads(response.join(record.body, record.output_items))
@@ -225,21 +239,13 @@ class Background:
         if lease is not None and lease.holder == record.id:
             await self._store.release_session(tenant, lease.fence)
 
-    async def _told(self, tenant: str, response_id: str) -> Fold:
-        """What was said of a response so far."""
-        fold = Fold()
-        with suppress(LogNotFound):
-            async for batch in self._store.read_events(tenant, response_id):
-                fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-        return fold
-
     @asynccontextmanager
     async def _watched(self, tenant: str, record: Record) -> AsyncIterator[None]:
         """Sees to it that a response which is followed comes to its end, also when nobody works on it any more."""
 
         async def watch() -> None:
             while True:
-                await asyncio.sleep(WATCH_S)
+                await asyncio.sleep(self._timing.watch_s)
                 try:
                     await self.current(tenant, record.id)
                 except ResponseNotFound:

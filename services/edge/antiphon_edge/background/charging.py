@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from antiphon_core.ports.spending import Draw, Spend, Spending
 from antiphon_edge.door.rate_limits import TOKENS
-from antiphon_edge.turns.tidying import Tidying
+from antiphon_edge.turns.cleanup import Cleanup
 
 
 class StoreCharges:
@@ -15,13 +15,13 @@ class StoreCharges:
 
     def __init__(self, store: Spending) -> None:
         self._store = store
-        self._tidying = Tidying()
+        self._cleanup = Cleanup()
 
     def charge(self, tenant: str, tokens: int) -> None:
         if tokens:
             spend = Spend([Draw(TOKENS, tokens)])
-            self._tidying.later(self._store.spend(tenant, spend), f"{tokens} tokens of {tenant} were not counted")
+            self._cleanup.schedule(self._store.spend(tenant, spend), f"{tokens} tokens of {tenant} were not counted")
 
     async def settle(self) -> None:
         """Returns when nothing is under way."""
-        await self._tidying.settle()
+        await self._cleanup.settle()

@@ -14,7 +14,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobDraft, Jobs
 from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
 from antiphon_core.ports.translator import Turn
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 QUEUE = "responses"
 DISPATCH_TENANT = "antiphon.dispatch"
@@ -26,13 +26,13 @@ OPENING_EVENTS = 2
 _RAW = ("request", "history", "input")
 
 
-async def enqueue(store: FullStore, begun: Begun) -> None:
+async def enqueue(store: FullStore, accepted: AcceptedTurn) -> None:
     """Queues a response: first its job, then the ticket by which a worker finds it. Safe to repeat."""
-    if begun.lease is not None:
-        await store.renew_session(begun.tenant, begun.lease.fence, ttl_ms=WAITING_LEASE_MS)
-    draft = JobDraft(begun.response_id, QUEUE, payload_of(begun), max_attempts=JOB_ATTEMPTS)
-    await store.enqueue_job(begun.tenant, draft)
-    await hand_in(store, begun.tenant, begun.response_id)
+    if accepted.lease is not None:
+        await store.renew_session(accepted.tenant, accepted.lease.fence, ttl_ms=WAITING_LEASE_MS)
+    draft = JobDraft(accepted.response_id, QUEUE, payload_of(accepted), max_attempts=JOB_ATTEMPTS)
+    await store.enqueue_job(accepted.tenant, draft)
+    await hand_in(store, accepted.tenant, accepted.response_id)
 
 
 async def hand_in(jobs: Jobs, tenant: str, response_id: str) -> None:
@@ -50,25 +50,25 @@ def opening(response_id: str, queued: Object) -> EventAppend:
     return EventAppend(response_id, 0, len(frames), b"".join(frames))
 
 
-def payload_of(begun: Begun) -> bytes:
+def payload_of(accepted: AcceptedTurn) -> bytes:
     """A turn as its job holds it: what was accepted, without parsing any of it again."""
     facts: Object = {
-        "created_at": begun.turn.created_at,
-        "parent_id": begun.parent_id,
-        "session_id": begun.lease.fence.session_id if begun.lease is not None else None,
+        "created_at": accepted.turn.created_at,
+        "parent_id": accepted.parent_id,
+        "session_id": accepted.lease.fence.session_id if accepted.lease is not None else None,
     }
     payload = dumps(facts)
     for name in _RAW:
-        payload = with_member(payload, name, getattr(begun.turn, name))
+        payload = with_member(payload, name, getattr(accepted.turn, name))
     return payload
 
 
-def begun_of(tenant: str, job: Job) -> Begun:
+def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
     """The turn that a job holds, without the lease of its session. Its record exists, unfinished, and is written under
     the job's lease."""
     facts = loads(job.payload)
     session_id = facts["session_id"]
-    return Begun(
+    return AcceptedTurn(
         tenant,
         Turn(job.id, facts["created_at"], **{name: dumps(facts[name]) for name in _RAW}),
         parent_id=facts["parent_id"],

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound, Timeout, Unavailable
+from antiphon_core.errors import AntiphonError, Conflict, JobNotFound, ResponseNotFound
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import loads
 from antiphon_core.ports.full_store import FullStore
@@ -22,17 +21,18 @@ from antiphon_core.ports.translator import Translator
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.charging import StoreCharges
-from antiphon_edge.background.job_run import JobRun
+from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns.beginning import Beginnings
+from antiphon_edge.turns import lease_keeper
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.turn_runner import TurnRunner
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import TurnTiming
 
 log = logging.getLogger(__name__)
 
-LEASE_MS = 6_000  # so long after a worker's death another one takes over
-HEARTBEAT_S = 0.5  # so long after it was asked for a response is cancelled, at most
 CLAIM_WAIT_MS = 10_000
 PAUSE_S = 0.5  # after an error of the store, and between two looks at a job that somebody else has
 
@@ -53,18 +53,21 @@ class Worker:
         clock: Clock,
         ids: Ids,
         sealer: Sealer,
+        timing: TurnTiming | None = None,
     ) -> None:
         """`sealer` has the keys of the edges that its responses are brought back to."""
         self._settings = settings
+        self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._store = store
         self._translator = translator = CompactingTranslator(translator, clock=clock)
-        self._beginnings = Beginnings(store, clock=clock, ids=ids, sealer=sealer)
-        self._background = Background(store, translator, self._beginnings, clock=clock)
+        self._starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer)
+        self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=self._starter.cleanup, timing=timing)
+        self._background = Background(store, translator, self._starter, clock=clock, timing=timing)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)
         self._name = f"worker-{ids.hex(12)}"
         self._stopping = asyncio.Event()
-        self._door = asyncio.Lock()
+        self._claim_lock = asyncio.Lock()
         self._slots: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -80,6 +83,7 @@ class Worker:
         for slot in self._slots:
             slot.cancel()
         await asyncio.gather(*self._slots, return_exceptions=True)
+        await self._starter.cleanup.settle()
         await self._charges.settle()
 
     async def _slot(self, holder: str) -> None:
@@ -88,7 +92,7 @@ class Worker:
             try:
                 ticket = await self._next_ticket(holder)
                 if ticket is not None:
-                    async with self._beating(ticket):
+                    async with self._ticket_kept(ticket):
                         await self._serve(ticket, holder)
             except AntiphonError as error:
                 log.warning("a background response is left for another attempt: %s", error.message)
@@ -99,7 +103,7 @@ class Worker:
 
     async def _next_ticket(self, holder: str) -> Job | None:
         """One slot at a time waits for a ticket: many would ask the store the same, many times a second."""
-        async with self._door:
+        async with self._claim_lock:
             return None if self._stopping.is_set() else await self._claim(holder)
 
     async def _claim(self, holder: str) -> Job | None:
@@ -108,7 +112,7 @@ class Worker:
                 queueing.DISPATCH_TENANT,
                 [queueing.QUEUE],
                 holder=holder,
-                lease_ttl_ms=LEASE_MS,
+                lease_ttl_ms=self._timing.job_lease_ms,
                 wait_ms=CLAIM_WAIT_MS,
             )
         )
@@ -128,7 +132,9 @@ class Worker:
         outcome = JobOutcome.RETRY
         try:
             while True:
-                job = await self._store.claim_job(tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=LEASE_MS)
+                job = await self._store.claim_job(
+                    tenant, [queueing.QUEUE], holder=holder, lease_ttl_ms=self._timing.job_lease_ms
+                )
                 if job is not None:
                     await self._run(tenant, job)
                 if await self._is_over(tenant, response_id):
@@ -163,60 +169,33 @@ class Worker:
                 await self._store.settle_job(tenant, job.fence, outcome)
 
     async def _attempt(self, tenant: str, job: Job) -> JobOutcome:
-        run = JobRun(self._store, self._translator, self._beginnings, tenant=tenant, job=job, meter=self._meter)
-        going = asyncio.create_task(run.go(), name=f"background {job.id}")
-        try:
-            if await self._until_done_or_cancelled(tenant, job, going):
-                return JobOutcome.SUCCEEDED
-            await _stop(going)
-            await run.cancel()
-            return JobOutcome.CANCELLED
-        finally:
-            await _stop(going)
-            await run.leave()
+        """Runs a response under the lease of its job. The heartbeat tells when its end was asked for."""
+        turn = QueuedTurn(
+            self._store,
+            self._starter,
+            tenant=tenant,
+            job=job,
+            meter=self._meter,
+            timing=self._timing,
+        )
+        run = turn.turn_run
 
-    async def _until_done_or_cancelled(self, tenant: str, job: Job, going: asyncio.Task[None]) -> bool:
-        """Keeps the lease while it goes; whether it came to its end. StaleFence: the job is somebody else's."""
-        is_wanted = not job.cancel_requested
-        while is_wanted:
-            await asyncio.wait([going], timeout=HEARTBEAT_S)
-            if going.done():
-                going.result()
-                return True
-            is_wanted = await self._is_wanted(tenant, job)
-        return False
+        async def renew() -> None:
+            pulse = await self._store.heartbeat_job(tenant, job.fence, lease_ttl_ms=self._timing.job_lease_ms)
+            if pulse.cancel_requested:
+                run.break_off(TurnCancelled())
 
-    async def _is_wanted(self, tenant: str, job: Job) -> bool:
-        """Extends the lease of a job; whether nobody asked for its end."""
-        try:
-            pulse = await self._store.heartbeat_job(tenant, job.fence, lease_ttl_ms=LEASE_MS)
-        except (Unavailable, Timeout) as error:
-            # It may be back before the lease is over; after that it refuses what is written.
-            log.warning("the lease of job %s could not be extended: %s", job.id, error.message)
-            return True
-        return not pulse.cancel_requested
+        if job.cancel_requested:
+            run.break_off(TurnCancelled())
+        async with lease_keeper.kept(f"job {job.id}", renew, self._timing.cancel_pace, on_lost=run.break_off):
+            await turn.run(self._runner)
+        return JobOutcome.CANCELLED if turn.is_cancelled else JobOutcome.SUCCEEDED
 
-    @asynccontextmanager
-    async def _beating(self, ticket: Job) -> AsyncIterator[None]:
-        """Keeps the ticket's lease."""
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(LEASE_MS / 1000 / 3)
-                with suppress(AntiphonError):  # a ticket that is lost costs a second look, and nothing else
-                    await self._store.heartbeat_job(queueing.DISPATCH_TENANT, ticket.fence, lease_ttl_ms=LEASE_MS)
-
-        beating = asyncio.create_task(beat())
-        try:
-            yield
-        finally:
-            beating.cancel()
-            await asyncio.wait([beating])
-
-
-async def _stop(going: asyncio.Task[None]) -> None:
-    """Returns when a task has ended, one way or the other."""
-    going.cancel()
-    await asyncio.wait([going])
-    if not going.cancelled() and going.exception() is not None:
-        log.debug("%s ended with %r", going.get_name(), going.exception())
+    def _ticket_kept(self, ticket: Job) -> AbstractAsyncContextManager[None]:
+        """Renews the lease of a ticket. A ticket that is lost costs a second look at its job, and nothing else."""
+        tenant, fence = queueing.DISPATCH_TENANT, ticket.fence
+        return lease_keeper.kept(
+            f"ticket {ticket.id}",
+            lambda: self._store.heartbeat_job(tenant, fence, lease_ttl_ms=self._timing.job_lease_ms),
+            self._timing.job_pace,
+        )

@@ -8,16 +8,16 @@ ids: whoever took it over would have to have the very same summary.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from antiphon_core import events, response
 from antiphon_core.clock import Clock
 from antiphon_core.errors import InvalidRequest, ModelNotFound
+from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Model, Resume, Translator, Turn
+from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Translator, Turn
 from antiphon_core.request_context import TRIGGER
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.compaction.compaction import Summary
@@ -35,23 +35,26 @@ class CompactingTranslator:
         self._clock = clock
 
     async def generate(
-        self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False
-    ) -> AsyncGenerator[Batch, None]:
+        self,
+        turn: Turn,
+        receive: Receive,
+        *,
+        flow: Flow | None = None,
+        resume: Resume | None = None,
+        checkpoints: bool = False,
+    ) -> None:
         visible = context_window.shown(turn)
         if is_triggered(visible):
             for batch in await self._compacted_alone(visible, resume):
-                yield batch
+                receive(batch)
             return
-        change = None
         is_fresh = resume is None or not resume.token_ids
         if is_fresh and await self._is_due(visible):
             summary = await compaction.summarise(self._inner, visible)
-            change = Insertion(summary)
+            receive = _inserting(summary, receive)
             items = join_arrays([visible.input, dumps([summary.item])])
             visible = context_window.shown(replace(visible, input=items))
-        async with aclosing(self._inner.generate(visible, resume=resume, checkpoints=checkpoints)) as batches:
-            async for batch in batches:
-                yield change(batch) if change is not None else batch
+        await self._inner.generate(visible, receive, flow=flow, resume=resume, checkpoints=checkpoints)
 
     async def count_tokens(self, turn: Turn) -> int:
         return await self._inner.count_tokens(context_window.shown(turn))
@@ -96,6 +99,12 @@ class CompactingTranslator:
         completed: Object = {"type": events.COMPLETED, "response": ended}
         final = Final(Status.COMPLETED, body, output_items)
         return first, _batch([completed], first.first_sequence + first.count, final)
+
+
+def _inserting(summary: Summary, receive: Receive) -> Receive:
+    """A receiver that puts a compaction first, and passes on to another one."""
+    insertion = Insertion(summary)
+    return lambda batch: receive(insertion(batch))
 
 
 class Insertion:

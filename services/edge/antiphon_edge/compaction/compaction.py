@@ -6,14 +6,13 @@ did before where the template allows that, and an engine finds it in its cache; 
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from antiphon_core.errors import EngineFault
 from antiphon_core.ids import DerivedIds, new_item_id
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Final, Translator, Turn
+from antiphon_core.ports.translator import Batch, Final, Translator, Turn
 from antiphon_core.request_context import COMPACTION
 from antiphon_core.response import error_of
 
@@ -41,11 +40,15 @@ async def summarise(translator: Translator, turn: Turn) -> Summary:
     """A compaction of all that a turn would show to its model.
 
     Raises what is wrong with the turn, and what keeps the model from writing a whole summary: EngineFault, say."""
-    async with aclosing(translator.generate(summary_turn(turn))) as batches:
-        async for batch in batches:
-            if batch.final is not None:
-                return _summary(turn, batch.final)
-    raise AssertionError("a stream of batches ended without a final one")
+    finals: list[Final] = []
+
+    def receive(batch: Batch) -> None:
+        if batch.final is not None:
+            finals.append(batch.final)
+
+    await translator.generate(summary_turn(turn), receive)
+    (final,) = finals
+    return _summary(turn, final)
 
 
 def summary_turn(turn: Turn) -> Turn:

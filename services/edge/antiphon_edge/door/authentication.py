@@ -13,19 +13,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv6Address, ip_address
+from typing import Self
 
 from aiohttp import web
 
+from antiphon_core.clock import Clock
 from antiphon_core.errors import InvalidApiKey, InvalidRequest
 from antiphon_core.ids import is_tenant
 from antiphon_edge.door.api_keys import KeyGuard
+from antiphon_edge.door.door_settings import DoorSettings, Network
 from antiphon_edge.door.tenancy import set_tenant
 from antiphon_edge.routes.http_errors import Handler
 
 log = logging.getLogger(__name__)
-
-Network = IPv4Network | IPv6Network
 
 TENANT_HEADER = "x-tenant-id"
 OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
@@ -43,6 +44,13 @@ class Door:
 
     keys: KeyGuard | None = None
     trusted_proxies: Sequence[Network] = ()
+
+    @classmethod
+    def of(cls, settings: DoorSettings, clock: Clock) -> Self:
+        """Reads the files. SettingsError: one of them will not do."""
+        if settings.keys_file is None or settings.keys_pepper_file is None:
+            return cls(None, settings.networks())
+        return cls(KeyGuard(settings.keys_file, settings.keys_pepper_file, clock=clock), settings.networks())
 
     def tenant_of(self, request: web.Request) -> str | None:
         """The tenant that a request may speak for; None for the default one, where nobody is asked.

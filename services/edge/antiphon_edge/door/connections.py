@@ -1,10 +1,9 @@
 """How much and how long a client may leave unread of what it asked for.
 
-A client that reads slowly, or not at all, is held in three places: the kernel's send buffer (megabytes, where the
-kernel sizes it), asyncio's (64 KiB) and the writer that waits for both. A stream gets a small send buffer, so that its
-writer waits early, and sse.py cuts the connection when it waits for too long. What is written in one piece has no
-writer that waits: there the kernel keeps the time itself (TCP_USER_TIMEOUT), as it does for clients whose network is
-gone.
+What a client does not read is held in the kernel's send buffer (megabytes, where the kernel sizes it) and in asyncio's
+(64 KiB). A stream gets a small send buffer, so that asyncio's fills early and pauses the stream, and sse.py cuts the
+connection when it stays paused for too long. An answer that is written in one piece is not paused: there the kernel
+keeps the time itself (TCP_USER_TIMEOUT), as it does for clients whose network is gone.
 """
 
 from __future__ import annotations
@@ -13,8 +12,11 @@ import logging
 import socket
 import struct
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 from aiohttp import web
+
+from antiphon_edge.door.door_settings import DoorSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +27,34 @@ class WriteBounds:
 
     write_timeout_s: float = 15.0
     send_buffer_bytes: int = 64 * 2**10
+
+    @classmethod
+    def of(cls, settings: DoorSettings) -> Self:
+        return cls(settings.write_timeout_s, settings.send_buffer_bytes)
+
+
+class WritingListener(Protocol):
+    """Is told when the socket's buffer is full, and when it has room again."""
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+
+class StreamConnection(web.RequestHandler):
+    """A connection that passes on what its transport says of its buffer."""
+
+    writing_listener: WritingListener | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.writing_listener is not None:
+            self.writing_listener.pause_writing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.writing_listener is not None:
+            self.writing_listener.resume_writing()
 
 
 _FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
@@ -48,6 +78,16 @@ async def bound_answer(request: web.Request, _response: web.StreamResponse) -> N
 def bound_stream(request: web.Request) -> None:
     """To be called when a stream begins: the kernel holds little of it."""
     _set_option(request, socket.SOL_SOCKET, socket.SO_SNDBUF, bounds_of(request).send_buffer_bytes)
+
+
+def watch_writing(request: web.Request, listener: WritingListener | None) -> None:
+    """Has a listener told of the buffer of this request's connection, from now on; None: nobody."""
+    connection = request.protocol
+    if not isinstance(connection, StreamConnection):
+        raise TypeError("the connection was not made by HttpServer")
+    connection.writing_listener = listener
+    if listener is not None and connection.writing_paused:
+        listener.pause_writing()
 
 
 def cut(request: web.Request) -> None:

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
-from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.addresses import is_loopback
-from antiphon_edge.door.api_keys import KeyGuard
-from antiphon_edge.door.authentication import Door, Network
-from antiphon_edge.door.connections import WriteBounds
-from antiphon_edge.door.rate_limits import PLACE_TTL_S, RateLimits
 
+Network = IPv4Network | IPv6Network
+
+PLACE_TTL_S = 30.0
 TIMEOUT_S_MAX = 3_600.0
 PLACE_TTL_S_MIN, PLACE_TTL_S_MAX = 1.0, 3_600.0
 SEND_BUFFER_BYTES_MIN = 4 * 2**10
@@ -137,24 +135,8 @@ class DoorSettings:
     def knows_callers(self) -> bool:
         return self.keys_file is not None or bool(self.trusted_proxies)
 
-    def door(self, clock: Clock) -> Door:
-        """Reads the files. SettingsError: one of them will not do."""
-        if self.keys_file is None or self.keys_pepper_file is None:
-            return Door(None, self.networks())
-        return Door(KeyGuard(self.keys_file, self.keys_pepper_file, clock=clock), self.networks())
-
     def networks(self) -> tuple[Network, ...]:
         return tuple(_network(text) for text in self.trusted_proxies)
-
-    def rate_limits(self) -> RateLimits:
-        return RateLimits(
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            streams=self.streams_per_tenant,
-        )
-
-    def write_bounds(self) -> WriteBounds:
-        return WriteBounds(write_timeout_s=self.write_timeout_s, send_buffer_bytes=self.send_buffer_bytes)
 
     def access(self) -> str:
         """Who may ask, in a few words for the banner."""

@@ -28,6 +28,7 @@ from aiohttp.web_protocol import ERROR
 from antiphon_core.ids import Ids
 from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.door import ambiguity, encodings, request_ids
+from antiphon_edge.door.connections import StreamConnection
 from antiphon_edge.door.cors import Cors
 from antiphon_edge.door.slow_senders import SenderWatch
 from antiphon_edge.routes.http_errors import MALFORMED, Handler, enveloping, refuse
@@ -96,7 +97,7 @@ class HttpServer(web.Server):
         return _Connection(self, self._ids, self._cors, self._read_timeout_s)
 
 
-class _Connection(web.RequestHandler):
+class _Connection(StreamConnection):
     """One connection."""
 
     def __init__(self, server: HttpServer, ids: Ids, cors: Cors | None, read_timeout_s: float) -> None:

@@ -11,6 +11,7 @@ import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Self
 from weakref import WeakValueDictionary
 
 from antiphon_core.clock import Clock
@@ -18,12 +19,12 @@ from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
 from antiphon_core.ids import Ids
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
 from antiphon_core.spending import MINUTE_MS, TINY
+from antiphon_edge.door.door_settings import PLACE_TTL_S, DoorSettings
 from antiphon_edge.door.places import Place
 from antiphon_edge.door.settling import Settling
 
 REQUESTS, TOKENS = "requests", "tokens"  # the buckets, by the names that headers and errors have for them
 STREAM_RETRY_MS = 1_000  # when one of a tenant's running responses will end is not known
-PLACE_TTL_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class RateLimits:
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
     streams: int = 0
+
+    @classmethod
+    def of(cls, settings: DoorSettings) -> Self:
+        return cls(settings.requests_per_minute, settings.tokens_per_minute, settings.streams_per_tenant)
 
     @property
     def any(self) -> bool:

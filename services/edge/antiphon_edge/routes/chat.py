@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
-
 from aiohttp import web
 
 from antiphon_core.jsons import loads
@@ -15,13 +13,13 @@ from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.routes.sse import EventStream
-from antiphon_edge.turns.turn import Turns
+from antiphon_edge.turns.turn_service import TurnService
 
 
 class ChatRoutes:
     """A handler over the turn."""
 
-    def __init__(self, turns: Turns, *, keep_alive_s: float) -> None:
+    def __init__(self, turns: TurnService, *, keep_alive_s: float) -> None:
         self._turns = turns
         self._keep_alive_s = keep_alive_s
 
@@ -39,11 +37,10 @@ class ChatRoutes:
 
     async def _stream(self, request: web.Request, turn: ChatTurn) -> web.StreamResponse:
         chunks = ChunkStream(include_usage=turn.include_usage)
-        async with aclosing(self._turns.stream(tenant_of(request), turn.create)) as batches:
-            first = await anext(batches)  # what is wrong with the request is raised here, before the 200
-            async with EventStream(request, keep_alive_s=self._keep_alive_s) as stream:
-                await stream.write(chunks.feed(first.frames))
-                async for batch in batches:
-                    if told := chunks.feed(batch.frames):
-                        await stream.write(told)
-        return stream.response
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s, shown=chunks.feed)
+        try:
+            await self._turns.send(tenant_of(request), turn.create, answer.receive, answer.flow)
+            await answer.end()
+        finally:
+            answer.stop()
+        return answer.response

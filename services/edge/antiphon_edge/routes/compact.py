@@ -16,8 +16,8 @@ from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed
-from antiphon_edge.turns.beginning import Beginnings
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.turn_starter import TurnStarter
 
 MEMBERS: Collection[str] = (
     "model",
@@ -37,8 +37,8 @@ MEMBERS: Collection[str] = (
 class CompactRoutes:
     """The handler."""
 
-    def __init__(self, beginnings: Beginnings, translator: Translator, *, meter: Meter) -> None:
-        self._beginnings = beginnings
+    def __init__(self, starter: TurnStarter, translator: Translator, *, meter: Meter) -> None:
+        self._starter = starter
         self._meter = meter
         self._translator = translator
 
@@ -49,7 +49,7 @@ class CompactRoutes:
         refuse_memory(request, "compactions")
         asked = parse(await request.read())
         tenant = tenant_of(request)
-        turn = context_window.shown(await self._beginnings.look(tenant, asked))
+        turn = context_window.shown(await self._starter.look(tenant, asked))
         items = [*loads(turn.history), *loads(turn.input)]
         context_window.require_something(items)
         summary = await compaction.summarise(self._translator, turn)
@@ -59,7 +59,7 @@ class CompactRoutes:
                 "id": turn.response_id,
                 "object": "response.compaction",
                 "created_at": turn.created_at,
-                "output": [*context_window.kept(items), sealed(summary.item, self._beginnings.sealer, tenant)],
+                "output": [*context_window.kept(items), sealed(summary.item, self._starter.sealer, tenant)],
                 "usage": summary.usage,
             }
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
 from aiohttp import web
 
-from antiphon_core import events, response
+from antiphon_core import response
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
@@ -23,17 +22,17 @@ from antiphon_edge.routes import answers, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unchanged
-from antiphon_edge.turns.turn import Turns
+from antiphon_edge.turns.turn_service import TurnService
 
 ANSWER_S = 1.0
-"""How long a stream of a response that runs elsewhere waits for its first event before it begins."""
+"""How long a stream of a response that runs elsewhere waits for its first event before its answer begins."""
 SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 
 
 class ResponseRoutes:
     """Handlers over the turn, the background and the store."""
 
-    def __init__(self, turns: Turns, background: Background, store: FullStore, *, keep_alive_s: float) -> None:
+    def __init__(self, turns: TurnService, background: Background, store: FullStore, *, keep_alive_s: float) -> None:
         self._turns = turns
         self._background = background
         self._store = store
@@ -60,7 +59,13 @@ class ResponseRoutes:
             return await self._send_followed(request, self._background.stream(tenant, record))
         if not asked.stream:
             return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
-        return await self._send(request, self._turns.stream(tenant, asked, session_id=session_id, key=key))
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s)
+        try:
+            await self._turns.send(tenant, asked, answer.receive, answer.flow, session_id=session_id, key=key)
+            await answer.end()
+        finally:
+            answer.stop()
+        return answer.response
 
     async def input_tokens(self, request: web.Request) -> web.Response:
         """How many tokens the prompt of this request would have; nothing is generated, and nothing kept."""
@@ -109,42 +114,24 @@ class ResponseRoutes:
         InvalidRequest: something else is wished for."""
         if INCLUDE not in queries.include(request):
             return None
-        return ReasoningSealer(self._turns.beginnings.sealer, tenant_of(request))
-
-    async def _send(self, request: web.Request, stream: AsyncGenerator[Batch, None]) -> web.StreamResponse:
-        async with aclosing(stream) as batches:
-            first = await anext(batches, None)  # what is wrong with the request is raised here, before the 200
-            async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
-                if first is not None:
-                    await _tell(answer, first)
-                async for batch in batches:
-                    await _tell(answer, batch)
-        return answer.response
+        return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
 
     async def _send_followed(
         self, request: web.Request, stream: AsyncGenerator[Batch, None], change: Change = unchanged
     ) -> web.StreamResponse:
-        """The same for what runs elsewhere, and may wait for long: the answer begins without an event then."""
-        async with aclosing(stream) as batches:
-            first = asyncio.ensure_future(anext(batches, None))
-            try:
-                await asyncio.wait([first], timeout=ANSWER_S)
-                if first.done():
-                    first.result()
-                async with EventStream(request, keep_alive_s=self._keep_alive_s) as answer:
-                    batch = await first
-                    while batch is not None:
-                        await _tell(answer, change(batch))
-                        batch = await anext(batches, None)
-            finally:
-                first.cancel()
-                await asyncio.wait([first])
+        """Sends the events of a response that runs elsewhere, and may wait for long: the answer begins without an event
+        then."""
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s)
+        answer.open_after(ANSWER_S)
+        try:
+            async with aclosing(stream) as batches:
+                async for batch in batches:
+                    answer.receive(change(batch))
+                    await answer.flow.wait_until_open()
+            await answer.end()
+        finally:
+            answer.stop()
         return answer.response
-
-
-async def _tell(stream: EventStream, batch: Batch) -> None:
-    if frames := events.for_clients(batch.frames):
-        await stream.write(frames)
 
 
 def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:

@@ -1,16 +1,23 @@
-"""Writing a stream of server-sent events: whole frames only, a comment when nothing else was sent for a while, and an
-end for clients that do not read."""
+"""A stream of server-sent events to one client: whole frames only, a comment after a silence, and an end for clients
+that do not read.
+
+The stream is a receiver: frames are written to the socket within the call that brings them. aiohttp writes the head of
+the answer and its end. In between the chunks of HTTP/1.1 are written here, because aiohttp's `write` is a coroutine and
+would cost a task switch for each batch. When the socket's buffer is full, the flow is paused until the client has
+read.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
+from antiphon_core import events
 from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
+from antiphon_core.flow import Flow
+from antiphon_core.ports.translator import Batch
 from antiphon_edge.door import connections
 
 _HEADERS = {
@@ -21,63 +28,100 @@ _HEADERS = {
 
 
 class EventStream:
-    """An open stream to one client. Use as an async context manager; leaving it without an error sends [DONE]."""
+    """The answer to one request. It begins with the first batch, or after `open_after`; `stop` must be called at the
+    end, whatever happened."""
 
-    def __init__(self, request: web.Request, *, keep_alive_s: float) -> None:
+    def __init__(
+        self, request: web.Request, *, keep_alive_s: float, shown: Callable[[bytes], bytes] = events.for_clients
+    ) -> None:
+        """`shown` gives the frames that the client is sent for those of a batch."""
+        self.flow = Flow()
+        self.response = web.StreamResponse(headers=_HEADERS)
         self._request = request
+        self._shown = shown
         self._keep_alive_s = keep_alive_s
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._loop = asyncio.get_running_loop()
+        self._is_chunked = request.version >= HttpVersion11
+        self._transport: asyncio.Transport | None = None
+        self._early: list[bytes] = []  # what came before the head was sent
+        self._opening: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._written_at = 0.0
-        self._waiting_since: float | None = None  # a write that has not returned yet
-        self.response = web.StreamResponse(headers=_HEADERS)
+        self._paused_at: float | None = None
 
-    async def __aenter__(self) -> Self:
+    def open_after(self, seconds: float) -> None:
+        """Begins the answer without an event, if none comes for so long."""
+        self._timer = self._loop.call_later(seconds, self._open)
+
+    def receive(self, batch: Batch) -> None:
+        """Sends what a batch shows to the client."""
+        frames = self._shown(batch.frames)
+        if frames:
+            self._write(frames)
+
+    async def end(self) -> None:
+        """Sends [DONE] and the end of the answer. ConnectionError: the client is gone."""
+        self._open()
+        assert self._opening is not None  # noqa: S101 - `_open` made it
+        await self._opening
+        self._write(DONE_FRAME)
+        await self.response.write_eof()
+
+    def stop(self) -> None:
+        """Lets go of the connection."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._opening is not None:
+            self._opening.cancel()
+        connections.watch_writing(self._request, None)
+
+    def _open(self) -> None:
+        if self._opening is None:
+            self._opening = self._loop.create_task(self._send_head(), name="sse head")
+
+    async def _send_head(self) -> None:
         connections.bound_stream(self._request)
         await self.response.prepare(self._request)
+        self._transport = self._request.transport
         self._written_at = self._loop.time()
-        self._keeper = asyncio.create_task(self._keep(), name="sse keep-alive")
-        return self
+        connections.watch_writing(self._request, self)
+        early, self._early = self._early, []
+        if early:
+            self._write(b"".join(early))
+        self._watch()
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, _exc: BaseException | None, _tb: TracebackType | None
-    ) -> None:
-        try:
-            if exc_type is None:
-                await self.write(DONE_FRAME)
-                self._waiting_since = self._loop.time()
-                await self.response.write_eof()
-        finally:
-            self._keeper.cancel()
-            with suppress(asyncio.CancelledError, ConnectionError):
-                await self._keeper
+    def _write(self, frames: bytes) -> None:
+        if self._transport is None:
+            self._early.append(frames)
+            self._open()
+            return
+        self._written_at = self._loop.time()
+        if not self._transport.is_closing():
+            self._transport.write(b"%x\r\n%b\r\n" % (len(frames), frames) if self._is_chunked else frames)
 
-    async def write(self, frames: bytes) -> None:
-        """Sends frames in one piece. ConnectionError: the client is gone."""
-        self._written_at = self._waiting_since = self._loop.time()
-        await self.response.write(frames)
-        self._waiting_since = None
+    def pause_writing(self) -> None:
+        """The socket's buffer is full."""
+        self._paused_at = self._loop.time()
+        self.flow.pause(self)
 
-    async def _keep(self) -> None:
-        """Breaks the silence, and watches the writer: a timeout around each write would cost more than the write."""
-        while True:
-            now = self._loop.time()
-            if self._waiting_since is not None:
-                rest_s = self._waiting_since + self._write_timeout_s - now
-                if rest_s <= 0:
-                    connections.cut(self._request)
-                    return
-            else:
-                rest_s = self._written_at + self._keep_alive_s - now
-                if rest_s <= 0:
-                    await self._comment()
-                    continue
-            await asyncio.sleep(min(rest_s, self._write_timeout_s))
+    def resume_writing(self) -> None:
+        """The client has read most of it."""
+        self._paused_at = None
+        self.flow.resume(self)
 
-    async def _comment(self) -> None:
-        try:
-            async with asyncio.timeout(self._write_timeout_s):
-                await self.write(KEEP_ALIVE_FRAME)
-        except TimeoutError:
-            connections.cut(self._request)
-            raise ConnectionResetError("The client does not read its stream.") from None
+    def _watch(self) -> None:
+        """Sends a comment after a silence, and cuts off a client that does not read. One timer serves a stream for as
+        long as it is open: it is set for the earliest moment at which there may be something to do."""
+        now = self._loop.time()
+        if self._paused_at is not None:
+            due = self._paused_at + self._write_timeout_s
+            if now >= due:
+                connections.cut(self._request)
+                return
+        else:
+            due = self._written_at + self._keep_alive_s
+            if now >= due:
+                self._write(KEEP_ALIVE_FRAME)
+                due = now + self._keep_alive_s
+        self._timer = self._loop.call_at(min(due, now + self._write_timeout_s), self._watch)

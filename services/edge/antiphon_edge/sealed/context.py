@@ -22,29 +22,29 @@ from antiphon_core.request import CreateRequest
 from antiphon_core.request_previous import SEALED_CONTEXT, PreviousResponse
 from antiphon_edge.sealed.reasoning import INCLUDE, Change
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 FIELD = "previous_response"
 _CONTINUABLE = (Status.COMPLETED, Status.INCOMPLETE)
 
 
-def sealer_of(begun: Begun, sealer: Sealer) -> Change:
+def sealer_of(accepted: AcceptedTurn, sealer: Sealer) -> Change:
     """What seals the context of a turn, if it is not stored."""
 
     def change(batch: Batch) -> Batch:
-        if begun.keep or batch.final is None or batch.final.status not in _CONTINUABLE:
+        if accepted.keep or batch.final is None or batch.final.status not in _CONTINUABLE:
             return batch
-        return _with_context(batch, begun, sealer)
+        return _with_context(batch, accepted, sealer)
 
     return change
 
 
-def _with_context(batch: Batch, begun: Begun, sealer: Sealer) -> Batch:
+def _with_context(batch: Batch, accepted: AcceptedTurn, sealer: Sealer) -> Batch:
     """A last batch with the context in its response. One that is too large to be brought back is left out."""
-    context = join_arrays([begun.turn.history, begun.turn.input])
+    context = join_arrays([accepted.turn.history, accepted.turn.input])
     if batch.final is None or len(context) > SEALED_CONTEXT_BYTES_MAX:
         return batch
-    sealed = sealer.seal(begun.tenant, dumps([begun.response_id, context.decode()]).decode(), purpose=FIELD)
+    sealed = sealer.seal(accepted.tenant, dumps([accepted.response_id, context.decode()]).decode(), purpose=FIELD)
     told = events.decode(batch.frames)
     told[-1]["response"][SEALED_CONTEXT] = sealed
     body = with_member(batch.final.body, SEALED_CONTEXT, dumps(sealed))

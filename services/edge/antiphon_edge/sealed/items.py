@@ -13,7 +13,7 @@ from antiphon_edge.sealed import reasoning as sealed_reasoning
 from antiphon_edge.sealed.compaction import CompactionSealer
 from antiphon_edge.sealed.reasoning import Change, unchanged
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
@@ -23,19 +23,21 @@ def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str =
     )
 
 
-def changes_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = (), with_context: bool = True) -> Change:
+def changes_of(
+    accepted: AcceptedTurn, sealer: Sealer, *, told: Sequence[Object] = (), with_context: bool = True
+) -> Change:
     """What happens to each batch of a turn before anybody sees it. Most turns pay nothing.
 
     `told` are output items that were told before, and keep their seals. `with_context`: its client has to bring back
     what was said before it, as nobody else remembers it."""
     changes: list[Change] = []
-    reasoning = sealed_reasoning.sealer_of(begun, sealer, told=told)
+    reasoning = sealed_reasoning.sealer_of(accepted, sealer, told=told)
     if reasoning is not unchanged:
         changes.append(reasoning)
         if with_context:
-            changes.append(sealed_context.sealer_of(begun, sealer))
-    if b"context_management" in begun.turn.request or TRIGGER.encode() in begun.turn.input:
-        changes.append(CompactionSealer(sealer, begun.tenant))
+            changes.append(sealed_context.sealer_of(accepted, sealer))
+    if b"context_management" in accepted.turn.request or TRIGGER.encode() in accepted.turn.input:
+        changes.append(CompactionSealer(sealer, accepted.tenant))
     return _one_after_the_other(changes) if changes else unchanged
 
 

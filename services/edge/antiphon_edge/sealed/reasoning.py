@@ -12,7 +12,7 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.sealed import output_items
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 INCLUDE = "reasoning.encrypted_content"
 Change = Callable[[Batch], Batch]
@@ -63,10 +63,10 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(begun: Begun, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
+def sealer_of(accepted: AcceptedTurn, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
     """What seals the reasoning of a turn, if it was asked for. `told` are output items that were told with their seals
     before: they keep them."""
-    if INCLUDE.encode() not in begun.turn.request:
+    if INCLUDE.encode() not in accepted.turn.request:
         return unchanged
-    wanted = loads(begun.turn.request).get("include") or ()
-    return ReasoningSealer(sealer, begun.tenant, told=told) if INCLUDE in wanted else unchanged
+    wanted = loads(accepted.turn.request).get("include") or ()
+    return ReasoningSealer(sealer, accepted.tenant, told=told) if INCLUDE in wanted else unchanged

@@ -28,7 +28,6 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps, loads
 
-SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 _VERSION = "v1"
 _NONCE_BYTES = 12
 _KEY_BYTES = 32

@@ -1,21 +1,20 @@
 """The batches of one turn, from as many translators as it takes.
 
-A translator that is lost in mid-stream is replaced by another one, which goes on from the token ids so far; who reads
-the batches cannot tell. That needs an engine of ids: where the batches brought none, only a turn that has said nothing
-yet can go on.
+A translator that is lost in mid-stream is replaced by another one, which goes on behind the token ids so far; a
+receiver cannot tell. That needs an engine of token ids: without ids, only a turn that has said nothing yet can go on.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 
 from antiphon_core.errors import EngineFault, TranslatorUnavailable
-from antiphon_core.fold import Fold
-from antiphon_core.ports.translator import Batch, Resume, Translator, Turn
+from antiphon_core.flow import Flow
+from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_edge.sealed.reasoning import Change, unchanged
-from antiphon_edge.turns import covering
+from antiphon_edge.turns.interrupt import Interrupt
+from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.resumable_batches import ResumableBatches
 
 log = logging.getLogger(__name__)
 
@@ -24,59 +23,77 @@ REPLACEMENTS_MAX = 3
 
 
 class Generation:
-    """One turn. `fold` is what its events add up to, `token_ids` what the model said in them."""
+    """One turn on its way from translators to its receivers. Use once."""
 
     def __init__(
         self,
         translator: Translator,
         turn: Turn,
+        receive: Receive,
         *,
-        fold: Fold | None = None,
-        token_ids: Sequence[int] = (),
+        flow: Flow,
+        state: LogState | None = None,
         change: Change = unchanged,
+        interrupt: Interrupt | None = None,
     ) -> None:
-        """`fold` and `token_ids` are of what was sent already, if anything was. `change` has the last word on each
-        batch."""
-        self.fold = fold or Fold()
-        self.token_ids = list(token_ids)
+        """`receive` gets every batch but the terminal one. `state` is what was sent before, and is kept up to date.
+        `change` is applied to each batch before it is sent. `interrupt` breaks the generation off."""
+        self.state = state or LogState()
         self._translator = translator
         self._turn = turn
+        self._receive = receive
+        self._flow = flow
         self._change = change
+        self._interrupt = interrupt or Interrupt()
+        self._terminal: Batch | None = None
 
-    async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Everything that is still to be sent. Raises what the translator raises when nobody can go on, EngineFault
-        when that is so from the beginning."""
-        if not self.can_go_on():
+    async def run(self) -> Batch:
+        """Generates to the end and gives the terminal batch, which nobody has received.
+
+        Raises what the translator raises when no other one can go on; EngineFault when that is so from the start.
+        """
+        if not self.state.can_be_continued():
             raise EngineFault("The response was interrupted, and its engine cannot go on in the middle of a text.")
         replacements = 0
         while True:
             try:
-                async with aclosing(self._run()) as batches:
-                    async for batch in batches:
-                        yield batch
-                return
+                await self._interrupt.over(self._generate())
+                return self._ended()
             except TranslatorUnavailable as error:
-                if replacements == REPLACEMENTS_MAX or not self.can_go_on() or self.fold.next_sequence == 0:
+                can_go_on = self.state.next_sequence and self.state.can_be_continued()
+                if replacements == REPLACEMENTS_MAX or not can_go_on:
                     raise
                 replacements += 1
-                log.warning("%s goes on elsewhere: %s", self._turn.response_id, error)
+                log.warning("%s goes on with another translator: %s", self._turn.response_id, error)
 
-    def can_go_on(self) -> bool:
-        """Whether another translator can go on behind what was sent: there are ids, or nothing was said."""
-        return bool(self.token_ids) or not self.fold.response().get("output")
+    async def _generate(self) -> None:
+        """One stream of a translator."""
+        state, resume = self.state, None
+        if state.next_sequence:
+            resume = Resume(state.next_sequence, tuple(state.token_ids))
+        self._batches = ResumableBatches(has_ids=bool(state.token_ids))
+        await self._translator.generate(self._turn, self._take, flow=self._flow, resume=resume, checkpoints=True)
 
-    async def _run(self) -> AsyncGenerator[Batch, None]:
-        resume = None
-        if self.fold.next_sequence:
-            resume = Resume(self.fold.next_sequence, tuple(self.token_ids))
-        stream = self._translator.generate(self._turn, resume=resume, checkpoints=True)
-        async with aclosing(covering.whole_steps(stream, has_ids=bool(self.token_ids))) as batches:
-            async for each in batches:
-                batch = self._change(each)
-                if batch.final is None:
-                    self._note(batch)
-                yield batch
+    def _take(self, given: Batch) -> None:
+        """Passes a batch on; a bug on the way ends this generation, and not the connection that the batch came by."""
+        try:
+            batch = self._batches.take(given)
+            if batch is not None:
+                self._pass_on(self._change(batch))
+        except Exception as error:  # noqa: BLE001 - raised again by `run`
+            self._interrupt.break_off(error)
 
-    def _note(self, batch: Batch) -> None:
-        self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-        self.token_ids += batch.token_ids
+    def _pass_on(self, batch: Batch) -> None:
+        if batch.final is not None:
+            self._terminal = batch
+            return
+        self.state.feed(batch)
+        self.state.token_ids += batch.token_ids
+        self._receive(batch)
+
+    def _ended(self) -> Batch:
+        if self._interrupt.error is not None:
+            raise self._interrupt.error
+        if self._terminal is None:
+            raise AssertionError("a translator ended a turn without a terminal batch")
+        return self._terminal

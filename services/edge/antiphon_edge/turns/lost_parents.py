@@ -11,20 +11,20 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from antiphon_core.errors import ResponseNotFound
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 log = logging.getLogger(__name__)
 
 
-async def committed(begun: Begun, commit: Callable[[Begun], Awaitable[object]]) -> Begun:
+async def committed(accepted: AcceptedTurn, commit: Callable[[AcceptedTurn], Awaitable[object]]) -> AcceptedTurn:
     """Commits the turn, as a root if its parent is gone: the turn as it is stored now."""
     try:
-        await commit(begun)
-        return begun
+        await commit(accepted)
+        return accepted
     except ResponseNotFound as error:
-        if begun.parent_id is None or error.facts.get("id") != begun.parent_id:
+        if accepted.parent_id is None or error.facts.get("id") != accepted.parent_id:
             raise
-    log.info("%s was deleted while %s ran, which takes its history with it", begun.parent_id, begun.response_id)
-    root = begun.as_root()
+    log.info("%s was deleted while %s ran, which takes its history with it", accepted.parent_id, accepted.response_id)
+    root = accepted.as_root()
     await commit(root)
     return root

@@ -10,20 +10,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.ports.translator import Batch
 from antiphon_edge.door import connections, pages
 from antiphon_edge.door.admission import limiter_of
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import sessions
-from antiphon_edge.turns.begun import Begun
-from antiphon_edge.turns.turn import Turns
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket import subprotocols
+from antiphon_edge.websocket.outbox import Outbox
 from antiphon_edge.websocket.session import Asked, Phase, Session
 from antiphon_edge.websocket.warm_up import WarmUps
 
@@ -38,7 +40,7 @@ class SocketRoutes:
 
     def __init__(
         self,
-        turns: Turns,
+        turns: TurnService,
         warm_ups: WarmUps,
         *,
         keep_alive_s: float,
@@ -93,6 +95,10 @@ class SocketRoutes:
         serving = [connection.leave() for connection in self._open]
         if serving:
             await asyncio.wait(serving, timeout=patience_s)
+        for connection in self._open:
+            connection.abort()
+        if serving:
+            await asyncio.wait(serving)
 
 
 def _opens(socket: web.WebSocketResponse, request: web.Request) -> bool:
@@ -110,7 +116,7 @@ class _Connection:
         self,
         request: web.Request,
         socket: web.WebSocketResponse,
-        turns: Turns,
+        turns: TurnService,
         warm_ups: WarmUps,
         *,
         session_id: str | None,
@@ -127,6 +133,7 @@ class _Connection:
         self._changed = asyncio.Event()
         self._served: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._close_code = WSCloseCode.OK
+        self._running: asyncio.Task[None] | None = None
 
     def expire(self, lifetime_s: float) -> None:
         """It is as old as a connection may get."""
@@ -145,10 +152,15 @@ class _Connection:
         self._close(Unavailable("The server is shutting down. Open a new connection."), say_so=False)
         return self._served
 
+    def abort(self) -> None:
+        """Stops the response that runs, and closes the connection."""
+        if self._running is not None:
+            self._running.cancel()
+
     async def serve(self) -> None:
         """Returns when the connection is closed, by whichever side."""
         reading = asyncio.create_task(self._read(), name="websocket reader")
-        running = asyncio.create_task(self._run(), name="websocket turns")
+        self._running = running = asyncio.create_task(self._run(), name="websocket turns")
         try:
             done, _ = await asyncio.wait([reading, running], return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -201,31 +213,42 @@ class _Connection:
         if not asked.generates:
             await self._warm_up(asked)
             return
-        begun = await self._begin(asked)
-        async with aclosing(self._turns.run(begun, with_context=False)) as batches:
-            async for batch in batches:
-                messages = self._session.told(batch.frames)
-                if batch.final is not None:
-                    self._session.end(begun, batch.final)
+        accepted = await self._begin(asked)
+        outbox = Outbox()
+
+        def receive(batch: Batch) -> None:
+            messages = self._session.told(batch.frames)
+            if batch.final is not None:
+                self._session.end(accepted, batch.final)
+            outbox.put(messages)
+
+        running = asyncio.ensure_future(self._turns.run(accepted, receive, outbox.flow, with_context=False))
+        running.add_done_callback(lambda _: outbox.close())
+        try:
+            while messages := await outbox.take():
                 await self._send(messages)
+            running.result()
+        finally:
+            running.cancel()
+            await asyncio.wait([running])
 
     async def _warm_up(self, asked: Asked) -> None:
         await self._warm_ups.require_model(asked.request.model)
-        begun = await self._begin(asked)
+        accepted = await self._begin(asked)
         try:
-            batch, final = await self._warm_ups.run(begun)
+            batch, final = await self._warm_ups.run(accepted)
         except BaseException:
             with suppress(AntiphonError):
-                await asyncio.shield(self._turns.beginnings.give_up(begun))
+                await asyncio.shield(self._turns.starter.give_up(accepted))
             raise
         messages = self._session.told(batch.frames)
-        self._session.end(begun, final)
+        self._session.end(accepted, final)
         await self._send(messages)
 
-    async def _begin(self, asked: Asked) -> Begun:
+    async def _begin(self, asked: Asked) -> AcceptedTurn:
         request, session_id = sessions.placed(asked.request, self._session_id)
-        begun = await self._turns.beginnings.begin(self._tenant, request, session_id=session_id, carried=asked.carried)
-        if not isinstance(begun, Begun):
+        begun = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=asked.carried)
+        if not isinstance(begun, AcceptedTurn):
             raise AssertionError("only a request with an idempotency key is a repetition")
         return begun
 

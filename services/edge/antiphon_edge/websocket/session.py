@@ -21,7 +21,7 @@ from antiphon_core.limits import BODY_BYTES_MAX, SOCKET_WAITING_ITEMS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket.local_histories import LocalHistories
 from antiphon_edge.websocket.messages import Create, Steer
@@ -107,13 +107,13 @@ class Session:
         """Events of the running response, as they are sent."""
         return socket_messages.told(frames, self._current.stream_id)
 
-    def end(self, begun: Begun, final: Final) -> None:
+    def end(self, accepted: AcceptedTurn, final: Final) -> None:
         """The running response has its end."""
         if final.status not in _GOOD:
             self._histories.forget(self._current.previous_id)
-        elif not begun.keep:
-            history = join_arrays([begun.turn.history, begun.turn.input, final.output_items])
-            self._histories.remember(begun.response_id, history)
+        elif not accepted.keep:
+            history = join_arrays([accepted.turn.history, accepted.turn.input, final.output_items])
+            self._histories.remember(accepted.response_id, history)
         self._leave()
 
     def fail(self, error: AntiphonError) -> list[bytes]:

@@ -13,15 +13,15 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator
-from antiphon_edge.turns.begun import Begun
-from antiphon_edge.turns.ending import Endings
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_finisher import TurnFinisher
 
 
 class WarmUps:
     """Makes responses without output. One instance serves all of a process."""
 
     def __init__(self, store: FullStore, translator: Translator, *, clock: Clock) -> None:
-        self._endings = Endings(store)
+        self._finisher = TurnFinisher(store)
         self._translator = translator
         self._clock = clock
 
@@ -30,17 +30,17 @@ class WarmUps:
         if all(served.id != model for served in await self._translator.models()):
             raise ModelNotFound.of(model)
 
-    async def run(self, begun: Begun) -> tuple[Batch, Final]:
+    async def run(self, accepted: AcceptedTurn) -> tuple[Batch, Final]:
         """All events of the response, when its record is safe. Raises when it cannot be written."""
-        batch, final = whole(begun, now_s=self._clock.now_ms() // 1000)
-        await self._endings.commit(begun, batch, final)
+        batch, final = whole(accepted, now_s=self._clock.now_ms() // 1000)
+        await self._finisher.commit(accepted, batch, final)
         return batch, final
 
 
-def whole(begun: Begun, *, now_s: int) -> tuple[Batch, Final]:
+def whole(accepted: AcceptedTurn, *, now_s: int) -> tuple[Batch, Final]:
     """A response without output from its first event to its last, and its end."""
-    parameters: Object = loads(begun.turn.request)
-    born = response.skeleton(parameters, response_id=begun.response_id, created_at=begun.turn.created_at)
+    parameters: Object = loads(accepted.turn.request)
+    born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
     ended = born | {
         "status": Status.COMPLETED.value,
         "completed_at": now_s,

@@ -1,38 +1,50 @@
-"""Messages of event logs to values and back; see `antiphon_store.wire`."""
+"""Messages of event logs to values and back; see `antiphon_store.wire`.
+
+Both messages are hot, so they are protobuf's own classes (`antiphon_core.rpc.message_types`): an absent message is not
+None, but `HasField` says so.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
-from antiphon_protos.antiphon.store import v1
-from antiphon_store.wire import to_fence
+from antiphon_core.rpc.methods import STORE
+
+_AppendEventsRequest = STORE.methods["AppendEvents"].request.message
+_ReadEventsResponse = STORE.methods["ReadEvents"].response.message
 
 
-def to_append(append: EventAppend, fence: Fence | None) -> v1.AppendEventsRequest:
-    return v1.AppendEventsRequest(
+def to_append(append: EventAppend, fence: Fence | None) -> Any:
+    return _AppendEventsRequest(
         response_id=append.response_id,
         expected_position=append.expected_position,
         count=append.count,
         frames=append.frames,
-        fence=to_fence(fence),
+        fence={"session_id": fence.session_id, "token": fence.token} if fence is not None else None,
         checkpoint=_to_checkpoint(append.checkpoint) if append.checkpoint is not None else None,
         terminal=append.terminal,
     )
 
 
-def from_append(message: v1.AppendEventsRequest) -> EventAppend:
+def from_append(message: Any) -> EventAppend:
     return EventAppend(
         response_id=message.response_id,
         expected_position=message.expected_position,
         count=message.count,
         frames=message.frames,
-        checkpoint=_from_checkpoint(message.checkpoint) if message.checkpoint is not None else None,
+        checkpoint=_from_checkpoint(message.checkpoint) if message.HasField("checkpoint") else None,
         terminal=message.terminal,
     )
 
 
-def to_batch(batch: EventBatch) -> v1.ReadEventsResponse:
-    return v1.ReadEventsResponse(
+def from_append_fence(message: Any) -> Fence | None:
+    return Fence(message.fence.session_id, message.fence.token) if message.HasField("fence") else None
+
+
+def to_batch(batch: EventBatch) -> Any:
+    return _ReadEventsResponse(
         first_sequence=batch.first_sequence,
         count=batch.count,
         frames=batch.frames,
@@ -41,7 +53,7 @@ def to_batch(batch: EventBatch) -> v1.ReadEventsResponse:
     )
 
 
-def from_batch(message: v1.ReadEventsResponse) -> EventBatch:
+def from_batch(message: Any) -> EventBatch:
     return EventBatch(
         first_sequence=message.first_sequence,
         count=message.count,
@@ -51,9 +63,9 @@ def from_batch(message: v1.ReadEventsResponse) -> EventBatch:
     )
 
 
-def _to_checkpoint(checkpoint: Checkpoint) -> v1.Checkpoint:
-    return v1.Checkpoint(offset=checkpoint.offset, token_ids=list(checkpoint.token_ids))
+def _to_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {"offset": checkpoint.offset, "token_ids": checkpoint.token_ids}
 
 
-def _from_checkpoint(message: v1.Checkpoint) -> Checkpoint:
+def _from_checkpoint(message: Any) -> Checkpoint:
     return Checkpoint(offset=message.offset, token_ids=tuple(message.token_ids))

@@ -3,14 +3,17 @@
 A tokenizer turns `<|im_end|>` into the control token of that name wherever it finds it, so a user could end his own
 message and go on as the system. Here such text stays text, and everything else keeps its exact ids:
 
-1. The conversation is rendered twice, once as it is and once *masked*: in every text of the conversation, and nowhere
-   else, the characters that names of control tokens are made of are exchanged for private-use characters. What the
-   masked prompt still spells came from the template, letter by letter.
-2. The prompt is searched for control tokens as the tokenizer would, leftmost and longest first. One that the masked
+1. A text without any character that begins a name cannot begin one. If all texts of the conversation are so, and the
+   template writes no part of a name that a text could complete (`may_be_completed`), every name in the prompt is the
+   template's: the prompt is rendered once. That is nearly every prompt of prose.
+2. Otherwise the conversation is rendered a second time, *masked*: in every text of the conversation, and nowhere else,
+   the characters that begin names are exchanged for private-use characters. Where the template may write a part of a
+   name, or a key begins one, all characters of names are exchanged. What the masked prompt still spells came from the
+   template, letter by letter.
+3. The prompt is searched for control tokens as the tokenizer would, leftmost and longest first. One that the masked
    prompt does not confirm at the same place is *cut*: the prompt is encoded in two pieces that meet inside the name,
    so that neither spells it.
-3. A prompt without cuts, which is nearly every one, stays in one piece: its ids are those of the rendered template.
-   All this costs less than the encoding itself.
+4. A prompt without cuts, which is nearly every one, stays in one piece: its ids are those of the rendered template.
 
 What was not chosen: the library's `encode_special_tokens` is a switch on a tokenizer that all threads share, applies to
 whole texts, and leaves out added tokens that are not "special" (Qwen's `<think>` and `<tool_call>`). Escaping names
@@ -28,69 +31,86 @@ otherwise the masked one, unmasked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
 
 _PRIVATE_USE = re.compile("[\U000f0000-\U0010ffff]")  # planes 15 and 16: no real text uses them
+_WRITTEN_BY_FILTERS = "\\\"'&"  # what filters put into a text that does not have it: quotes, escapes, entities
+_WINDOW_CHARS = 2**16  # of one search: a search is one call, in which no other thread runs
 
 
 class ControlTokens:
     """The control tokens of one vocabulary, and where a text spells them."""
 
-    def __init__(self, added: Mapping[int, str]) -> None:
-        """`added` are the added tokens of the vocabulary by id."""
+    def __init__(self, added: Mapping[int, str], literals: Collection[str] | None = None) -> None:
+        """`added` are the added tokens of the vocabulary by id, `literals` all texts that the template writes by
+        itself; None: any."""
         names = {token_id: name for token_id, name in added.items() if len(name) > 1 and not name.isspace()}
         self.ids = frozenset(names)
         self.alphabet = sorted({char for name in names.values() for char in name if not char.isspace()})
         self._names = frozenset(names.values())
         self._lengths = sorted({len(name) for name in self._names}, reverse=True)
-        first = "".join(re.escape(char) for char in sorted({name[0] for name in self._names}))
-        self._first = re.compile(f"[{first}]" if first else "(?!)")
+        self._first = sorted({name[0] for name in self._names})
+        self._begins = re.compile(f"[{''.join(map(re.escape, self._first))}]" if names else "(?!)")
+        is_known = literals is not None and all(map(_marks_a_name, self._first))
+        self._is_composed = not is_known or may_be_completed(literals or (), self._names)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """The span of the first control token at or behind `start`, the longest of those that begin there."""
-        for match in self._first.finditer(text, start):
-            begin = match.start()
-            for length in self._lengths:
-                if text[begin : begin + length] in self._names:
-                    return begin, begin + length
-        return None
+        return next(self.spans(text, start), None)
 
-    def spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where all control tokens are that a text spells, in order."""
-        position = 0
-        while (span := self.find(text, position)) is not None:
-            yield span
-            position = span[1]
+    def spans(self, text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+        """Where all control tokens are that a text spells behind `start`, in order."""
+        end = start
+        for window in range(start, len(text), _WINDOW_CHARS):
+            for match in self._begins.finditer(text, window, window + _WINDOW_CHARS):
+                if (begin := match.start()) < end:
+                    continue
+                for length in self._lengths:
+                    if text[begin : begin + length] in self._names:
+                        end = begin + length
+                        yield begin, end
+                        break
 
     def spelt(self, text: str) -> Iterator[str]:
         """Their names."""
         return (text[slice(*span)] for span in self.spans(text))
 
     def pieces(self, conversation: Conversation, render: Callable[[Conversation], str]) -> list[str]:
-        """The prompt that `render` makes of a conversation, in the pieces to encode one by one."""
-        self._require_plain_keys(conversation)
+        """The prompt that `render` makes of a conversation, in the pieces to encode one by one.
+
+        InvalidRequest: a key of a tool's schema or of a call's arguments spells a control token, or the texts leave no
+        private-use character to mask with."""
+        keys = list(conversation.object_keys())
+        self._require_plain(keys)
         plain = render(conversation)
-        mask = Mask(self.alphabet, avoiding=plain)
+        if not self._is_composed and not self._begin_in(conversation.texts()):
+            return [plain]
+        alphabet = self.alphabet if self._is_composed or self._begin_in(keys) else self._first
+        mask = Mask(alphabet, avoiding=plain)
         masked = render(conversation.map_text(mask.hide))
         revealed = mask.reveal(masked)
         if revealed != plain and not self._differ(conversation, plain, masked):
             return [plain]
         return list(self._cut(revealed, masked))
 
-    def _require_plain_keys(self, conversation: Conversation) -> None:
-        """InvalidRequest: a key of a tool's schema or of a call's arguments spells a control token. Keys are not
-        masked, because templates look things up by them."""
-        for key in conversation.object_keys():
+    def _require_plain(self, keys: Iterable[str]) -> None:
+        """Keys are not masked, because templates look things up by them."""
+        for key in keys:
             if self.find(key):
                 raise InvalidRequest(
                     f"The key {key!r} in a tool or in a call's arguments spells a control token of this model.",
                     field="tools",
                     code="unsupported_value",
                 )
+
+    def _begin_in(self, texts: Iterable[str]) -> bool:
+        """Whether a text holds a character that begins a name."""
+        first = self._first
+        return any(char in text for text in texts for char in first)
 
     def _differ(self, conversation: Conversation, plain: str, masked: str) -> bool:
         spells = any(map(self.find, conversation.texts()))
@@ -109,23 +129,42 @@ class ControlTokens:
         yield text[start:]
 
 
+def may_be_completed(literals: Iterable[str], names: Collection[str]) -> bool:
+    """Whether a template that writes these texts could write the beginning of a name and leave its end to a message:
+    one of them ends in a part of a name. White space at their ends may be stripped."""
+    beginnings = {name[:length] for name in names for length in range(1, len(name))}
+    longest = max(map(len, beginnings), default=0)
+    ends = {text[-longest:] for literal in literals for text in (literal, literal.rstrip())} if longest else set()
+    return any(end[at:] in beginnings for end in ends for at in range(len(end)))
+
+
+def _marks_a_name(first: str) -> bool:
+    """Whether a character that begins a name is one that no filter writes by itself, in letters of another case, in a
+    number, between words or around a text."""
+    return not (first.isalnum() or first.isspace() or first in _WRITTEN_BY_FILTERS)
+
+
 class Mask:
     """An exchange of the characters of an alphabet for private-use characters that a text does not have."""
 
-    def __init__(self, alphabet: list[str], *, avoiding: str) -> None:
+    def __init__(self, alphabet: Sequence[str], *, avoiding: str) -> None:
         """InvalidRequest: the text uses so many private-use characters that none are left."""
-        taken = set(_PRIVATE_USE.findall(avoiding))
+        taken = set(_PRIVATE_USE.findall(avoiding)) if not avoiding.isascii() else ()
         free = (char for char in map(chr, range(0xF0000, 0x110000)) if char not in taken)
         stand_ins = list(islice(free, len(alphabet)))
         if len(stand_ins) < len(alphabet):
             raise InvalidRequest(
                 "The input has too many private-use characters.", field="input", code="unsupported_value"
             )
-        self._there = str.maketrans(dict(zip(alphabet, stand_ins, strict=True)))
-        self._back = str.maketrans(dict(zip(stand_ins, alphabet, strict=True)))
+        self._pairs = list(zip(alphabet, stand_ins, strict=True))
 
     def hide(self, text: str) -> str:
-        return text.translate(self._there)
+        """The text with stand-ins; the very same object where there is nothing to hide."""
+        for char, stand_in in self._pairs:
+            text = text.replace(char, stand_in)
+        return text
 
     def reveal(self, text: str) -> str:
-        return text.translate(self._back)
+        for char, stand_in in self._pairs:
+            text = text.replace(stand_in, char)
+        return text

@@ -33,6 +33,7 @@ class HarmonyTemplate:
     """Writes what a chat template would write for other models."""
 
     variables: Collection[str] = frozenset({_EFFORT})
+    literals: Collection[str] = ()  # none ends in a part of a control token; a test looks at all that are here
     image_mark = ""  # these models see none
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:

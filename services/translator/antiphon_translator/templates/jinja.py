@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NoReturn
@@ -63,6 +62,8 @@ class JinjaTemplate:
         self._knows_developer = "developer" in source
         self.variables = frozenset(meta.find_undeclared_variables(tree))
         """Everything that the template asks for by name."""
+        self.literals = _literals(tree) | set(self._special_tokens.values()) | {image_token or ""}
+        """All texts that it writes by itself."""
         self._image_token = image_token
         self.image_mark = image_token or image_mark.of(self.render)
         """What stands for an image in the prompt; empty if nothing does."""
@@ -98,11 +99,11 @@ class JinjaTemplate:
             if role == "system":
                 yield Message(role, ("\n\n".join(message.text for message in run),))
             else:
-                yield from (replace(message, role=role) for message in run)
+                yield from run
 
     def _role(self, message: Message) -> str:
-        renamed = message.role == "developer" and not self._knows_developer
-        return "system" if renamed else message.role
+        role = message.role
+        return "system" if role == "developer" and not self._knows_developer else role
 
     def _plain(self, message: Message) -> dict[str, Any]:
         plain: dict[str, Any] = {"role": message.role, "content": self._content(message)}
@@ -116,10 +117,18 @@ class JinjaTemplate:
 
     def _content(self, message: Message) -> str | list[dict[str, str]]:
         token = self._image_token
+        if not self._content_is_list and not token:
+            return message.text
         parts = [token if token and isinstance(part, Image) else part for part in message.parts]
         if self._content_is_list:
             return [{"type": "text", "text": part} if isinstance(part, str) else {"type": "image"} for part in parts]
         return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def _literals(tree: nodes.Template) -> set[str]:
+    """The texts that stand in a template, between its tags and in them."""
+    data = {node.data for node in tree.find_all(nodes.TemplateData)}
+    return data | {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
 
 
 def _plain_call(call: Call) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.store import v1
 from tests.support.patience import PATIENCE_S
 
+READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
+
 
 class Service:
     """Handlers that the test can steer."""
@@ -37,7 +39,7 @@ class Service:
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         try:
             for number in range(3):
-                yield v1.ReadEventsResponse(first_sequence=number)
+                yield READ_EVENTS_RESPONSE(first_sequence=number)
             if request.response_id == "breaks":
                 raise StoreUnavailable("the disk is gone")
             if request.follow:

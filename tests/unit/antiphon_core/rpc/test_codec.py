@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.rpc.codec import decode
+from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 
@@ -13,7 +13,12 @@ GET = STORE.methods["Get"].request
 
 
 def test_a_message_survives() -> None:
-    assert decode(GET, bytes(v1.GetRequest(id="resp_1"))) == v1.GetRequest(id="resp_1")
+    assert decode(GET, encode(GET, v1.GetRequest(id="resp_1"))) == v1.GetRequest(id="resp_1")
+
+
+def test_the_bytes_are_those_of_betterproto2() -> None:
+    request = v1.PutRequest(record=v1.Record(id="resp_1", status=v1.ResponseStatus.FAILED), ttl_ms=-1)
+    assert encode(STORE.methods["Put"].request, request) == bytes(request)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +28,7 @@ def test_a_message_survives() -> None:
         pytest.param(b"\xff\xff\xff\xff", id="garbage"),
     ],
 )
-def test_what_betterproto2_alone_would_accept_is_refused(data: bytes) -> None:
+def test_truncated_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidRequest, match="Not a valid GetRequest"):
         decode(GET, data)
 

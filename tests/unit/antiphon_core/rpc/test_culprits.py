@@ -1,16 +1,27 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from google.protobuf.descriptor import Descriptor
 from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.rpc import culprits
 from antiphon_core.rpc.codec import decode
-from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.message_types import MessageType
+from antiphon_core.rpc.methods import SERVICES, STORE
 from antiphon_protos.antiphon.store import v1
+from tests.support.wire_types import LENGTH, WIRE_TYPES, tagged, wrong_wire_types
 
 PUT = STORE.methods["Put"].request
+MESSAGES = {
+    kind.name: kind
+    for service in SERVICES
+    for method in service.methods.values()
+    for kind in (method.request, method.response)
+}
 
 
 def broken(message: v1.PutRequest) -> bytes:
@@ -26,7 +37,7 @@ def broken(message: v1.PutRequest) -> bytes:
         (v1.PutRequest(precondition=v1.Precondition(fence=v1.Fence(session_id="??"))), "precondition.fence.session_id"),
     ],
 )
-def test_the_field_is_named(message: v1.PutRequest, path: str) -> None:
+def test_a_string_that_is_not_utf8_is_named(message: v1.PutRequest, path: str) -> None:
     with pytest.raises(InvalidRequest, match="not UTF-8") as caught:
         decode(PUT, broken(message))
     assert caught.value.field == path
@@ -35,10 +46,33 @@ def test_the_field_is_named(message: v1.PutRequest, path: str) -> None:
 def test_bytes_may_be_anything() -> None:
     data = broken(v1.PutRequest(record=v1.Record(id="r", body=b"??")))
     assert decode(PUT, data).record.body == b"\xff\xfe"
-    assert culprits.no_text(PUT.strict.DESCRIPTOR, data) is None
+    assert culprits.not_utf8(PUT.strict.DESCRIPTOR, data) is None
 
 
 @given(st.binary(max_size=60))
 def test_any_bytes_can_be_walked(data: bytes) -> None:
-    found = culprits.no_text(PUT.strict.DESCRIPTOR, data)
+    found = culprits.not_utf8(PUT.strict.DESCRIPTOR, data)
     assert found is None or found
+
+
+@pytest.mark.parametrize("kind", MESSAGES.values(), ids=MESSAGES)
+def test_every_field_of_a_wrong_wire_type_is_named(kind: MessageType) -> None:
+    for path, data in mistyped_fields(kind.strict.DESCRIPTOR):
+        with pytest.raises(InvalidRequest) as caught:
+            decode(kind, data)
+        assert (caught.value.field, caught.value.code) == (path, "invalid_type"), data
+
+
+@pytest.mark.parametrize("kind", MESSAGES.values(), ids=MESSAGES)
+def test_a_field_that_no_declaration_knows_is_passed_over(kind: MessageType) -> None:
+    for wire_type in WIRE_TYPES:
+        assert culprits.mistyped(kind, kind.strict.FromString(tagged(1_000, wire_type))) is None
+
+
+def mistyped_fields(descriptor: Descriptor) -> Iterator[tuple[str, bytes]]:
+    """Every field with every wire type that is not its own, alone in a message: path and bytes."""
+    for field in descriptor.fields:
+        for wire_type in wrong_wire_types(field):
+            yield field.name, tagged(field.number, wire_type)
+        for path, data in mistyped_fields(field.message_type) if field.message_type is not None else ():
+            yield f"{field.name}.{path}", tagged(field.number, LENGTH, data)

@@ -10,7 +10,7 @@ from antiphon_core.rpc.methods import SERVICES, STORE, TRANSLATOR, Service, _ser
 def test_both_classes_of_a_message_have_the_same_name(service: Service) -> None:
     for method in service.methods.values():
         for kind in (method.request, method.response):
-            assert kind.message.__name__ == kind.strict.DESCRIPTOR.name
+            assert kind.message.__name__ == kind.strict.__name__ == kind.name
 
 
 def test_paths_are_those_of_grpc() -> None:

@@ -10,8 +10,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from antiphon_core.rpc.authentication import TokenGuard
 from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
-from antiphon_core.rpc.settings import ServerSecurity
 
 TOKEN = "token-0123456789abcdef"
 

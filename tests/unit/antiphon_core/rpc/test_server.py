@@ -15,6 +15,7 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.store import v1
 from tests.support.patience import PATIENCE_S
 
+READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
 PATH = "/antiphon.store.v1.ResponseStoreService/"
 
 
@@ -44,7 +45,7 @@ class Fixture:
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         try:
             for number in range(1_000_000):
-                yield v1.ReadEventsResponse(first_sequence=number, frames=b"x")
+                yield READ_EVENTS_RESPONSE(first_sequence=number, frames=b"x")
                 await asyncio.sleep(0.001)
         finally:
             self.closed.set()
@@ -111,7 +112,7 @@ async def test_a_cancelled_stream_closes_its_handler(fixture: Setup) -> None:
     state, _, channel = fixture
     rpc: Any = channel.unary_stream(PATH + "ReadEvents")
     stream = rpc(b"")
-    assert v1.ReadEventsResponse.parse(await stream.read()).frames == b"x"
+    assert READ_EVENTS_RESPONSE.FromString(await stream.read()).frames == b"x"
     stream.cancel()
     await asyncio.wait_for(state.closed.wait(), PATIENCE_S)
 

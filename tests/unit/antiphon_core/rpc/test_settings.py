@@ -8,7 +8,6 @@ import pytest
 
 from antiphon_core.config import SettingsError, load
 from antiphon_core.rpc.settings import RpcServerSettings
-from tests.support.certificates import authority, signed_by
 
 FILE = Path("x")
 
@@ -81,19 +80,3 @@ def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: 
 def test_halves_are_refused(more: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         Pump(**more)
-
-
-def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
-    tokens = tmp_path / "credentials"
-    tokens.write_text("edge token-0123456789abcdef *\n")
-    ca = authority(tmp_path, "ca")
-    own = signed_by(ca, tmp_path, "server")
-    nothing = Pump().security()
-    assert (nothing.guard, nothing.tls) == (None, None)
-    everything = Pump(
-        token_file=tokens, tls_cert_file=own.cert, tls_key_file=own.key, tls_client_ca_file=ca.cert
-    ).security()
-    assert everything.guard is not None
-    assert everything.tls is not None
-    with pytest.raises(SettingsError, match="Cannot read the credentials file"):
-        Pump(token_file=tmp_path / "gone").security()

@@ -17,6 +17,7 @@ from antiphon_core.rpc import watched
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
 from antiphon_core.rpc.tls import KeyPair, read_authorities
@@ -72,7 +73,7 @@ async def serving(settings: RpcServerSettings) -> AsyncIterator[str]:
     async def ready() -> None:
         pass
 
-    server = RpcServer(settings.security())
+    server = RpcServer(ServerSecurity.of(settings))
     server.add(STORE, {"Get": get}, ready=ready)
     yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.drain(0)

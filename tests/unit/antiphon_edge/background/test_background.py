@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,8 +24,9 @@ from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
 from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
-from antiphon_edge.turns import first_requests
-from tests.support.background import TENANT, Bench, background_request, bench, hasten, text_of, whole
+from antiphon_edge.turns.accepted_turn import RepeatedRequest
+from antiphon_edge.turns.stale_keys import StaleKey
+from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
 from tests.support.patience import PATIENCE_S
 
 TALK = new_conversation_id(RandomIds())
@@ -144,14 +147,20 @@ async def test_one_key_is_one_response_however_many_ask_at_once(shop: Bench) -> 
 async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
     shop: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.2)
+    limit = SimpleNamespace(stale_after_s=0.2)
+
+    class Watched(StaleKey):
+        async def release_if_stale(self, repeated: RepeatedRequest) -> None:
+            self._stale_after_s = limit.stale_after_s
+            await super().release_if_stale(repeated)
 
     async def be_patient() -> None:
         """With whoever takes its place: that one lives."""
-        monkeypatch.setattr(first_requests, "PATIENCE_S", PATIENCE_S)
+        limit.stale_after_s = PATIENCE_S
 
+    monkeypatch.setattr(background, "StaleKey", Watched)
     request = background_request()
-    await shop.beginnings(shop.edge._store).begin(TENANT, request, key="k")
+    await shop.starter(shop.edge._store).begin(TENANT, request, key="k")
     stores = [shop.new_store() for _ in range(8)]
     for store in stores:
         store.before["abort_turn"] = be_patient
@@ -160,10 +169,9 @@ async def test_who_repeats_what_a_dead_edge_began_is_accepted_in_its_place(
     assert await job_state(shop, records[0].id) is JobState.QUEUED
 
 
-async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(
-    shop: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(first_requests, "PATIENCE_S", 0.02)
+async def test_an_edge_that_was_only_slow_queues_nothing_beside_that(shop: Bench) -> None:
+    shop.timing = replace(TIMING, stale_key_s=0.02)
+    shop.edge = shop.replica()
     request, store, may_go_on = background_request(), shop.new_store(), asyncio.Event()
     store.before["commit_turn"] = may_go_on.wait  # type: ignore[assignment]
     slow = asyncio.create_task(shop.edge_over(store).create(TENANT, request, key="k"))
@@ -219,8 +227,9 @@ async def test_what_is_not_in_the_background_cannot_be_cancelled(shop: Bench) ->
         await shop.edge.cancel("other", (await shop.create()).id)
 
 
-async def test_who_cancels_waits_for_the_worker_but_not_for_ever(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background, "CANCEL_PATIENCE_S", 0.05)
+async def test_who_cancels_waits_for_the_worker_but_not_for_ever(shop: Bench) -> None:
+    shop.timing = replace(TIMING, cancel_timeout_s=0.05)
+    shop.edge = shop.replica()
     record = await shop.create()
     job = await shop.claimed()
     assert (await shop.edge.cancel(TENANT, record.id)).status is Status.QUEUED

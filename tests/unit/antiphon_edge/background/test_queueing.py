@@ -10,7 +10,7 @@ from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import UNFINISHED, Fence, Lease, TurnRequest
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.background import queueing
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 
@@ -37,10 +37,10 @@ async def test_a_job_holds_the_whole_turn(store: StoreService, session_id: str |
     lease = None
     if session_id is not None:
         lease = (await store.begin_turn("acme", TurnRequest(session_id=session_id, holder=RESPONSE_ID))).lease
-    begun = Begun("acme", TURN, parent_id="resp_" + "b" * 48, lease=lease)
+    begun = AcceptedTurn("acme", TURN, parent_id="resp_" + "b" * 48, lease=lease)
     await queueing.enqueue(store, begun)
     job = await claimed(store, "acme")
-    again = queueing.begun_of("acme", job)
+    again = queueing.accepted_of("acme", job)
     assert (again.tenant, again.turn, again.parent_id) == ("acme", TURN, begun.parent_id)
     assert (again.lease is None) == (session_id is None)
     assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
@@ -49,7 +49,7 @@ async def test_a_job_holds_the_whole_turn(store: StoreService, session_id: str |
 
 
 async def test_the_ticket_names_the_job_and_comes_once(store: StoreService) -> None:
-    begun = Begun("acme", TURN)
+    begun = AcceptedTurn("acme", TURN)
     await queueing.enqueue(store, begun)
     await queueing.enqueue(store, begun)
     ticket = await claimed(store, queueing.DISPATCH_TENANT)
@@ -61,7 +61,7 @@ async def test_the_ticket_names_the_job_and_comes_once(store: StoreService) -> N
 async def test_who_waits_for_a_worker_keeps_its_session(store: StoreService) -> None:
     start = await store.begin_turn("acme", TurnRequest(session_id="talk", holder=RESPONSE_ID))
     assert start.lease is not None
-    await queueing.enqueue(store, Begun("acme", TURN, lease=start.lease))
+    await queueing.enqueue(store, AcceptedTurn("acme", TURN, lease=start.lease))
     lease = (await store.describe_session("acme", "talk")).lease
     assert isinstance(lease, Lease)
     assert lease.holder == RESPONSE_ID
@@ -80,4 +80,4 @@ def test_a_stream_opens_with_created_and_queued() -> None:
 def test_a_job_that_holds_something_else_is_no_turn() -> None:
     job = Job(RESPONSE_ID, queueing.QUEUE, dumps({}), 1, 3, False, Fence(RESPONSE_ID, 1), 0)
     with pytest.raises(KeyError):
-        queueing.begun_of("acme", job)
+        queueing.accepted_of("acme", job)

@@ -10,10 +10,11 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.errors import EngineUnavailable, InvalidRequest, ModelNotFound, TranslatorUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.translator import Batch, Resume, Turn
+from antiphon_core.ports.translator import Batch, Receive, Resume, Turn
 from antiphon_core.response import join
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator, is_triggered
 from tests.support.edge import RunningEdge
+from tests.support.pushed import generated
 from tests.support.translators import ScriptedTranslator
 
 USER: Object = {"id": "u", "type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
@@ -27,8 +28,9 @@ def turn(*given: Object, **request: Any) -> Turn:
 
 
 async def run(translator: ScriptedTranslator, turn: Turn, **options: Any) -> list[Batch]:
-    stream = CompactingTranslator(translator, clock=SystemClock()).generate(turn, **options)
-    return [batch async for batch in stream]
+    batches: list[Batch] = []
+    await CompactingTranslator(translator, clock=SystemClock()).generate(turn, batches.append, **options)
+    return batches
 
 
 def told(batches: Sequence[Batch]) -> list[Object]:
@@ -84,7 +86,7 @@ async def test_a_short_turn_is_passed_on_as_it_is(request_: Object) -> None:
     translator, asked = ScriptedTranslator(), turn(**request_)
     batches = await run(translator, asked)
     assert translator.turns == [asked]
-    assert batches == [batch async for batch in ScriptedTranslator().generate(asked)]
+    assert batches == [batch async for batch in generated(ScriptedTranslator(), asked)]
 
 
 async def test_what_cannot_shrink_is_not_summed_up_again_and_again() -> None:
@@ -119,14 +121,17 @@ async def test_a_turn_that_is_resumed_is_compacted_only_if_it_said_nothing_yet()
 class Opened(ScriptedTranslator):
     """Goes on behind the opening of a stream, at its third event."""
 
-    async def generate(self, turn: Turn, *, resume: Resume | None = None, checkpoints: bool = False) -> Any:
+    async def generate(self, turn: Turn, receive: Receive, **options: Any) -> None:
         is_summary = turn.response_id != "resp_1"
-        async for batch in super().generate(turn):
+
+        def move(batch: Batch) -> None:
             if is_summary or batch.first_sequence >= 2:
                 moved = [
                     event | {"sequence_number": event["sequence_number"] + 1} for event in events.decode(batch.frames)
                 ]
-                yield Batch(batch.first_sequence + 1, 1, b"".join(map(events.encode, moved)), batch.final, (1,))
+                receive(Batch(batch.first_sequence + 1, 1, b"".join(map(events.encode, moved)), batch.final, (1,)))
+
+        await super().generate(turn, move, **options)
 
 
 async def test_a_trigger_makes_a_response_of_a_compaction_alone() -> None:

@@ -6,7 +6,7 @@ from antiphon_core import response
 from antiphon_core.errors import EngineFault, EngineUnavailable, ModelNotFound
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch, Final, Turn
+from antiphon_core.ports.translator import Batch, Final, Receive, Turn
 from antiphon_edge.compaction import compaction
 from tests.support.translators import ScriptedTranslator
 
@@ -71,9 +71,9 @@ async def test_half_a_summary_is_none(status: Status, text: str, error: type[Exc
     final = Final(status, dumps(body), dumps(output))
     translator = ScriptedTranslator()
 
-    async def generate(*_args: object, **_options: object):  # type: ignore[no-untyped-def]
-        yield Batch(0, 1, b"", final)
+    async def generate(_turn: Turn, receive: Receive, **_options: object) -> None:
+        receive(Batch(0, 1, b"", final))
 
-    translator.generate = generate  # type: ignore[method-assign]
+    translator.generate = generate  # type: ignore[assignment]
     with pytest.raises(error):
         await compaction.summarise(translator, TURN)

@@ -8,6 +8,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError, load
+from antiphon_edge.door.authentication import Door
 from antiphon_edge.door.connections import WriteBounds
 from antiphon_edge.door.door_settings import DoorSettings
 from antiphon_edge.door.rate_limits import RateLimits
@@ -80,7 +81,7 @@ def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: 
 def test_insecure_turns_no_keys_off(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     files.make("acme")
-    assert DoorSettings(insecure=True, **files.settings).door(ManualClock()).keys is not None
+    assert Door.of(DoorSettings(insecure=True, **files.settings), ManualClock()).keys is not None
 
 
 @pytest.mark.parametrize(
@@ -123,18 +124,18 @@ def test_networks_are_named_with_commas_between_them() -> None:
 def test_the_door_is_made_of_what_was_set(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     secret = files.make("acme")
-    door = DoorSettings(**files.settings, **PROXIES).door(ManualClock())
+    door = Door.of(DoorSettings(**files.settings, **PROXIES), ManualClock())
     assert door.keys is not None
     assert door.keys.identify(secret).tenant == "acme"
     assert door.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
-    alone = DoorSettings(**PROXIES).door(ManualClock())
+    alone = Door.of(DoorSettings(**PROXIES), ManualClock())
     assert (alone.keys, len(alone.trusted_proxies)) == (None, 2)
 
 
 def test_files_that_will_not_do_are_said_before_anybody_is_let_in(tmp_path: Path) -> None:
     files = KeyFiles(tmp_path)
     with pytest.raises(SettingsError, match="Cannot read the pepper"):
-        DoorSettings(**files.settings).door(ManualClock())
+        Door.of(DoorSettings(**files.settings), ManualClock())
 
 
 def test_limits_and_bounds_are_what_was_set() -> None:
@@ -148,10 +149,10 @@ def test_limits_and_bounds_are_what_was_set() -> None:
         write_timeout_s=5.0,
         send_buffer_bytes=8_192,
     )
-    assert settings.rate_limits() == RateLimits(1, 2, 3)
+    assert RateLimits.of(settings) == RateLimits(1, 2, 3)
     assert (settings.replicas, settings.shared_limits, settings.place_ttl_s) == (4, False, 5)
-    assert settings.write_bounds() == WriteBounds(5.0, 8_192)
-    assert not DoorSettings().rate_limits().any
+    assert WriteBounds.of(settings) == WriteBounds(5.0, 8_192)
+    assert not RateLimits.of(DoorSettings()).any
     assert DoorSettings().shared_limits
 
 

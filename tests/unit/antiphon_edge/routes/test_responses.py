@@ -13,8 +13,8 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_edge.background import following
 from antiphon_edge.routes import responses as routes_responses
+from antiphon_edge.turns import log_follower
 from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
@@ -379,7 +379,7 @@ async def test_what_cannot_be_included_is_refused(edge: RunningEdge, suffix: str
 async def test_a_stream_that_breaks_off_ends_in_the_middle_and_is_gone_on_with(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(following, "STORE_BACK_S", 0.1)
+    monkeypatch.setattr(log_follower, "STORE_BACK_S", 0.1)
     async with thinking_edges("<think>", "Hm.", "</think>", "Hello there.", count=2) as edges, worker(edges):
         edges.sayer.pause_at = 6
         made = await edges.create(background=True)

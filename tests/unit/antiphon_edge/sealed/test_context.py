@@ -17,7 +17,7 @@ from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_edge.door.authentication import TENANT_HEADER
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from tests.support.edge import RunningEdge, running_edge
 
 SEALED: Object = {"store": False, "include": ["reasoning.encrypted_content"]}
@@ -103,7 +103,7 @@ async def test_what_was_not_sealed_for_this_response_is_refused(edge: RunningEdg
     elif change == "another":
         first["id"] = (await edge.create(**SEALED)).json["id"]
     else:
-        first["encrypted_context"] = edge.server._turns.beginnings.sealer.seal("default", '["resp_1","[]"]')
+        first["encrypted_context"] = edge.server._turns.starter.sealer.seal("default", '["resp_1","[]"]')
     answer = await edge.create(previous_response=first)
     assert (answer.status, answer.error["code"]) == (400, "invalid_encrypted_content")
     assert answer.error["param"] == "previous_response.encrypted_context"
@@ -145,12 +145,12 @@ async def test_a_failed_response_has_no_context(edge: RunningEdge) -> None:
 def test_what_is_too_large_to_be_brought_back_is_left_out() -> None:
     for size, is_sealed in ((10, True), (SEALED_CONTEXT_BYTES_MAX, False)):
         turn = Turn("resp_1", 0, b'{"include":["reasoning.encrypted_content"]}', input=b'["' + b"x" * size + b'"]')
-        change = sealed_context.sealer_of(Begun("t", turn, keep=False), _sealer())
+        change = sealed_context.sealer_of(AcceptedTurn("t", turn, keep=False), _sealer())
         assert ("encrypted_context" in loads(_final_body(change(_last())))) is is_sealed
 
 
 def test_nothing_is_sealed_into_what_is_stored() -> None:
-    change = sealed_context.sealer_of(Begun("t", Turn("resp_1", 0, b"{}"), keep=True), _sealer())
+    change = sealed_context.sealer_of(AcceptedTurn("t", Turn("resp_1", 0, b"{}"), keep=True), _sealer())
     assert change(_last()) == _last()
 
 

@@ -11,7 +11,7 @@ from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import unchanged
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 THOUGHT: Object = {"id": "rs_1", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
 COMPACTION: Object = {"id": "cmp_1", "type": "compaction", "encrypted_content": "", "summary": [{"text": "so far"}]}
@@ -22,8 +22,8 @@ def sealer() -> Sealer:
     return Sealer(SealingKeys.ephemeral(), ttl_s=60, clock=SystemClock())
 
 
-def begun(request: Object, *, keep: bool = True, given: bytes = b"[]") -> Begun:
-    return Begun("t", Turn("resp_1", 0, dumps(request), input=given), keep=keep)
+def begun(request: Object, *, keep: bool = True, given: bytes = b"[]") -> AcceptedTurn:
+    return AcceptedTurn("t", Turn("resp_1", 0, dumps(request), input=given), keep=keep)
 
 
 def last() -> Batch:

@@ -13,7 +13,8 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.sealed.reasoning import INCLUDE, opened, sealer_of, unchanged
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from tests.support.pushed import generated
 from tests.support.served_models import turn
 from tests.support.thinking_edges import Sayer, losable
 
@@ -26,13 +27,13 @@ def sealer() -> Sealer:
     return Sealer.of(None, ttl_s=10, clock=ManualClock())
 
 
-def begun(**request: Any) -> Begun:
-    return Begun("t", turn("Hi", **request))
+def begun(**request: Any) -> AcceptedTurn:
+    return AcceptedTurn("t", turn("Hi", **request))
 
 
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
     """What a turn sends, in two parts that different processes make."""
-    batches = [batch async for batch in losable(Sayer(*said)).generate(turn("Hi"))]
+    batches = [batch async for batch in generated(losable(Sayer(*said)), turn("Hi"))]
     first = sealer_of(begun(**request), sealer)
     cut = len(batches) - 2  # behind the reasoning
     told, changed = Fold(), [first(batch) for batch in batches[:cut]]
@@ -64,7 +65,7 @@ async def test_who_does_not_ask_gets_what_the_translator_sent(sealer: Sealer, re
 
 async def test_an_answer_without_reasoning_passes_as_it_is(sealer: Sealer) -> None:
     change = sealer_of(begun(include=[INCLUDE]), sealer)
-    async for batch in losable(Sayer("Ja.")).generate(turn("Hi")):
+    async for batch in generated(losable(Sayer("Ja.")), turn("Hi")):
         assert change(batch) is batch
 
 

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from antiphon_core import events
 from antiphon_core.errors import EngineFault, ModelNotFound, TranslatorUnavailable
-from antiphon_core.fold import Fold, fold
+from antiphon_core.flow import Flow
+from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import Batch, Resume, Turn
+from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
 from antiphon_edge.turns.generation import REPLACEMENTS_MAX, Generation
+from antiphon_edge.turns.log_state import LogState
+from tests.support.pushed import generated
 from tests.support.served_models import turn
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 from tests.support.translators import ScriptedTranslator
@@ -18,8 +22,17 @@ from tests.support.translators import ScriptedTranslator
 SAID = ("<think>", "Hm.", "</think>", "Ja. Nein.")
 
 
-async def collect(generation: Generation) -> list[Batch]:
-    return [batch async for batch in generation.batches()]
+class Collected:
+    """A generation, and what it sent."""
+
+    def __init__(self, translator: Translator, asked: Turn, **options: Any) -> None:
+        self.batches: list[Batch] = []
+        self.generation = Generation(translator, asked, self.batches.append, flow=Flow(), **options)
+
+    async def run(self) -> list[Batch]:
+        """All batches, the terminal one at the end."""
+        terminal = await self.generation.run()
+        return [*self.batches, terminal]
 
 
 def log_of(batches: Sequence[Batch]) -> list[Object]:
@@ -27,22 +40,22 @@ def log_of(batches: Sequence[Batch]) -> list[Object]:
 
 
 async def whole() -> list[Object]:
-    return log_of(await collect(Generation(losable(Sayer(*SAID)), turn("Hi"))))
+    return log_of(await Collected(losable(Sayer(*SAID)), turn("Hi")).run())
 
 
 @pytest.mark.parametrize("lost_at", range(1, 20))
 async def test_a_translator_lost_at_any_batch_is_not_noticed(lost_at: int) -> None:
     translator = losable(Sayer(*SAID))
     translator.losses = [lost_at, 1]
-    generation = Generation(translator, turn("Hi"))
-    batches = await collect(generation)
+    collected = Collected(translator, turn("Hi"))
+    batches = await collected.run()
     assert log_of(batches) == await whole()
     before = batches[-1].first_sequence
-    assert generation.fold.next_sequence == before
+    assert collected.generation.state.next_sequence == before
 
 
 async def test_every_batch_ends_where_its_ids_end_and_the_last_one_closes_what_is_open() -> None:
-    opening, *middle, last = await collect(Generation(losable(Sayer(*SAID)), turn("Hi")))
+    opening, *middle, last = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
     assert opening.token_ids == ()
     assert all(batch.token_ids for batch in middle)
     assert [event["type"] for event in log_of([last])] == [
@@ -56,12 +69,12 @@ async def test_every_batch_ends_where_its_ids_end_and_the_last_one_closes_what_i
 
 
 async def test_what_another_process_said_is_gone_on_with() -> None:
-    first = await collect(Generation(losable(Sayer(*SAID)), turn("Hi")))
+    first = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
     for cut in range(1, len(first)):
-        so_far, token_ids = Fold(), [each for batch in first[:cut] for each in batch.token_ids]
+        state = LogState(token_ids=[each for batch in first[:cut] for each in batch.token_ids])
         for batch in first[:cut]:
-            so_far.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-        rest = await collect(Generation(losable(Sayer(*SAID)), turn("Hi"), fold=so_far, token_ids=token_ids))
+            state.feed(batch)
+        rest = await Collected(losable(Sayer(*SAID)), turn("Hi"), state=state).run()
         assert log_of([*first[:cut], *rest]) == log_of(first)
 
 
@@ -69,7 +82,7 @@ async def test_the_translator_is_replaced_only_so_often() -> None:
     translator = losable(Sayer(*SAID))
     translator.losses = [3, *[1] * 9]
     with pytest.raises(TranslatorUnavailable):
-        await collect(Generation(translator, turn("Hi")))
+        await Collected(translator, turn("Hi")).run()
     assert len(translator.turns) == REPLACEMENTS_MAX + 1
 
 
@@ -77,13 +90,13 @@ async def test_a_translator_that_is_not_there_at_all_is_not_asked_again() -> Non
     translator = losable(Sayer(*SAID))
     translator.losses = [0]
     with pytest.raises(TranslatorUnavailable):
-        await collect(Generation(translator, turn("Hi")))
+        await Collected(translator, turn("Hi")).run()
     assert len(translator.turns) == 1
 
 
 async def test_what_is_wrong_with_the_turn_is_raised() -> None:
     with pytest.raises(ModelNotFound):
-        await collect(Generation(losable(Sayer(*SAID)), turn("Hi", model="other")))
+        await Collected(losable(Sayer(*SAID)), turn("Hi", model="other")).run()
 
 
 class Blind:
@@ -94,31 +107,32 @@ class Blind:
         self.lost_at = lost_at
         self.resumes: list[Resume | None] = []
 
-    async def generate(self, turn: Turn, *, resume: Resume | None = None, **_: Any) -> AsyncGenerator[Batch, None]:
+    async def generate(self, turn: Turn, receive: Receive, *, resume: Resume | None = None, **_: Any) -> None:
         self.resumes.append(resume)
-        async for batch in self.inner.generate(turn):
-            if batch.first_sequence == self.lost_at and len(self.resumes) == 1:
-                raise TranslatorUnavailable("Socket closed")
-            if resume is None or batch.first_sequence >= resume.next_sequence:
-                yield batch
+        async with aclosing(generated(self.inner, turn)) as batches:
+            async for batch in batches:
+                if batch.first_sequence == self.lost_at and len(self.resumes) == 1:
+                    raise TranslatorUnavailable("Socket closed")
+                if resume is None or batch.first_sequence >= resume.next_sequence:
+                    receive(batch)
 
 
 async def test_without_ids_a_turn_goes_on_only_as_long_as_it_said_nothing() -> None:
     translator: Any = Blind(2)
-    assert fold(log_of(await collect(Generation(translator, turn("Hi")))))["status"] == "completed"
+    assert fold(log_of(await Collected(translator, turn("Hi")).run()))["status"] == "completed"
     assert translator.resumes == [None, Resume(2)]
     translator = Blind(3)
     with pytest.raises(TranslatorUnavailable):
-        await collect(Generation(translator, turn("Hi")))
+        await Collected(translator, turn("Hi")).run()
     assert translator.resumes == [None]
 
 
 async def test_what_was_said_without_ids_is_not_begun_again() -> None:
-    said = Fold()
-    async for batch in ScriptedTranslator().generate(turn("Hi")):
+    said = LogState()
+    async for batch in generated(ScriptedTranslator(), turn("Hi")):
         if batch.first_sequence < 4:
-            said.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+            said.feed(batch)
     translator: LosableTranslator = losable(Sayer(*SAID))
     with pytest.raises(EngineFault):
-        await collect(Generation(translator, turn("Hi"), fold=said))
+        await Collected(translator, turn("Hi"), state=said).run()
     assert translator.turns == []

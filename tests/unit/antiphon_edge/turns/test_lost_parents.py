@@ -5,12 +5,12 @@ import pytest
 from antiphon_core.errors import AntiphonError, ResponseNotFound, TooLarge
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.translator import Turn
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.lost_parents import committed
 
 PARENT_ID = new_response_id(RandomIds())
 TURN = Turn(new_response_id(RandomIds(), relative=PARENT_ID), 1, b"{}", history=b'[{"id":"a"}]', input=b'[{"id":"b"}]')
-CHILD = Begun("t", TURN, parent_id=PARENT_ID)
+CHILD = AcceptedTurn("t", TURN, parent_id=PARENT_ID)
 
 
 class Store:
@@ -18,9 +18,9 @@ class Store:
 
     def __init__(self, *errors: AntiphonError) -> None:
         self.errors = list(errors)
-        self.tried: list[Begun] = []
+        self.tried: list[AcceptedTurn] = []
 
-    async def commit(self, begun: Begun) -> None:
+    async def commit(self, begun: AcceptedTurn) -> None:
         self.tried.append(begun)
         if self.errors:
             raise self.errors.pop(0)
@@ -48,7 +48,7 @@ async def test_without_its_parent_it_is_committed_as_a_root() -> None:
     ],
     ids=["a root", "another response", "too large as a root"],
 )
-async def test_what_a_root_does_not_help_is_raised(begun: Begun, errors: list[AntiphonError]) -> None:
+async def test_what_a_root_does_not_help_is_raised(begun: AcceptedTurn, errors: list[AntiphonError]) -> None:
     store = Store(*errors)
     with pytest.raises(type(errors[-1])):
         await committed(begun, store.commit)

@@ -11,7 +11,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.limits import BODY_BYTES_MAX, SOCKET_WAITING_ITEMS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final, Turn
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.websocket import session as socket_session
 from antiphon_edge.websocket.local_histories import LocalHistories
 from antiphon_edge.websocket.session import Phase, Session, Step
@@ -21,8 +21,8 @@ def message(**members: Any) -> str:
     return dumps({"type": "response.create", "model": "m", "input": "hi", "store": False} | members).decode()
 
 
-def begun(response_id: str = "resp_1", *, keep: bool = False) -> Begun:
-    return Begun("t", Turn(response_id, 0, b"{}", history=b"[1]", input=b"[2]"), keep=keep)
+def begun(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
+    return AcceptedTurn("t", Turn(response_id, 0, b"{}", history=b"[1]", input=b"[2]"), keep=keep)
 
 
 def final(status: Status = Status.COMPLETED) -> Final:

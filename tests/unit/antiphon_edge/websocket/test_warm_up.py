@@ -9,7 +9,7 @@ from antiphon_core.errors import ModelNotFound
 from antiphon_core.fold import fold
 from antiphon_core.jsons import loads
 from antiphon_core.ports.translator import Turn
-from antiphon_edge.turns.begun import Begun
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.websocket import warm_up
 from antiphon_edge.websocket.warm_up import WarmUps
 from tests.support.edge import RunningEdge
@@ -18,8 +18,8 @@ from tests.support.translators import ScriptedTranslator
 RESPONSE_ID = "resp_" + "1" * 48
 
 
-def begun(*, keep: bool = True) -> Begun:
-    return Begun("t", Turn(RESPONSE_ID, 7, b'{"model":"m","instructions":"be brief"}'), keep=keep)
+def begun(*, keep: bool = True) -> AcceptedTurn:
+    return AcceptedTurn("t", Turn(RESPONSE_ID, 7, b'{"model":"m","instructions":"be brief"}'), keep=keep)
 
 
 def test_a_warm_up_is_a_whole_response_without_output() -> None:

@@ -9,6 +9,7 @@ from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.store import Fence
 from antiphon_protos.antiphon.store import v1
 from antiphon_store.jobs import wire
+from tests.support.sent import sent
 
 names = st.text("abc_", min_size=1, max_size=5)
 numbers = st.integers(1, 2**31)
@@ -21,9 +22,9 @@ drafts = st.builds(JobDraft, names, names, st.binary(max_size=9), numbers, numbe
 @given(jobs, drafts)
 def test_values_survive_the_wire(job: Job, draft: JobDraft) -> None:
     message = wire.to_job(job)
-    assert wire.from_job(type(message).parse(bytes(message))) == job
+    assert wire.from_job(sent(message)) == job
     request = wire.to_draft(draft)
-    assert wire.from_draft(type(request).parse(bytes(request))) == draft
+    assert wire.from_draft(sent(request)) == draft
 
 
 def test_absence_becomes_the_documented_default() -> None:

@@ -9,6 +9,7 @@ from antiphon_core.ports.lineage import Fork, ForkSource, NodePage, RecordPage, 
 from antiphon_core.ports.store import Record, Status
 from antiphon_protos.antiphon.store import v1
 from antiphon_store.lineage import wire
+from tests.support.sent import sent
 
 names = st.text("abc_-0", min_size=1, max_size=8)
 numbers = st.integers(0, 2**31)
@@ -50,13 +51,13 @@ def test_values_survive_the_wire(kind: str, data: st.DataObject) -> None:
     values, to_wire, from_wire = ROUND_TRIPS[kind]
     value: object = data.draw(values)
     message = to_wire(value)  # type: ignore[operator]
-    assert from_wire(type(message).parse(bytes(message))) == value  # type: ignore[operator]
+    assert from_wire(sent(message)) == value  # type: ignore[operator]
 
 
 @settings(max_examples=30, database=None, deadline=None)
 @given(source=st.builds(ForkSource, cursors, cursors), new_session_id=cursors)
 def test_a_fork_survives_the_wire(source: ForkSource, new_session_id: str | None) -> None:
-    message = v1.ForkRequest.parse(bytes(wire.to_fork_request(source, new_session_id)))
+    message = sent(wire.to_fork_request(source, new_session_id))
     assert wire.from_fork_request(message) == source
     assert message.new_session_id == (new_session_id or "")
 

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spent
 from antiphon_store.spending import wire
+from tests.support.sent import sent
 
 names = st.text("abc_", min_size=1, max_size=5)
 units = st.floats(0, 10**15)
@@ -25,6 +26,6 @@ answers = st.builds(Spent, st.lists(levels, max_size=3).map(tuple), st.none() | 
 @given(spends, answers)
 def test_values_survive_the_wire(spend: Spend, spent: Spent) -> None:
     request = wire.to_spend(spend)
-    assert wire.from_spend(type(request).parse(bytes(request))) == spend
+    assert wire.from_spend(sent(request)) == spend
     answer = wire.to_spent(spent)
-    assert wire.from_spent(type(answer).parse(bytes(answer))) == spent
+    assert wire.from_spent(sent(answer)) == spent

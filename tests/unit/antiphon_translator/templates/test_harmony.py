@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +11,27 @@ import pytest
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.templates import harmony, typescript
+from antiphon_translator.templates.control_tokens import may_be_completed
 from antiphon_translator.templates.harmony import HarmonyTemplate
 
 NOW_S = 1_700_000_000  # 2023-11-14 22:13:20 UTC
+CONTROL = [
+    f"<|{name}|>"
+    for name in (
+        "start",
+        "end",
+        "message",
+        "channel",
+        "constrain",
+        "call",
+        "return",
+        "startoftext",
+        "endoftext",
+        "reserved_1",
+        "endofprompt",
+    )
+]
 ASKED = Message("user", ("Hi",))
 
 
@@ -80,3 +100,12 @@ def test_a_schema_without_end_is_refused() -> None:
     tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
     with pytest.raises(InvalidRequest, match="nested too deeply"):
         render(ASKED, tools=(tool,))
+
+
+def test_no_text_that_is_written_here_ends_in_a_part_of_a_control_token() -> None:
+    """So none can be completed by what a caller wrote (templates/control_tokens.py)."""
+    trees = [ast.parse(Path(module.__file__ or "").read_text("utf-8")) for module in (harmony, typescript)]
+    literals = {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    texts = {text for text in literals if isinstance(text, str)}
+    assert "<|start|>assistant" in texts
+    assert not may_be_completed(texts, CONTROL)

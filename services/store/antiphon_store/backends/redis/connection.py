@@ -27,11 +27,13 @@ ANSWER_TIMEOUT_S = 3.0  # longer than an fsync on a bad day, shorter than a fail
 SENTINEL_TIMEOUT_S = 0.3  # one that does not answer is passed over, within what `ready` may take
 CLUSTER_RETRIES = 1
 
+CONNECTIONS_MAX = CALLS_MAX + 16  # readiness and checks come on top
+
 OPTIONS: dict[str, Any] = {
     "socket_connect_timeout": CONNECT_TIMEOUT_S,
     "socket_timeout": ANSWER_TIMEOUT_S,
     "socket_keepalive": True,
-    "max_connections": CALLS_MAX + 16,  # readiness and checks come on top
+    "max_connections": CONNECTIONS_MAX,
 }
 
 
@@ -42,12 +44,28 @@ class Servers:
     client: Redis | RedisCluster
     sentinels: tuple[Redis, ...] = ()
 
+    async def ask(self, *command: Any, **options: Any) -> Any:
+        """The answer to a command. A connection that the server has closed is passed over.
+
+        redis-py asks again, or fails with its own ConnectionError, where asyncio reports such a connection. uvloop
+        raises RuntimeError before anything is sent, and redis-py lets that pass; it gives up the connection.
+        """
+        for _ in range(CONNECTIONS_MAX):
+            try:
+                return await self.client.execute_command(*command, **options)
+            except AttributeError as error:
+                # redis-py 8.1: a connection that another call gave up on has no writer any more (pull request 4288).
+                raise ConnectionError("the connection was given up while it was in use") from error
+            except RuntimeError as error:
+                log.info("a connection that was closed is given up: %s", error)
+        raise ConnectionError("all connections were closed by the server")
+
     async def ask_masters(self, *command: str) -> list[Any]:
         """The answer of every master to a command without keys."""
         if isinstance(self.client, Redis):
-            return [await self.client.execute_command(*command)]  # type: ignore[no-untyped-call]
+            return [await self.ask(*command)]
         await self.client.initialize()
-        return [await self.client.execute_command(*command, target_nodes=node) for node in self.client.get_primaries()]
+        return [await self.ask(*command, target_nodes=node) for node in self.client.get_primaries()]
 
     async def ask_again_for_master(self) -> None:
         """Under Sentinel: lets go of idle connections, so that the next call learns who the master is. One that was

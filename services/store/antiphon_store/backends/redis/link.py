@@ -104,16 +104,9 @@ class Link:
 
     async def _run(self, script: Script, call: tuple[Any, ...]) -> Any:
         try:
-            return await self._ask("EVALSHA", script.sha, *call)
+            return await self._servers.ask("EVALSHA", script.sha, *call)
         except NoScriptError:
-            return await self._ask("EVAL", script.text, *call)
-
-    async def _ask(self, *command: Any) -> Any:
-        try:
-            return await self._client.execute_command(*command)
-        except AttributeError as error:
-            # redis-py 8.1: a connection that another call gave up on has no writer any more (its pull request 4288).
-            raise ConnectionError("the connection was given up while it was in use") from error
+            return await self._servers.ask("EVAL", script.text, *call)
 
     async def _run_and_wait(self, client: Redis, script: Script, call: tuple[Any, ...]) -> Any:
         answer, copies = await self._with_wait(client, "EVALSHA", script.sha, *call)
@@ -130,5 +123,8 @@ class Link:
         async with client.pipeline(transaction=False) as pipeline:
             pipeline.execute_command(*command)
             pipeline.execute_command("WAIT", self._replicas, WAIT_TIMEOUT_MS)
-            outcomes: Sequence[Any] = await pipeline.execute(raise_on_error=False)
+            try:
+                outcomes: Sequence[Any] = await pipeline.execute(raise_on_error=False)
+            except RuntimeError as error:  # uvloop, of a connection that the server has closed
+                raise ConnectionError("the connection was closed by the server") from error
         return outcomes

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from antiphon_core import event_loop
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.connection import Servers, connect
 from tests.support.redis_servers import shared_cluster, shared_redis
@@ -54,3 +56,23 @@ async def test_a_goodbye_that_is_not_answered_is_no_fault(
     monkeypatch.setattr(Redis, "aclose", silence)
     await servers_at("redis://127.0.0.1:1").close()
     assert "not closed in time: Timed out" in caplog.text
+
+
+def test_a_connection_that_was_closed_is_passed_over_on_uvloop() -> None:
+    """Its loop refuses to write to it with an error that redis-py does not know."""
+
+    async def lose_connections() -> list[object]:
+        servers = servers_at(shared_cluster().url)
+        assert isinstance(servers.client, RedisCluster)
+        await servers.ask_masters("PING")
+        for node in servers.client.get_primaries():
+            for connection in node._connections:
+                assert connection._writer is not None
+                connection._writer.transport.abort()
+        await asyncio.sleep(0)
+        try:
+            return await servers.ask_masters("PING")
+        finally:
+            await servers.close()
+
+    assert event_loop.run(lose_connections()) == [True] * 3

@@ -1,0 +1,239 @@
+"""How a background turn runs: queued, taken up by whoever holds its job, its events going to the event log.
+
+An attempt reads the log first. It is empty of output for the first attempt; otherwise it has the events, and the token
+ids behind which the same generation goes on. An engine that is away is waited for; an engine that breaks down in the
+middle of this response, again and again, is not: it may be the request that kills it. A worker that stops leaves the
+turn to the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+
+from antiphon_core import events, response
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    InternalError,
+    InvalidRequest,
+    LimitExceeded,
+    NotFound,
+    ResponseNotFound,
+    SessionLocked,
+    SessionLost,
+    StatusMismatch,
+    TranslatorUnavailable,
+)
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import Job
+from antiphon_core.ports.store import Precondition, Status
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.background import queueing
+from antiphon_edge.turns import log_state
+from antiphon_edge.turns.event_log_writer import EventLogWriter
+from antiphon_edge.turns.interrupt import Interrupt
+from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.terminal_batches import cancellation, failure, final_of
+from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+log = logging.getLogger(__name__)
+
+# Any other error is the store's: nothing can be written then, and the job is tried again or belongs to another worker.
+_ANOTHER_ATTEMPT_MAY_HELP = (TranslatorUnavailable, EngineUnavailable, EngineTimeout, SessionLost)
+_NO_ATTEMPT_HELPS = (EngineFault, InternalError, InvalidRequest, LimitExceeded, NotFound, SessionLocked)
+LOSSES_MAX = 3
+"""How often an attempt may lose its engine in the middle of an answer."""
+
+
+class TurnCancelled(Exception):
+    """A client asked for the end of a background response."""
+
+
+class QueuedTurn:
+    """The policy of one attempt at one job."""
+
+    def __init__(
+        self,
+        store: FullStore,
+        starter: TurnStarter,
+        *,
+        tenant: str,
+        job: Job,
+        meter: Meter | None = None,
+        timing: TurnTiming = DEFAULT_TIMING,
+    ) -> None:
+        self._store = store
+        self._starter = starter
+        self._finisher = TurnFinisher(store, timing=timing)
+        self._meter = meter or Meter()
+        self._job = job
+        self._pauses_s = _pauses_s(timing.engine_retry)
+        self._losses = 0
+        self._attempt_begins_at = 0
+        self._timing = timing
+        self._accepted = queueing.accepted_of(tenant, job)
+        self.turn_run = TurnRun(self._accepted)
+        self.is_cancelled = False
+        """Whether the turn ended because a client asked for it."""
+
+    async def run(self, runner: TurnRunner) -> None:
+        """Returns when the response has its end. Raises what keeps it from being written: the job is to be tried again,
+        or belongs to another worker. Cancelling stops the model and writes nothing more."""
+        run = self.turn_run
+        run.state = await log_state.read(self._store, self._accepted.tenant, self._job.id)
+        if run.state.is_over:
+            return
+        run.event_log = event_log = EventLogWriter(
+            self._store,
+            self._accepted.tenant,
+            self._job.id,
+            under_fence=self._accepted.under_fence,
+            ids_before=len(run.state.token_ids),
+            timing=self._timing,
+            on_lost=run.break_off,
+        )
+        try:
+            await runner.run(run, self)
+        finally:
+            await event_log.close()
+
+    async def take_up(self, run: TurnRun) -> None:
+        await self._open_log(run.state)
+        if run.interrupt.error is not None:
+            raise run.interrupt.error
+        await self._begin(run)
+        run.accepted = await self._starter.reclaim_session(self._accepted)
+        self._attempt_begins_at = run.state.next_sequence
+
+    def pause_after(self, run: TurnRun, error: Exception) -> float | None:
+        if isinstance(error, SessionLost):
+            run.accepted, run.interrupt = self._accepted, Interrupt()
+        if not isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP) or not _can_go_on(run.state):
+            return None
+        pause_s = next(self._pauses_s, None)
+        if pause_s is not None:
+            log.warning("%s is tried again in %.1f s: %s", run.accepted.response_id, pause_s, error.message)
+        return pause_s
+
+    def require_end(self, run: TurnRun, terminal: Batch) -> None:
+        final = final_of(terminal)
+        if final.status is not Status.FAILED or not run.state.can_be_continued():
+            return
+        error = response.error_of(loads(final.body))
+        if isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP):
+            has_advanced = run.state.next_sequence > self._attempt_begins_at
+            self._losses += has_advanced or isinstance(error, EngineTimeout)
+            if self._losses <= LOSSES_MAX:
+                raise error
+
+    async def ended(self, run: TurnRun, terminal: Batch) -> None:
+        final = final_of(terminal)
+        try:
+            await self._flushed(run)
+            await self._finisher.commit(run.accepted, terminal, final)
+        except (ResponseNotFound, StatusMismatch):
+            await self._end_log(run)
+            return
+        self._meter.ended(run.accepted.tenant, final.body)  # once: a commit that failed is not the last
+
+    async def failed(self, run: TurnRun, error: Exception) -> None:
+        if isinstance(error, TurnCancelled):
+            self.is_cancelled = True
+            await self._end(run, cancellation(run.state.fold))
+        elif isinstance(error, (ResponseNotFound, StatusMismatch)):
+            await self._end_log(run)
+        elif isinstance(error, _ANOTHER_ATTEMPT_MAY_HELP) and self._has_attempts_left(run.state):
+            raise error
+        elif isinstance(error, (*_ANOTHER_ATTEMPT_MAY_HELP, *_NO_ATTEMPT_HELPS)):
+            log.warning("response %s was cut off: %s", run.accepted.response_id, error)
+            await self._end(run, failure(run.state.fold, error))
+        else:
+            raise error
+
+    async def departed(self, run: TurnRun) -> None:
+        """The next worker that claims the job goes on from the log."""
+
+    def _has_attempts_left(self, state: LogState) -> bool:
+        return self._job.attempt < self._job.max_attempts and _can_go_on(state)
+
+    async def _open_log(self, state: LogState) -> None:
+        """A log that expired while the response waited begins anew. ResponseNotFound."""
+        if state.next_sequence:
+            return
+        record = await self._store.get(self._accepted.tenant, self._accepted.response_id)
+        born: Object = loads(response.join(record.body, record.output_items))
+        start = queueing.opening(record.id, born)
+        await self._store.append_events(self._accepted.tenant, start, fence=self._job.fence)
+        state.fold.feed(first_sequence=0, count=start.count, frames=start.frames)
+
+    async def _begin(self, run: TurnRun) -> None:
+        """Sends response.in_progress, unless an earlier attempt did. StatusMismatch: the response has its end."""
+        accepted, state = self._accepted, run.state
+        if state.next_sequence == queueing.OPENING_EVENTS:
+            born = state.fold.response() | {"status": Status.IN_PROGRESS.value}
+            event: Object = {"type": events.IN_PROGRESS, "sequence_number": state.next_sequence, "response": born}
+            batch = Batch(state.next_sequence, 1, events.encode(event))
+            state.feed(batch)
+            run.deliver(batch)
+        queued = Precondition(statuses=frozenset({Status.QUEUED}), fence=self._job.fence)
+        try:
+            await self._store.update_status(
+                accepted.tenant, accepted.response_id, Status.IN_PROGRESS, precondition=queued
+            )
+        except StatusMismatch:
+            record = await self._store.get(accepted.tenant, accepted.response_id)
+            if record.status is not Status.IN_PROGRESS:
+                raise
+
+    async def _end(self, run: TurnRun, batch: Batch) -> None:
+        """Writes an end that the edge made: in the turn's session, if the turn still has its place there."""
+        try:
+            await self._flushed(run)
+            if run.accepted.lease is not None and run.accepted.fence is None:
+                with suppress(SessionLocked, NotFound, LimitExceeded):
+                    run.accepted = await self._starter.reclaim_session(self._accepted)
+            await self._finisher.commit(run.accepted, batch, final_of(batch))
+        except (ResponseNotFound, StatusMismatch):
+            await self._end_log(run)
+            return
+        self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
+
+    async def _end_log(self, run: TurnRun) -> None:
+        """Ends the log of a response that was ended or deleted by others, for those who follow it."""
+        if not run.state.next_sequence:
+            return
+        with suppress(AntiphonError):
+            await self._flushed(run)
+            batch = cancellation(run.state.fold)
+            end = EventAppend(self._job.id, batch.first_sequence, batch.count, batch.frames, terminal=True)
+            await self._store.append_events(self._accepted.tenant, end, fence=self._job.fence)
+
+    async def _flushed(self, run: TurnRun) -> None:
+        if run.event_log is not None:
+            await run.event_log.flush()
+
+
+def _can_go_on(state: LogState) -> bool:
+    """Whether another attempt can go on with the generation: nothing of an answer was sent, or its ids are known."""
+    return state.next_sequence <= queueing.OPENING_EVENTS + 1 or bool(state.token_ids)
+
+
+def _pauses_s(retry: RetryPolicy) -> Iterator[float]:
+    """The pauses of a policy, as long as their sum allows."""
+    rest_s = retry.for_s
+    for pause_s in retry.pauses_s():
+        rest_s -= pause_s
+        if rest_s < 0:
+            return
+        yield pause_s

@@ -1,0 +1,131 @@
+"""How a turn runs that its caller waits for.
+
+Without an idempotency key the turn belongs to its caller: when the caller leaves, the model is stopped, and the record
+is written as cancelled afterwards. Under a key it belongs to the key: it runs in a task of its own, its events are
+logged for other readers, and when its edge stops it is left to the edge that is asked for it next. A turn that failed
+before its model generated anything, for a reason that passes, is not remembered under its key.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.keyed_jobs import KeyedJobs
+from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_retry import with_retries
+from antiphon_edge.turns.turn_finisher import TurnEnd, TurnFinisher
+from antiphon_edge.turns.turn_runner import TurnRun
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+log = logging.getLogger(__name__)
+
+
+class CallerTurn:
+    """The policy. One instance serves all of a process, but for turns that were taken over."""
+
+    def __init__(
+        self,
+        starter: TurnStarter,
+        finisher: TurnFinisher,
+        keyed_jobs: KeyedJobs,
+        meter: Meter,
+        *,
+        cleanup: Cleanup,
+        reclaims_session: bool = False,
+        timing: TurnTiming = DEFAULT_TIMING,
+    ) -> None:
+        """`reclaims_session`: the turn was begun by another edge, and its session must be taken again."""
+        self._starter = starter
+        self._finisher = finisher
+        self._keyed_jobs = keyed_jobs
+        self._meter = meter
+        self._cleanup = cleanup
+        self._reclaims_session = reclaims_session
+        self._retry = timing.commit_retry
+
+    async def take_up(self, run: TurnRun) -> None:
+        if self._reclaims_session:
+            run.accepted = await self._starter.reclaim_session(run.accepted)
+
+    def pause_after(self, run: TurnRun, error: Exception) -> float | None:
+        """A caller that waits is told at once."""
+        return None
+
+    def require_end(self, run: TurnRun, terminal: Batch) -> None:
+        """Every end is the end."""
+
+    async def ended(self, run: TurnRun, terminal: Batch) -> None:
+        run.receive(await self._cleanup.finished(self._end(run, terminal)))
+
+    async def failed(self, run: TurnRun, error: Exception) -> None:
+        if run.state.next_sequence == 0:
+            await self._cleanup.finished(self._departed_before_output(run))
+            raise error
+        run.receive(await self._cleanup.finished(self._end(run, error)))
+
+    async def departed(self, run: TurnRun) -> None:
+        """Under a key the turn is left to the next edge that is asked for it."""
+        accepted = await self._with_log_up_to_date(run)
+        if run.state.next_sequence == 0:
+            await self.give_back(accepted)
+        elif accepted.key is None:
+            self._meter.broke_off(accepted.tenant, len(run.state.token_ids))
+            await self._finisher.cancel(accepted, run.state.fold)
+        else:
+            await self._keyed_jobs.release(accepted, is_over=False)
+
+    async def give_back(self, accepted: AcceptedTurn) -> None:
+        """Releases the job, the key and the session lease of a turn without events. Does nothing if another edge has
+        taken the turn over."""
+        if not await self._keyed_jobs.drop(accepted):
+            return
+        try:
+            await self._starter.give_up(accepted)
+        except AntiphonError as error:
+            log.warning("%s keeps its lease and key until they expire: %s", accepted.response_id, error.message)
+
+    async def _departed_before_output(self, run: TurnRun) -> None:
+        await self.give_back(await self._with_log_up_to_date(run))
+
+    async def _end(self, run: TurnRun, end: Batch | Exception) -> Batch:
+        """The terminal batch, once the record is safe."""
+        accepted = await self._with_log_up_to_date(run)
+        if isinstance(end, SessionLocked):
+            accepted = replace(accepted, lease=None)  # the record stands beside the conversation, not in it
+        self._charge(run, end)
+        ended = await self._stored(run, accepted, end)
+        if ended.unused is not None:
+            await self.give_back(ended.unused)
+        else:
+            await self._keyed_jobs.release(accepted, is_over=ended.is_settled)
+        return ended.batch
+
+    async def _stored(self, run: TurnRun, accepted: AcceptedTurn, end: Batch | Exception) -> TurnEnd:
+        fold = run.state.fold
+        if isinstance(end, SessionLost):
+            return await self._finisher.session_lost(accepted, fold, end)
+        batch = self._finisher.broken(accepted, fold, end) if isinstance(end, Exception) else end
+        return await self._finisher.end(accepted, fold, batch)
+
+    def _charge(self, run: TurnRun, end: Batch | Exception) -> None:
+        if isinstance(end, Batch) and end.final is not None:
+            self._meter.ended(run.accepted.tenant, end.final.body)
+        else:
+            self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
+
+    async def _with_log_up_to_date(self, run: TurnRun) -> AcceptedTurn:
+        """The turn with its events in the log; without a log if that cannot be done: the record has all of it."""
+        if run.event_log is None:
+            return run.accepted
+        try:
+            await with_retries(run.event_log.flush, self._retry)
+        except AntiphonError as error:
+            log.error("the event log of %s is given up: %s", run.accepted.response_id, error.message)
+            return replace(run.accepted, logged=False)
+        return run.accepted

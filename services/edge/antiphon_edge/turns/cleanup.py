@@ -1,0 +1,53 @@
+"""Work that must finish after its caller has gone: what was begun at the store is brought to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from antiphon_core.errors import AntiphonError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Cleanup:
+    """Runs coroutines in tasks of their own. Await `settle` before the event loop ends."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def finished(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`. A caller that is cancelled leaves the work running."""
+        return await asyncio.shield(self.start(work))
+
+    def schedule(self, work: Coroutine[Any, Any, object], failure: str) -> None:
+        """Runs `work` without a caller; `failure` is logged, with the reason, when it fails."""
+
+        async def run() -> None:
+            try:
+                await work
+            except AntiphonError as error:
+                log.error("%s: %s", failure, error)
+
+        self.start(run())
+
+    async def settle(self) -> None:
+        """Returns when nothing is left to do."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begins `work`. Cancelling whoever awaits the task through `finished` does not end it."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it again; a waiting caller gets it anyway

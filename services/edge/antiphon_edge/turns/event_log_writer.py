@@ -1,0 +1,145 @@
+"""Writes a turn's events into the store's event log, for readers elsewhere and for whoever goes on with the turn.
+
+An append costs the same for one event as for a hundred, so the writer waits for more: for `linger_s` (TurnTiming) from
+the first batch that waits, or until EVENT_LOG_APPEND_BYTES wait, or until `flush`. Batches that come while an append is
+under way are appended together next. The turn goes on while the store cannot be reached, and nothing is left out: the
+append is repeated for a while, again with every later batch, and once more at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+
+from antiphon_core.errors import AntiphonError, Timeout, Unavailable
+from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX, EVENT_LOG_APPEND_BYTES
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
+from antiphon_core.ports.store import Fence
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.turns.store_retry import with_retries
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+_Write = Callable[[Fence | None], Awaitable[int]]
+UnderFence = Callable[[_Write], Awaitable[int]]
+
+
+async def _without_fence(write: _Write) -> int:
+    return await write(None)
+
+
+class EventLogWriter:
+    """The log of one response. Use inside one event loop; `close` at the end, whatever happened."""
+
+    def __init__(
+        self,
+        logs: EventLogs,
+        tenant: str,
+        response_id: str,
+        *,
+        under_fence: UnderFence = _without_fence,
+        ids_before: int = 0,
+        timing: TurnTiming = DEFAULT_TIMING,
+        on_lost: Callable[[AntiphonError], None] = lambda _error: None,
+    ) -> None:
+        """`under_fence` gives each append its fence. `ids_before` is how many token ids the log's checkpoints have
+        already. `on_lost` is called with an error that no retry can mend, such as StaleFence."""
+        self._logs = logs
+        self._tenant = tenant
+        self._response_id = response_id
+        self._under_fence = under_fence
+        self._ids_before = ids_before
+        self._timing = timing
+        self._on_lost = on_lost
+        self._waiting: list[Batch] = []
+        self._waiting_bytes = 0
+        self._portions: deque[Sequence[Batch]] = deque()
+        """What is appended next. It is cut once: an append that may have happened is repeated as it was."""
+        self._error: AntiphonError | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._writer: asyncio.Task[None] | None = None
+
+    def put(self, batch: Batch) -> None:
+        """Has a batch appended soon. Does not wait."""
+        self._waiting.append(batch)
+        self._waiting_bytes += len(batch.frames)
+        if self._waiting_bytes >= EVENT_LOG_APPEND_BYTES:
+            self._start()
+        elif self._timer is None and not self._is_writing:
+            self._timer = asyncio.get_running_loop().call_later(self._timing.linger_s, self._start)
+
+    async def flush(self) -> None:
+        """Returns when everything is appended. Raises what went wrong."""
+        if self._error is not None and not isinstance(self._error, (Unavailable, Timeout)):
+            raise self._error
+        while self._waiting or self._portions or self._is_writing:
+            self._start()
+            assert self._writer is not None  # noqa: S101 - `_start` made it
+            await asyncio.shield(self._writer)
+            if self._error is not None:
+                raise self._error
+
+    async def close(self) -> None:
+        """Gives up what is not appended yet."""
+        self._stop_timer()
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.wait([self._writer])
+
+    @property
+    def _is_writing(self) -> bool:
+        return self._writer is not None and not self._writer.done()
+
+    def _start(self) -> None:
+        self._stop_timer()
+        if not self._is_writing:
+            self._writer = asyncio.create_task(self._write(), name=f"event log of {self._response_id}")
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def _write(self) -> None:
+        self._error = None
+        try:
+            while self._waiting or self._portions:
+                if not self._portions:
+                    batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                    self._portions.extend(_portions(batches))
+                await self._append(self._portions[0])
+                self._portions.popleft()
+        except AntiphonError as error:
+            self._error = error
+            if not isinstance(error, (Unavailable, Timeout)):
+                self._on_lost(error)
+
+    async def _append(self, batches: Sequence[Batch]) -> None:
+        ids = tuple(token_id for batch in batches for token_id in batch.token_ids)
+        append = EventAppend(
+            response_id=self._response_id,
+            expected_position=batches[0].first_sequence,
+            count=sum(batch.count for batch in batches),
+            frames=b"".join(batch.frames for batch in batches),
+            checkpoint=Checkpoint(self._ids_before, ids) if ids else None,
+        )
+
+        async def write() -> int:
+            return await self._under_fence(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
+
+        await with_retries(write, self._timing.append_retry)
+        self._ids_before += len(ids)
+
+
+def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:
+    """The batches in runs that may be appended at once."""
+    portions: list[list[Batch]] = []
+    count = size_bytes = 0
+    for batch in batches:
+        count += batch.count
+        size_bytes += len(batch.frames)
+        if not portions or count > APPEND_EVENTS_MAX or size_bytes > APPEND_BYTES_MAX:
+            portions.append([])
+            count, size_bytes = batch.count, len(batch.frames)
+        portions[-1].append(batch)
+    return portions

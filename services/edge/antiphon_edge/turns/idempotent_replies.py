@@ -1,0 +1,186 @@
+"""Answers requests under idempotency keys: one turn runs, on one edge, for every request that repeats the key.
+
+The first request runs the turn; the others follow its event log. When the log is silent, the state of the turn's job
+(keyed_jobs.py) says whether an edge still runs the turn. If none does, the turn is taken over and goes on where its log
+ends, and its readers notice nothing. A first request that left nothing behind leaves the key free for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from antiphon_core.errors import AntiphonError, InternalError, LogNotFound, Timeout, Unavailable
+from antiphon_core.flow import Flow
+from antiphon_core.fold import Fold
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.jobs import JobState
+from antiphon_core.ports.store import Record
+from antiphon_core.ports.translator import Batch, Receive
+from antiphon_edge.turns import log_state
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.keyed_jobs import KeyedJobs
+from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.log_follower import LogFollower
+from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.stale_keys import StaleKey
+from antiphon_edge.turns.terminal_batches import failure
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+AGAIN_S = 0.1
+AWAY_MAX = 10
+"""How many looks in a row may find the store away before a reader in mid-stream is told."""
+ROUNDS_MAX = 60
+"""How often a key is tried again whose first request left nothing behind."""
+
+Begin = Callable[[], Awaitable[AcceptedTurn | RepeatedRequest]]
+T = TypeVar("T")
+
+
+@dataclass
+class _Reader:
+    """The receiver of one request, and what it was sent."""
+
+    receive: Receive
+    flow: Flow
+    fold: Fold = field(default_factory=Fold)
+
+    @property
+    def after(self) -> int | None:
+        """The number of the last event that was sent."""
+        return self.fold.next_sequence - 1 if self.fold.next_sequence else None
+
+    def take(self, batch: Batch) -> None:
+        self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+        self.receive(batch)
+
+    async def take_all(self, stream: AsyncGenerator[Batch, None]) -> bool:
+        """Sends all of a stream; whether the last batch was the terminal one."""
+        final = None
+        async with aclosing(stream) as batches:
+            async for batch in batches:
+                await self.flow.wait_until_open()
+                self.take(batch)
+                final = batch.final
+        return final is not None
+
+
+class IdempotentReplies:
+    """One instance serves all of a process."""
+
+    def __init__(
+        self,
+        store: FullStore,
+        keyed_turns: KeyedTurns,
+        keyed_jobs: KeyedJobs,
+        *,
+        timing: TurnTiming = DEFAULT_TIMING,
+    ) -> None:
+        self._store = store
+        self._keyed_turns = keyed_turns
+        self._keyed_jobs = keyed_jobs
+        self._follower = LogFollower(store)
+        self._timing = timing
+        self._silence_s = timing.silence_s
+
+    async def send(self, begin: Begin, receive: Receive, flow: Flow) -> None:
+        """Sends all events of the one turn, whoever runs it, and returns behind the terminal one.
+
+        `begin` accepts the request; it is called again as long as the response that it names left nothing behind.
+        Cancelling does not stop the turn.
+        """
+        stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
+        for _ in range(ROUNDS_MAX):
+            begun, reader = await begin(), _Reader(receive, flow)
+            await self._send_once(begun, reader)
+            if reader.fold.next_sequence:
+                return
+            if isinstance(begun, RepeatedRequest):
+                await stale_key.release_if_stale(begun)
+            await asyncio.sleep(AGAIN_S)
+        raise Unavailable("An earlier request under this idempotency key came to nothing. Try again later.")
+
+    async def _send_once(self, begun: AcceptedTurn | RepeatedRequest, reader: _Reader) -> None:
+        """Sends the events; none if there are none to be had."""
+        if isinstance(begun, AcceptedTurn):
+            held = await self._keyed_turns.hold(begun)
+            if held is not None:
+                await self._keyed_turns.run(held, reader.take, reader.flow)
+        elif begun.record is not None:
+            await self._replay(begun.tenant, begun.record, reader)
+        else:
+            await self._follow_to_an_end(begun, reader)
+
+    async def _replay(self, tenant: str, record: Record, reader: _Reader) -> None:
+        """The events of a finished response: as they were logged, or made from the record when the log is gone."""
+        try:
+            await reader.take_all(self._follower.resume(tenant, record))
+        except LogNotFound:
+            await reader.take_all(self._follower.replay(record))
+
+    async def _follow_to_an_end(self, repeated: RepeatedRequest, reader: _Reader) -> None:
+        """Follows a turn. A reader that has got something is sent an end in any case; the turn itself may go on."""
+        try:
+            await self._follow(repeated, reader)
+        except AntiphonError as error:
+            if not reader.fold.next_sequence:
+                raise
+            reader.receive(failure(reader.fold, error))
+
+    async def _follow(self, repeated: RepeatedRequest, reader: _Reader) -> None:
+        """Follows a turn that runs, or ran until its edge died. Sends nothing if the turn left nothing behind."""
+        while True:
+            if await self._follow_until_silent(repeated, reader):
+                return
+            tries = 1 if reader.after is None else AWAY_MAX
+            state = await self._patiently(lambda: self._job_state(repeated), tries=tries)
+            taken = await self._keyed_jobs.take_over(repeated) if state is JobState.QUEUED else None
+            if state is JobState.RUNNING or (state is JobState.QUEUED and taken is None):
+                continue  # an edge runs it
+            logged = await log_state.read(self._store, repeated.tenant, repeated.response_id)
+            if logged.is_over:  # it ended between the two looks
+                if taken is not None:
+                    await self._keyed_jobs.release(taken, is_over=True)
+                continue
+            await self._go_on(repeated, reader, logged, taken)
+            return
+
+    async def _go_on(
+        self, repeated: RepeatedRequest, reader: _Reader, logged: LogState, taken: AcceptedTurn | None
+    ) -> None:
+        """The rest of a turn that no other edge runs: what its log has, and what is yet to come."""
+        with suppress(LogNotFound):
+            async for batch in self._store.read_events(repeated.tenant, repeated.response_id, after=reader.after):
+                reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
+        if taken is not None:
+            await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
+        elif logged.next_sequence:
+            reader.take(failure(logged.fold, InternalError("The stream broke off; ask for the response again.")))
+
+    async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
+        """Sends the events of a log as it grows, until none comes for a while; whether the terminal one came."""
+        loop = asyncio.get_running_loop()
+        stream = self._follower.follow(repeated.tenant, repeated.response_id, after=reader.after, missing_for_s=AGAIN_S)
+        with suppress(LogNotFound, Unavailable, Timeout, TimeoutError):
+            async with aclosing(stream) as batches, asyncio.timeout(self._silence_s) as silence:
+                async for batch in batches:
+                    reader.take(batch)
+                    if batch.final is not None:
+                        return True
+                    await reader.flow.wait_until_open()
+                    silence.reschedule(loop.time() + self._silence_s)
+        return False
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], *, tries: int) -> T:
+        """An answer of the store, which may be away for a while."""
+        for _ in range(tries - 1):
+            with suppress(Unavailable, Timeout):
+                return await ask()
+            await asyncio.sleep(self._silence_s)
+        return await ask()
+
+    async def _job_state(self, repeated: RepeatedRequest) -> JobState | None:
+        return await self._keyed_jobs.state(repeated.tenant, repeated.response_id)

@@ -1,0 +1,43 @@
+"""Breaking off awaited work from outside the task that awaits it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Interrupt:
+    """Ends one piece of awaited work with an error. The first error counts; work that begins later fails at once.
+
+    A lease keeper that finds its lease lost, an event log that cannot be written any more and a cancelled job all end
+    a turn this way. It costs no task: an `asyncio.timeout` without a deadline waits, and gets one when it is needed.
+    """
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+        self._scope: asyncio.Timeout | None = None
+
+    def break_off(self, error: Exception) -> None:
+        """Has the awaited work cancelled; `over` raises `error`."""
+        if self.error is None:
+            self.error = error
+            if self._scope is not None:
+                self._scope.reschedule(asyncio.get_running_loop().time())
+
+    async def over(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, unless it is broken off first."""
+        if self.error is not None:
+            work.close()
+            raise self.error
+        try:
+            async with asyncio.timeout(None) as self._scope:
+                return await work
+        except TimeoutError:
+            if self.error is not None:
+                raise self.error from None
+            raise
+        finally:
+            self._scope = None

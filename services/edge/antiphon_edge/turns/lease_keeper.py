@@ -1,0 +1,64 @@
+"""Renewing leases for as long as the work under them runs.
+
+One loop serves every lease that an edge or a worker holds: of sessions, of the jobs of keyed turns, of background jobs
+and of their tickets. A store that cannot be reached is asked again soon, because the lease outlives a short outage.
+Whether a lease is lost is the store's word (StaleFence), never the clock's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from antiphon_core.errors import AntiphonError, StaleFence
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalPace:
+    """Seconds between two renewals, and from a failed renewal to the next attempt."""
+
+    every_s: float
+    retry_s: float
+
+
+@asynccontextmanager
+async def kept(
+    what: str,
+    renew: Callable[[], Awaitable[object]],
+    pace: RenewalPace,
+    on_lost: Callable[[StaleFence], None] = lambda _error: None,
+) -> AsyncIterator[None]:
+    """Calls `renew` again and again until the block is left.
+
+    `on_lost` is called once, with the store's StaleFence, and nothing is renewed after that. `what` names the lease in
+    the log. Other errors of the store are logged, and the lease is renewed again after `pace.retry_s`.
+    """
+    keeper = asyncio.create_task(_renew(what, renew, pace, on_lost), name=f"lease of {what}")
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.wait([keeper])
+
+
+async def _renew(
+    what: str, renew: Callable[[], Awaitable[object]], pace: RenewalPace, on_lost: Callable[[StaleFence], None]
+) -> None:
+    pause_s = pace.every_s
+    while True:
+        await asyncio.sleep(pause_s)
+        try:
+            await renew()
+            pause_s = pace.every_s
+        except StaleFence as error:
+            log.warning("the lease of %s is lost: %s", what, error.message)
+            on_lost(error)
+            return
+        except AntiphonError as error:
+            log.warning("the lease of %s could not be renewed: %s", what, error.message)
+            pause_s = pace.retry_s

@@ -1,0 +1,98 @@
+"""Reads the events of a response that runs, or ran, in another process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from antiphon_core import events, replay, response
+from antiphon_core.errors import LogNotFound, Timeout, Unavailable
+from antiphon_core.ports.event_logs import EventBatch
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.translator import Batch, Final
+
+FIRST_EVENT_S = 10.0
+"""How long the log of a running response may be missing."""
+STORE_BACK_S = 10.0
+"""How long the store may be away in the middle of a stream."""
+LOOK_AGAIN_S = 0.1
+
+
+class LogFollower:
+    """Reads event logs. One instance serves all of a process."""
+
+    def __init__(self, store: FullStore) -> None:
+        self._store = store
+
+    async def follow(
+        self, tenant: str, response_id: str, *, after: int | None = None, missing_for_s: float = FIRST_EVENT_S
+    ) -> AsyncGenerator[Batch, None]:
+        """The events with a number higher than `after` as the log grows; the last batch has the `final`.
+
+        LogNotFound: there is no log, and none appeared for `missing_for_s`.
+        """
+        async with aclosing(self._batches(tenant, response_id, after, missing_for_s)) as batches:
+            async for batch in batches:
+                yield _as_sent(batch)
+
+    async def resume(self, tenant: str, record: Record, *, after: int | None = None) -> AsyncGenerator[Batch, None]:
+        """The events of a finished response with a number higher than `after`. All of them are read before the first is
+        given: a log whose writer gave it up has no end, and following it would never end.
+
+        LogNotFound: there is no log, or none to the end.
+        """
+        behind = await self._read(tenant, record.id, after)
+        last = behind or (await self._read(tenant, record.id, None) if after is not None else behind)
+        if not last or not last[-1].terminal:
+            raise LogNotFound.of(record.id)
+        for batch in behind:
+            yield _as_sent(batch)
+
+    async def replay(self, record: Record) -> AsyncGenerator[Batch, None]:
+        """A finished response as one batch, made from its record. The numbers of its events are not those of the stream
+        that was sent before, so it cannot be resumed behind one of those."""
+        frames = replay.frames_of(record)
+        yield Batch(0, len(frames), b"".join(frames), final_of(record))
+
+    async def _read(self, tenant: str, response_id: str, after: int | None) -> list[EventBatch]:
+        return [batch async for batch in self._store.read_events(tenant, response_id, after=after)]
+
+    async def _batches(
+        self, tenant: str, response_id: str, after: int | None, missing_for_s: float
+    ) -> AsyncGenerator[EventBatch, None]:
+        """The events of the log, from one reading or from several."""
+        has_begun = False
+        while True:
+            try:
+                async with aclosing(self._store.read_events(tenant, response_id, after=after, follow=True)) as batches:
+                    async for batch in batches:
+                        has_begun, after = True, batch.first_sequence + batch.count - 1
+                        missing_for_s = STORE_BACK_S
+                        yield batch
+                return
+            except (LogNotFound, Unavailable, Timeout) as error:
+                # At first only the log may be missing; later only the store, for a log that is not found then is over.
+                if missing_for_s <= 0 or isinstance(error, LogNotFound) is has_begun:
+                    raise
+                await asyncio.sleep(LOOK_AGAIN_S)
+                missing_for_s -= LOOK_AGAIN_S
+
+
+def _as_sent(batch: EventBatch) -> Batch:
+    final = _final_in(batch.frames) if batch.terminal else None
+    return Batch(batch.first_sequence, batch.count, batch.frames, final)
+
+
+def final_of(record: Record) -> Final:
+    """How a stored response ended."""
+    return Final(status=record.status, body=record.body, output_items=record.output_items)
+
+
+def _final_in(frames: bytes) -> Final:
+    """How the response ended whose last events these are: the terminal event holds what the record holds."""
+    last = frames[:-2].rpartition(b"\n\n")[2]
+    ended = events.decode(last)[0]["response"]
+    body, output_items = response.split(ended)
+    return Final(status=Status(ended["status"]), body=body, output_items=output_items)

@@ -1,0 +1,55 @@
+"""What the event log of a response says so far: all that is needed to go on with the response."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+
+from antiphon_core.errors import LogNotFound
+from antiphon_core.fold import Fold
+from antiphon_core.jsons import Object
+from antiphon_core.ports.event_logs import EventBatch, EventLogs
+from antiphon_core.ports.translator import Batch
+
+
+@dataclass
+class LogState:
+    """`fold` is the response that the events add up to, `token_ids` are those that the model generated for them."""
+
+    fold: Fold = field(default_factory=Fold)
+    token_ids: list[int] = field(default_factory=list)
+    is_over: bool = False
+    """Whether the log has its terminal event."""
+
+    @property
+    def next_sequence(self) -> int:
+        """The number of the next event."""
+        return self.fold.next_sequence
+
+    @property
+    def output(self) -> Sequence[Object]:
+        """The output items so far."""
+        items: Sequence[Object] = self.fold.response().get("output", ())
+        return items
+
+    def feed(self, batch: Batch | EventBatch) -> None:
+        """Takes the next events."""
+        self.fold.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
+
+    def can_be_continued(self) -> bool:
+        """Whether a translator can go on from here: the token ids are known, or nothing was generated."""
+        return bool(self.token_ids) or not self.output
+
+
+async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
+    """The state of a log; an empty one if there is no log."""
+    state = LogState()
+    with suppress(LogNotFound):
+        async with aclosing(logs.read_events(tenant, response_id)) as batches:
+            async for batch in batches:
+                state.feed(batch)
+                state.is_over = batch.terminal
+                for checkpoint in batch.checkpoints:
+                    state.token_ids[checkpoint.offset :] = checkpoint.token_ids
+    return state

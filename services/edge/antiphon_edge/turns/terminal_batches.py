@@ -1,0 +1,52 @@
+"""The last batch of a turn, where the edge makes it itself: a failure, or a cancellation."""
+
+from __future__ import annotations
+
+from antiphon_core import events, response
+from antiphon_core.errors import AntiphonError, Timeout, Unavailable
+from antiphon_core.fold import Fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final
+
+PASSING = (Unavailable, Timeout)
+"""Errors that may be over when the request is sent again."""
+
+
+def failure(fold: Fold, error: AntiphonError) -> Batch:
+    """The end of a stream that broke: the `error` event, then response.failed with everything there was."""
+    ended = response.failed(fold.response(), error)
+    first = fold.next_sequence
+    failed: Object = {"type": events.FAILED, "sequence_number": first + 1, "response": ended}
+    frames = events.encode(events.error_event(first, error)) + events.encode(failed)
+    return Batch(first, 2, frames, _final(Status.FAILED, ended))
+
+
+def cancellation(fold: Fold) -> Batch:
+    """The end of a cancelled turn. OpenAI has no event for it; readers of an event log need one."""
+    ended = response.cancelled(fold.response())
+    first = fold.next_sequence
+    event: Object = {"type": events.CANCELLED, "sequence_number": first, "response": ended}
+    return Batch(first, 1, events.encode(event), _final(Status.CANCELLED, ended))
+
+
+def failed_before_output(final: Final) -> bool:
+    """Whether a turn failed before its model had generated anything, for a reason that passes."""
+    if final.status is not Status.FAILED:
+        return False
+    ended: Object = loads(final.body)
+    usage = ended["usage"]  # a forced beginning is output, too, but the model did not generate it
+    has_output = usage["output_tokens"] > 0 if usage else bool(loads(final.output_items))
+    return not has_output and isinstance(response.error_of(ended), PASSING)
+
+
+def final_of(batch: Batch) -> Final:
+    """The finished response in a terminal batch."""
+    if batch.final is None:
+        raise AssertionError("only a terminal batch ends a turn")
+    return batch.final
+
+
+def _final(status: Status, ended: Object) -> Final:
+    body, output_items = response.split(ended)
+    return Final(status=status, body=body, output_items=output_items)

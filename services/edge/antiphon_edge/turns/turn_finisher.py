@@ -1,0 +1,127 @@
+"""Ends turns: a record is written before its terminal event is sent, and every turn has exactly one end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from dataclasses import dataclass, replace
+
+from antiphon_core.errors import AntiphonError, InternalError, SessionLost, StaleFence
+from antiphon_core.fold import Fold
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Fence, LogEnd, Stamp, TurnCommit
+from antiphon_core.ports.translator import Batch, Final
+from antiphon_edge.turns import lost_parents
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.store_retry import with_retries
+from antiphon_edge.turns.terminal_batches import PASSING, cancellation, failed_before_output, failure, final_of
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    batch: Batch
+    """What its receivers are sent."""
+    is_settled: bool = True
+    """False: nothing is stored, and another attempt to store the response may succeed."""
+    unused: AcceptedTurn | None = None
+    """The turn with what it took and must give back: key, session lease, job."""
+
+
+class TurnFinisher:
+    """Ends turns. One instance serves all of a process."""
+
+    def __init__(self, store: FullStore, *, timing: TurnTiming = DEFAULT_TIMING) -> None:
+        self._store = store
+        self._retry = timing.commit_retry
+
+    async def end(self, accepted: AcceptedTurn, fold: Fold, batch: Batch) -> TurnEnd:
+        """The terminal batch, once its record is safe; a failure in its place when it cannot be made safe."""
+        unused = None
+        if accepted.key is not None and failed_before_output(final_of(batch)):
+            # Its key and its session stay free for the next request; the record stands beside the session.
+            unused, accepted = accepted, replace(accepted, key=None, lease=None)
+        try:
+            await self.commit(accepted, batch, final_of(batch))
+        except AntiphonError as error:
+            log.error("response %s could not be stored: %s", accepted.response_id, error)
+            return await self._unstored(accepted, fold, _for_caller(accepted, error))
+        return TurnEnd(batch, unused=unused)
+
+    async def session_lost(self, accepted: AcceptedTurn, fold: Fold, error: SessionLost) -> TurnEnd:
+        """The end of a turn whose session belongs to another turn now: nothing is stored."""
+        log.warning("response %s was cut off: %s", accepted.response_id, error)
+        return await self._unstored(accepted, fold, error)
+
+    def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
+        """The terminal batch of a turn that broke after its first event."""
+        if not isinstance(error, AntiphonError):
+            log.error("response %s broke", accepted.response_id, exc_info=error)
+            error = InternalError("The server had an error while generating this response.")
+        log.warning("response %s was cut off: %s", accepted.response_id, error)
+        return failure(fold, error)
+
+    async def cancel(self, accepted: AcceptedTurn, fold: Fold) -> None:
+        """Writes the record of a turn whose caller went away. Raises when it cannot be written."""
+        batch = cancellation(fold)
+        await self.commit(accepted, batch, final_of(batch))
+
+    async def commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
+        """Writes the record, and closes the event log if there is one. Safe to repeat."""
+        if accepted.keep:
+            await lost_parents.committed(accepted, lambda turn: self._commit(turn, batch, final))
+
+    async def _unstored(self, accepted: AcceptedTurn, fold: Fold, error: AntiphonError) -> TurnEnd:
+        batch = failure(fold, error)
+        if isinstance(error, PASSING):
+            return TurnEnd(batch, is_settled=False)
+        await self._close_log(accepted, batch)
+        return TurnEnd(batch, unused=accepted if isinstance(error, SessionLost) else replace(accepted, key=None))
+
+    async def _close_log(self, accepted: AcceptedTurn, batch: Batch) -> None:
+        """Sends the readers of a response that can never be stored what its caller is sent."""
+        if not accepted.logged:
+            return
+        end = EventAppend(accepted.response_id, batch.first_sequence, batch.count, batch.frames, terminal=True)
+        try:
+            await accepted.under_fence(lambda fence: self._store.append_events(accepted.tenant, end, fence=fence))
+        except AntiphonError as error:
+            log.warning("the event log of %s stays open: %s", accepted.response_id, error.message)
+
+    async def _commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
+        commit = TurnCommit(
+            record=accepted.ended(final),
+            fence=accepted.fence,
+            idempotency_key=accepted.key,
+            precondition=accepted.precondition,
+            log_end=LogEnd(batch.first_sequence, batch.frames) if accepted.logged else None,
+        )
+
+        def write() -> Awaitable[Stamp]:
+            return accepted.under_fence(
+                lambda fence: self._store.commit_turn(accepted.tenant, _under_job_fence(commit, fence))
+            )
+
+        await with_retries(write, self._retry)
+
+
+def _under_job_fence(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
+    """The commit with the fence that its job has now."""
+    return replace(commit, precondition=replace(commit.precondition, fence=fence))
+
+
+def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:
+    """What a rejected record means to the caller of a turn, who named no part of the record but its session. A commit
+    may bring the fence of a job besides that of the session."""
+    session_id = accepted.fence.session_id if accepted.fence is not None else None
+    if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:
+        return SessionLost.of(session_id)
+    if error.field is None or not error.field.startswith("record"):
+        return error
+    field = "conversation" if error.field == "record.session_id" else None
+    return type(error)(error.message, field=field, **error.facts)

@@ -1,0 +1,171 @@
+"""Runs turns that were accepted, from the first event to the one terminal event.
+
+Every turn runs here: attached to its caller, under an idempotency key, over a WebSocket, or queued for a worker. What
+differs is a *policy*: what is done before each attempt, whether an error is worth another attempt, how the turn is
+ended, and what it means that its runner stops (caller_turn.py, background/queued_turn.py).
+
+A batch goes from the engine's read to its receivers as plain calls: translator -> `Generation` -> the turn's receiver
+and the writer of its event log. The terminal batch is held back here until its record is committed, so that a client
+that saw `response.completed` can continue it at once, anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from antiphon_core.errors import SessionLost
+from antiphon_core.flow import Flow
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.translator import Batch, Receive, Translator
+from antiphon_edge.sealed import items as sealed_items
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import lease_keeper
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.event_log_writer import EventLogWriter
+from antiphon_edge.turns.generation import Generation
+from antiphon_edge.turns.interrupt import Interrupt
+from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+
+def discard(_batch: Batch) -> None:
+    """The receiver of a turn that has no other receiver than its event log."""
+
+
+@dataclass
+class TurnRun:
+    """One turn while it runs."""
+
+    accepted: AcceptedTurn
+    receive: Receive = discard
+    """Gets each batch of the turn, the terminal one included."""
+    flow: Flow = field(default_factory=Flow)
+    state: LogState = field(default_factory=LogState)
+    """What was sent so far, by this runner and by those before it."""
+    event_log: EventLogWriter | None = None
+    with_context: bool = True
+    """For sealed.items.changes_of."""
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+    def deliver(self, batch: Batch) -> None:
+        """Sends a batch to the receiver and into the event log."""
+        self.receive(batch)
+        if self.event_log is not None:
+            self.event_log.put(batch)
+
+    def break_off(self, error: Exception) -> None:
+        """Stops the model; the turn's policy is given `error`."""
+        self.interrupt.break_off(error)
+
+
+class TurnPolicy(Protocol):
+    """What depends on the way in which a turn is delivered."""
+
+    async def take_up(self, run: TurnRun) -> None:
+        """Before each attempt. What it raises, `failed` is given."""
+
+    def pause_after(self, run: TurnRun, error: Exception) -> float | None:
+        """Seconds until another attempt after `error`; None when `failed` is to end the turn."""
+
+    def require_end(self, run: TurnRun, terminal: Batch) -> None:
+        """Raises the error in a failed terminal batch if another attempt may get further."""
+
+    async def ended(self, run: TurnRun, terminal: Batch) -> None:
+        """Stores the record and sends the terminal batch."""
+
+    async def failed(self, run: TurnRun, error: Exception) -> None:
+        """Ends the turn that broke with `error`, or raises."""
+
+    async def departed(self, run: TurnRun) -> None:
+        """The runner was cancelled, and the model is stopped: ends the turn, or leaves it to another runner."""
+
+
+class TurnRunner:
+    """Runs turns. One instance serves all of a process."""
+
+    def __init__(
+        self,
+        store: FullStore,
+        translator: Translator,
+        *,
+        sealer: Sealer,
+        cleanup: Cleanup,
+        timing: TurnTiming = DEFAULT_TIMING,
+    ) -> None:
+        self._store = store
+        self._translator = translator
+        self._sealer = sealer
+        self._cleanup = cleanup
+        self._session_pace = timing.session_pace
+
+    async def run(self, run: TurnRun, policy: TurnPolicy) -> None:
+        """Runs a turn behind what was sent of it, and returns when it has its end.
+
+        Cancelling it stops the model first; `policy.departed` then runs in a task of its own. Raises what the policy
+        raises.
+        """
+        is_ending = False
+        try:
+            terminal = await self._generate(run, policy)
+            is_ending = True
+            await policy.ended(run, terminal)
+        except Exception as error:
+            if is_ending:
+                raise
+            is_ending = True
+            await policy.failed(run, error)
+        finally:
+            if not is_ending:
+                failure = f"the end of response {run.accepted.response_id} could not be stored"
+                self._cleanup.schedule(policy.departed(run), failure)
+
+    async def _generate(self, run: TurnRun, policy: TurnPolicy) -> Batch:
+        """The terminal batch, from as many attempts as the policy allows."""
+        while True:
+            try:
+                terminal = await self._attempt(run, policy)
+                policy.require_end(run, terminal)
+                return terminal
+            except Exception as error:
+                pause_s = policy.pause_after(run, error)
+                if pause_s is None:
+                    raise
+            await run.interrupt.over(asyncio.sleep(pause_s))
+
+    async def _attempt(self, run: TurnRun, policy: TurnPolicy) -> Batch:
+        await policy.take_up(run)
+        accepted = run.accepted
+        change = sealed_items.changes_of(accepted, self._sealer, told=run.state.output, with_context=run.with_context)
+        generation = Generation(
+            self._translator,
+            accepted.turn,
+            run.deliver,
+            flow=run.flow,
+            state=run.state,
+            change=change,
+            interrupt=run.interrupt,
+        )
+        async with self._session_kept(run):
+            return await generation.run()
+
+    @asynccontextmanager
+    async def _session_kept(self, run: TurnRun) -> AsyncIterator[None]:
+        """Renews the lease of the turn's session, if it has one. A lease that is lost stops the model."""
+        accepted = run.accepted
+        lease = accepted.lease
+        if lease is None:
+            yield
+            return
+        session_id = lease.fence.session_id
+        async with lease_keeper.kept(
+            f"session {session_id}",
+            lambda: self._store.renew_session(accepted.tenant, lease.fence),
+            self._session_pace,
+            on_lost=lambda _: run.break_off(SessionLost.of(session_id)),
+        ):
+            yield

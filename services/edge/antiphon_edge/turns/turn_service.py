@@ -1,0 +1,154 @@
+"""Turns for callers that wait: history from the store, events from the translator, the record back to the store.
+
+1. A response is committed before its terminal event is sent, so that a client that saw `response.completed` can
+   continue it at once, anywhere.
+2. A turn that produced its first event ends in exactly one terminal state. When no translator can go on with it, or the
+   store cannot take the record, the events so far are folded, and `error` and `response.failed` follow.
+3. When the caller goes away, the model is stopped first and the record is written as cancelled afterwards, by a task
+   of its own: the caller's cancellation must not undo it.
+4. A turn under an idempotency key runs once and does not end with its caller: a repeated request is sent the same
+   events, and takes the turn over when its edge is gone (idempotent_replies.py).
+
+How a turn runs: turn_runner.py, with the policy of caller_turn.py.
+"""
+
+from __future__ import annotations
+
+from antiphon_core import response
+from antiphon_core.clock import Clock
+from antiphon_core.flow import Flow
+from antiphon_core.ids import Ids
+from antiphon_core.jsons import loads
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final, Receive, Translator
+from antiphon_core.request import CreateRequest
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
+from antiphon_edge.settings import SEALED_TTL_S
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.caller_turn import CallerTurn
+from antiphon_edge.turns.idempotent_replies import IdempotentReplies
+from antiphon_edge.turns.keyed_jobs import KeyedJobs
+from antiphon_edge.turns.keyed_turns import KeyedTurns
+from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
+from antiphon_edge.turns.turn_starter import TurnStarter
+from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+
+class TurnService:
+    """Runs turns for callers that wait for them. One instance serves all requests of a process."""
+
+    def __init__(
+        self,
+        store: FullStore,
+        translator: Translator,
+        *,
+        clock: Clock,
+        ids: Ids,
+        sealer: Sealer | None = None,
+        wait_ms: int = 0,
+        meter: Meter | None = None,
+        timing: TurnTiming = DEFAULT_TIMING,
+    ) -> None:
+        """Without a `sealer` this process alone can open what it seals. `wait_ms` is for TurnStarter."""
+        sealer = sealer or Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
+        self._translator = translator
+        self.starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer, wait_ms=wait_ms)
+        cleanup = self.starter.cleanup
+        self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=cleanup, timing=timing)
+        self._keyed_jobs = KeyedJobs(store, ids=ids, timing=timing)
+        self._policy, takeover_policy = (
+            CallerTurn(
+                self.starter,
+                TurnFinisher(store, timing=timing),
+                self._keyed_jobs,
+                meter or Meter(),
+                cleanup=cleanup,
+                reclaims_session=reclaims_session,
+                timing=timing,
+            )
+            for reclaims_session in (False, True)
+        )
+        self._keyed_turns = KeyedTurns(
+            store,
+            self._runner,
+            self._keyed_jobs,
+            policy=self._policy,
+            takeover_policy=takeover_policy,
+            cleanup=cleanup,
+            timing=timing,
+        )
+        self._replies = IdempotentReplies(store, self._keyed_turns, self._keyed_jobs, timing=timing)
+
+    async def send(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        receive: Receive,
+        flow: Flow,
+        *,
+        session_id: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Sends all events of a new response, and returns behind the terminal one. Raises before the first batch for
+        what is wrong with the request.
+
+        Cancelling stops the model within one token. A turn under a key goes on.
+        """
+
+        async def begin() -> AcceptedTurn | RepeatedRequest:
+            return await self.starter.begin(tenant, request, session_id=session_id, key=key)
+
+        begun = await begin() if key is None else None
+        if isinstance(begun, AcceptedTurn):
+            await self.run(begun, receive, flow)
+        else:
+            await self._replies.send(begin, receive, flow)
+
+    async def run(self, accepted: AcceptedTurn, receive: Receive, flow: Flow, *, with_context: bool = True) -> None:
+        """Runs a turn that was accepted without a key, as `send` does. An accepted turn must be run: one that is
+        dropped keeps its session lease until that expires. `with_context` is for sealed.items.changes_of."""
+        run = TurnRun(accepted, receive, flow, with_context=with_context)
+        await self._runner.run(run, self._policy)
+
+    async def complete(
+        self, tenant: str, request: CreateRequest, *, session_id: str | None = None, key: str | None = None
+    ) -> bytes:
+        """A whole new response as JSON. Raises what `send` would report as response.failed."""
+        collector = _Collector()
+        await self.send(tenant, request, collector.receive, Flow(), session_id=session_id, key=key)
+        return collector.body()
+
+    async def count_tokens(self, tenant: str, request: CreateRequest) -> int:
+        """The tokens of a request's prompt. Takes no lease and stores nothing."""
+        turn = await self.starter.look(tenant, request)
+        return await self._translator.count_tokens(turn)
+
+    async def is_running(self, tenant: str, response_id: str) -> bool:
+        """Whether callers wait for this response, as far as the store knows of it before its end: under a key. Every
+        replica gives the same answer."""
+        return await self._keyed_jobs.is_open(tenant, response_id)
+
+    async def settle(self) -> None:
+        """Waits for the records of turns whose caller went away. Keyed turns are left to other edges."""
+        await self._keyed_turns.stop()
+        await self.starter.cleanup.settle()
+
+
+class _Collector:
+    """The receiver of a response that is sent whole: keeps its end."""
+
+    def __init__(self) -> None:
+        self._final: Final | None = None
+
+    def receive(self, batch: Batch) -> None:
+        self._final = batch.final
+
+    def body(self) -> bytes:
+        if self._final is None:
+            raise AssertionError("a turn ended without a terminal batch")
+        if self._final.status is Status.FAILED:
+            raise response.error_of(loads(self._final.body))
+        return response.join(self._final.body, self._final.output_items)

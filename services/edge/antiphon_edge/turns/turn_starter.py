@@ -1,0 +1,285 @@
+"""Accepts requests: what a turn continues, whether its session is free, and whether its idempotency key was used.
+
+One round trip to the store settles the history, the lease of the session and the idempotency key; a turn that needs
+none of them takes none. Items that the input refers to are looked up before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from antiphon_core.clock import Clock
+from antiphon_core.errors import (
+    AntiphonError,
+    ConversationNotFound,
+    InvalidRequest,
+    PreviousResponseNotFound,
+    SessionLocked,
+    Unavailable,
+)
+from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
+from antiphon_core.items import normalise_input
+from antiphon_core.jsons import Object, canonical, dumps, join_arrays, loads
+from antiphon_core.limits import PAGE_ITEMS_MAX
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
+from antiphon_core.ports.translator import Turn
+from antiphon_core.request import CreateRequest
+from antiphon_edge.sealed import context as sealed_context
+from antiphon_edge.sealed.items import opened
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns import carried_history, item_references, session_trees
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.cleanup import Cleanup
+from antiphon_edge.turns.fail_fast_store import fail_fast
+from antiphon_edge.turns.store_retry import StoreWatch
+
+NOTHING_BEFORE = TurnStart(History())
+
+
+class TurnStarter:
+    """Accepts requests. One instance serves all of a process."""
+
+    def __init__(self, store: FullStore, *, clock: Clock, ids: Ids, sealer: Sealer, wait_ms: int = 0) -> None:
+        """A turn in a conversation in which another one runs waits for it up to `wait_ms`."""
+        self.sealer = sealer
+        self._wait_ms = wait_ms
+        self.cleanup = Cleanup()
+        self.watch = StoreWatch(store)
+        self._store = fail_fast(store, self.watch)
+        self._clock = clock
+        self._ids = ids
+
+    async def begin(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        *,
+        session_id: str | None = None,
+        key: str | None = None,
+        carried: bytes | None = None,
+    ) -> AcceptedTurn | RepeatedRequest:
+        """`session_id` is what the request continues besides what it says itself, `key` its idempotency key. `carried`
+        are the items of the response that it continues, where the store has none of them.
+
+        Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
+        conversation_id = request.conversation_id
+        session_id = conversation_id or session_id
+        _require_one_past(request, session_id)
+        _require_store(request, session_id=session_id, key=key)
+        carried = self._carried(tenant, request, carried)
+        carried_history.require_no_session(carried, session_id)
+        _require_conversation_id(conversation_id)
+        given = await self._looked_up(tenant, request.input_given)
+        previous_id = sealed_context.continued_id(request, carried)
+        asked = self._asked(request, previous_id, session_id, key)
+        asked = await session_trees.placed(self._store, tenant, asked, self._ids)
+        start = await self._started(tenant, asked, conversation_id)
+        response_id = str(asked.response_id)
+        if _is_repeated(start):
+            earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
+            return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
+        keep = request.store is not False
+        history, given = carried_history.placed(carried, start.history.items, given, keep=keep)
+        turn = self._turn(response_id, request, history, given)
+        return AcceptedTurn(
+            tenant,
+            turn,
+            keep=keep,
+            parent_id=previous_id or start.history.head_id,
+            lease=start.lease,
+            key=key,
+            fingerprint=asked.fingerprint,
+            logged=key is not None,
+        )
+
+    async def look(self, tenant: str, request: CreateRequest) -> Turn:
+        """The turn that a request would be, as things stand: no lease is taken, and nothing remembered."""
+        given = await self._looked_up(tenant, request.input_given)
+        history = await self._history(tenant, request)
+        return self._turn(new_response_id(self._ids), request, history, given)
+
+    async def _history(self, tenant: str, request: CreateRequest) -> bytes:
+        if request.conversation_id is not None:
+            return await self._conversation_items(tenant, request.conversation_id)
+        carried = self._carried(tenant, request, None)
+        if carried is not None:
+            return carried
+        start = await self._start(
+            tenant, self._asked(request, sealed_context.continued_id(request, carried), None, None)
+        )
+        return start.history.items
+
+    async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
+        """All items of a conversation, without its lease."""
+        _require_conversation_id(conversation_id)
+        pages: list[bytes] = []
+        after, has_more = None, True
+        while has_more:
+            page = await self._store.list_conversation_items(
+                tenant, conversation_id, after=after, limit=PAGE_ITEMS_MAX, order=Order.ASCENDING
+            )
+            pages.append(page.items)
+            after, has_more = page.last_id, page.has_more
+        return join_arrays(pages)
+
+    async def give_up(self, accepted: AcceptedTurn) -> None:
+        """Gives back the session lease and the key of a turn without events."""
+        if accepted.lease is None and accepted.key is None:
+            return
+        await self._store.abort_turn(
+            accepted.tenant,
+            accepted.lease.fence if accepted.lease is not None else None,
+            idempotency_key=accepted.key,
+            response_id=accepted.response_id if accepted.key is not None else None,
+        )
+
+    async def reclaim_session(self, accepted: AcceptedTurn) -> AcceptedTurn:
+        """A turn that was interrupted, with the lease of its session taken again.
+
+        SessionLocked: another turn has the session, or had it meanwhile. ConversationNotFound: it was deleted.
+        """
+        if accepted.lease is None:
+            return accepted
+        session_id = accepted.lease.fence.session_id
+        asked = TurnRequest(session_id=session_id, holder=accepted.response_id)
+        conversation = loads(accepted.turn.request).get("conversation")
+        start = await self._start(accepted.tenant, asked, conversation["id"] if conversation else None)
+        if start.history.head_id != accepted.parent_id:
+            if start.lease is not None:
+                await self._store.release_session(accepted.tenant, start.lease.fence)
+            raise SessionLocked("The conversation went on while the response was waiting.", field="conversation")
+        return replace(accepted, lease=start.lease)
+
+    def _turn(self, response_id: str, request: CreateRequest, history: bytes, given: str | Sequence[Object]) -> Turn:
+        return Turn(
+            response_id=response_id,
+            created_at=self._clock.now_ms() // 1000,
+            request=dumps(request.asked()),
+            history=history,
+            input=dumps(normalise_input(given, self._ids)),
+        )
+
+    def _asked(
+        self, request: CreateRequest, previous: str | None, session_id: str | None, key: str | None
+    ) -> TurnRequest:
+        if previous is not None and not is_response_id(previous):
+            raise PreviousResponseNotFound.of(previous)
+        response_id = new_response_id(self._ids, relative=previous or session_id)
+        return TurnRequest(
+            previous_response_id=previous,
+            session_id=session_id,
+            holder=response_id if session_id is not None else "",
+            wait_ms=self._wait_ms if session_id is not None else 0,
+            idempotency_key=key,
+            fingerprint=_fingerprint(request, session_id) if key is not None else b"",
+            response_id=response_id,
+        )
+
+    async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
+        """As `_start`. A caller that goes away in between leaves nothing behind."""
+        starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
+        try:
+            await self.watch.while_it_lives(starting)
+            return starting.result()
+        except (asyncio.CancelledError, Unavailable):
+            failure = "a cancelled request keeps its lease and key until they expire"
+            self.cleanup.schedule(self._undo(tenant, asked, starting), failure)
+            raise
+
+    async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
+        """Lets go of what was taken for nobody. It waits for no other turn any more: whatever the store has done so
+        far, the same again, without waiting, says what was taken."""
+        starting.cancel()
+        await asyncio.wait([starting])
+        try:
+            start = await self._start(tenant, replace(asked, wait_ms=0)) if starting.cancelled() else starting.result()
+        except AntiphonError:
+            return  # then nothing was taken, as far as can be known
+        await self._let_go(tenant, asked, start)
+
+    async def _let_go(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:
+        if start.lease is not None or (asked.idempotency_key is not None and not _is_repeated(start)):
+            await self._store.abort_turn(
+                tenant,
+                start.lease.fence if start.lease is not None else None,
+                idempotency_key=asked.idempotency_key,
+                response_id=asked.response_id if asked.idempotency_key is not None else None,
+            )
+
+    async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
+        """What a turn begins with. A session may begin with its first turn; a conversation must have been made. It is
+        looked for under its lease: nobody deletes it as long as that is held. ConversationNotFound."""
+        if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
+            return NOTHING_BEFORE
+        if asked.idempotency_key is None:
+            asked = replace(asked, response_id=None)
+        start = await self._store.begin_turn(tenant, asked)
+        if conversation_id is not None and start.lease is not None:
+            try:
+                await self._store.get_conversation(tenant, conversation_id)
+            except BaseException:
+                await self._let_go(tenant, asked, start)
+                raise
+        return start
+
+    def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
+        """The items of what a request continues, where the store has none of them. InvalidRequest."""
+        if carried is not None:
+            return carried
+
+        def open_all(items: Sequence[Object], where: str) -> list[Object]:
+            return opened(items, self.sealer, tenant, where=where)
+
+        return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
+
+    async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
+        """The input with the items in it that it only refers to, and with what is sealed in it."""
+        if isinstance(given, str):
+            return given
+        return await item_references.look_up(self._store, tenant, opened(given, self.sealer, tenant), field="input")
+
+
+def _is_repeated(start: TurnStart) -> bool:
+    return start.replay is not None or start.running_response_id is not None
+
+
+def _require_conversation_id(conversation_id: str | None) -> None:
+    """ConversationNotFound: no conversation has such an id."""
+    if conversation_id is not None and not is_conversation_id(conversation_id):
+        raise ConversationNotFound.of(conversation_id)
+
+
+def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
+    """What tells two requests under one key apart."""
+    previous = request.previous_response
+    whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
+    return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
+
+
+def _require_one_past(request: CreateRequest, session_id: str | None) -> None:
+    if request.previous_response_id is not None and session_id is not None:
+        raise InvalidRequest(
+            "'previous_response_id' and a session exclude each other: the session knows what it continues.",
+            field="previous_response_id",
+            code="mutually_exclusive_parameters",
+        )
+
+
+def _require_store(request: CreateRequest, *, session_id: str | None, key: str | None) -> None:
+    """InvalidRequest: something was asked for that has to be remembered, and that nothing is remembered."""
+    if request.store is not False:
+        return
+    wanted = {
+        "background": bool(request.background),
+        "conversation": session_id is not None,
+        "Idempotency-Key": key is not None,
+    }
+    for name, asked in wanted.items():
+        if asked:
+            raise InvalidRequest(
+                f"'{name}' needs 'store': true: with false nothing is kept.", field=name, code="invalid_value"
+            )

@@ -1,0 +1,77 @@
+"""How many tokens a prompt has at most, said without writing or encoding it.
+
+Servers of chat completions never see the ids of a prompt; here they would only bound the length of the answer. As long
+as a prompt is far from filling the context, a bound does for that. Its parts:
+
+* A token stands for one byte at least, so a text has no more tokens than bytes, times what normalising may make of it.
+* What the template writes around a message, a call or a tool is less than `AROUND_TOKENS`, besides the text itself.
+* What it writes in any case, it writes for a conversation of one word and one tool, too: that is rendered once.
+* JSON may be written with indentation, which makes it `JSON_GROWTH` times as long at most.
+
+The second and the last are true of the templates in tests/golden/templates, which its test asks, and of all others that
+come with llama.cpp. Nothing worse can come of a template that writes more than a server that refuses the turn itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.conversation import Conversation, Message
+
+AROUND_TOKENS = 64
+JSON_GROWTH = 3
+
+_WORD = (Message("user", ("Hi",)),)
+_TOOL: Object = {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}
+
+
+class Render(Protocol):
+    def __call__(self, conversation: Conversation, *, now_s: int) -> str: ...
+
+
+class PromptBound:
+    """The bound for one template and vocabulary."""
+
+    def __init__(self, render: Render, growth: int) -> None:
+        """`growth` is how many times as many bytes normalising makes of a text that is not ASCII, at most."""
+        self._fixed = _fixed_tokens(render)
+        self._growth = growth
+
+    def of(self, conversation: Conversation) -> int:
+        """So many tokens at most, but for images."""
+        tokens = self._fixed + self._json_tokens(conversation.tools)
+        for message in conversation.messages:
+            tokens += AROUND_TOKENS
+            for part in message.parts:
+                tokens += self._tokens(part) if isinstance(part, str) else AROUND_TOKENS
+            if message.reasoning:
+                tokens += self._tokens(message.reasoning)
+            if message.role == "tool":
+                tokens += self._tokens(message.call_id) + self._tokens(message.name)
+            for call in message.calls:
+                tokens += self._tokens(call.id) + self._tokens(call.name) + self._json_tokens((call.arguments,))
+        return tokens
+
+    def _tokens(self, text: str) -> int:
+        return len(text) if text.isascii() else len(text.encode()) * self._growth
+
+    def _json_tokens(self, values: tuple[Any, ...]) -> int:
+        written = (dumps(value).decode() for value in values)
+        return sum(AROUND_TOKENS + JSON_GROWTH * self._tokens(text) for text in written)
+
+
+def _fixed_tokens(render: Render) -> int:
+    """What a template writes in any case; more than any context holds, where it refuses even a word."""
+    return max(_written(render), default=sys.maxsize)
+
+
+def _written(render: Render) -> Iterator[int]:
+    for tools in ((), (_TOOL,)):
+        try:
+            yield len(render(Conversation(_WORD, tools), now_s=0).encode())
+        except InvalidRequest:
+            continue

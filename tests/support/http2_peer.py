@@ -1,0 +1,98 @@
+"""The server's end of an HTTP/2 connection, frame by frame, without a socket: what tests send, and what they got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpack import Decoder, Encoder
+from hyperframe.frame import (
+    ContinuationFrame,
+    DataFrame,
+    Frame,
+    GoAwayFrame,
+    HeadersFrame,
+    PingFrame,
+    RstStreamFrame,
+    SettingsFrame,
+    WindowUpdateFrame,
+)
+
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+HEADERS = ((":status", "200"), ("content-type", "application/grpc"))
+OK = (("grpc-status", "0"),)
+
+Fields = Sequence[tuple[str, str]]
+
+
+def message(content: bytes) -> bytes:
+    """A message as it stands in DATA."""
+    return b"\0" + len(content).to_bytes(4, "big") + content
+
+
+class Http2Peer:
+    """Each method returns bytes for the client to receive; `read` takes what the client sent."""
+
+    def __init__(self) -> None:
+        self._encoder = Encoder()
+        self._decoder = Decoder()
+        self._unread = b""
+        self._is_begun = False
+
+    def read(self, data: bytes) -> list[Frame]:
+        """All frames of the client so far; header blocks in them are decoded: `frame.data` is the headers' bytes."""
+        self._unread += data
+        if not self._is_begun:
+            assert self._unread.startswith(PREFACE)
+            self._unread = self._unread[len(PREFACE) :]
+            self._is_begun = True
+        frames: list[Frame] = []
+        while len(self._unread) >= 9:
+            frame, length = Frame.parse_frame_header(memoryview(self._unread)[:9])
+            if len(self._unread) < 9 + length:
+                break
+            frame.parse_body(memoryview(self._unread)[9 : 9 + length])
+            self._unread = self._unread[9 + length :]
+            frames.append(frame)
+        return frames
+
+    def decode(self, block: bytes) -> dict[str, str]:
+        return {str(name): str(value) for name, value in self._decoder.decode(block)}
+
+    def settings(self, settings: dict[int, int] | None = None) -> bytes:
+        return SettingsFrame(settings=settings or {}).serialize()
+
+    def headers(self, stream_id: int, fields: Fields = HEADERS, *, ends: bool = False, cut: int | None = None) -> bytes:
+        """With `cut`, in HEADERS and CONTINUATION frames of so many bytes."""
+        block = self._encoder.encode(list(fields))
+        pieces = [block[at : at + cut] for at in range(0, len(block), cut)] if cut else [block]
+        flags = ["END_STREAM"] if ends else []
+        if len(pieces) == 1:
+            flags.append("END_HEADERS")
+        out = HeadersFrame(stream_id, pieces[0], flags=flags).serialize()
+        for number, piece in enumerate(pieces[1:], start=2):
+            last = ["END_HEADERS"] if number == len(pieces) else []
+            out += ContinuationFrame(stream_id, piece, flags=last).serialize()
+        return out
+
+    def trailers(self, stream_id: int, fields: Fields = OK) -> bytes:
+        return self.headers(stream_id, fields, ends=True)
+
+    def data(self, stream_id: int, content: bytes, *, ends: bool = False, pad: int | None = None) -> bytes:
+        flags = [*(["END_STREAM"] if ends else []), *(["PADDED"] if pad is not None else [])]
+        return DataFrame(stream_id, content, pad_length=pad or 0, flags=flags).serialize()
+
+    def messages(self, stream_id: int, *contents: bytes) -> bytes:
+        """One DATA frame each."""
+        return b"".join(self.data(stream_id, message(content)) for content in contents)
+
+    def ping(self, content: bytes = b"12345678", *, is_answer: bool = False) -> bytes:
+        return PingFrame(opaque_data=content, flags=["ACK"] if is_answer else []).serialize()
+
+    def reset(self, stream_id: int, code: int) -> bytes:
+        return RstStreamFrame(stream_id, code).serialize()
+
+    def goaway(self, last_id: int, code: int = 0, debug: bytes = b"") -> bytes:
+        return GoAwayFrame(last_stream_id=last_id, error_code=code, additional_data=debug).serialize()
+
+    def credit(self, stream_id: int, increment: int) -> bytes:
+        return WindowUpdateFrame(stream_id, increment).serialize()

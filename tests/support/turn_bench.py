@@ -1,0 +1,147 @@
+"""An edge's turns over a real store and a real translator whose model says what a test writes down."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from antiphon_core import events, response
+from antiphon_core.clock import ManualClock
+from antiphon_core.flow import Flow
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.store import Stamp, TurnCommit
+from antiphon_core.ports.translator import Batch
+from antiphon_core.request import CreateRequest
+from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_runner import TurnRun
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import FaultyBackend
+from tests.support.pushed import pulled
+from tests.support.thinking_edges import LosableTranslator, Sayer, losable
+from tests.support.translators import ScriptedTranslator
+
+TENANT = "t"
+TIMING = TurnTiming(linger_s=0)
+FAST = RenewalPace(every_s=0.01, retry_s=0.01)
+IMPATIENT = TurnTiming(linger_s=0, append_retry=RetryPolicy(for_s=0), commit_retry=RetryPolicy(for_s=0))
+SAID = ("<think>", "Hm.", "</think>", "Hello there.")
+
+
+def request_of(**members: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
+
+
+class SlowCommits:
+    """A store whose commits take until `go`."""
+
+    def __init__(self, store: StoreService) -> None:
+        self._store = store
+        self.go = asyncio.Event()
+        self.go.set()
+        self.asked = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        self.asked.set()
+        await self.go.wait()
+        return await self._store.commit_turn(tenant, commit)
+
+
+class Bench:
+    """An edge over a real store and a real translator."""
+
+    def __init__(self, translator: LosableTranslator | ScriptedTranslator | None = None) -> None:
+        self.clock = ManualClock()
+        self.backend = FaultyBackend(MemoryBackend(self.clock))
+        self.store = StoreService(self.backend)
+        self.slow = SlowCommits(self.store)
+        self.sayer = Sayer(*SAID)
+        self.translator = translator or losable(self.sayer)
+        self.charged: list[tuple[str, int]] = []
+        self.sent: list[Batch] = []
+        self.sealer = Sealer.of(None, ttl_s=10, clock=self.clock)
+        self.use(TIMING)
+
+    def use(self, timing: TurnTiming) -> None:
+        """From now on its edge has this timing."""
+        slow: Any = self.slow
+        self.turns = TurnService(
+            slow,
+            self.translator,
+            clock=self.clock,
+            ids=RandomIds(),
+            sealer=self.sealer,
+            meter=Meter(lambda tenant, tokens: self.charged.append((tenant, tokens))),
+            timing=timing,
+        )
+        self.starter = self.turns.starter
+        self.keyed_turns = self.turns._keyed_turns
+        self.keyed_jobs = self.turns._keyed_jobs
+
+    async def begin(self, *, session_id: str | None = None, key: str | None = None, **members: Any) -> AcceptedTurn:
+        accepted = await self.starter.begin(TENANT, request_of(**members), session_id=session_id, key=key)
+        assert isinstance(accepted, AcceptedTurn)
+        if key is None:
+            return accepted
+        held = await self.keyed_turns.hold(accepted)
+        assert held is not None
+        return held
+
+    async def until_it_pauses(self) -> None:
+        async with asyncio.timeout(30):
+            await self.sayer.paused.wait()
+
+    def run(self, accepted: AcceptedTurn, state: LogState | None = None, **options: Any) -> AsyncGenerator[Batch, None]:
+        """The batches of a turn. Closing the generator is the caller leaving, or the edge stopping for a keyed turn."""
+
+        async def run(take: Callable[[Batch], object]) -> None:
+            def receive(batch: Batch) -> None:
+                self.sent.append(batch)
+                take(batch)
+
+            if accepted.key is None:
+                await self.turns.run(accepted, receive, Flow(), **options)
+            else:
+                keyed = TurnRun(accepted, receive, state=state or LogState())
+                await self.keyed_turns._run(keyed, is_takeover=state is not None)
+
+        return pulled(run)
+
+    def detached(self, accepted: AcceptedTurn) -> AsyncGenerator[Batch, None]:
+        """The batches of a keyed turn. Closing the generator is the caller leaving."""
+
+        async def run(take: Callable[[Batch], object]) -> None:
+            def receive(batch: Batch) -> None:
+                take(batch)
+
+            await self.keyed_turns.run(accepted, receive, Flow())
+
+        return pulled(run)
+
+    async def play(self, accepted: AcceptedTurn, state: LogState | None = None, **options: Any) -> list[Object]:
+        batches = self.run(accepted, state, **options)
+        return [event async for batch in batches for event in events.decode(batch.frames)]
+
+    async def logged(self, accepted: AcceptedTurn) -> list[Object]:
+        log = self.store.read_events(TENANT, accepted.response_id)
+        return [event async for batch in log for event in events.decode(batch.frames)]
+
+    async def stored(self, accepted: AcceptedTurn) -> Object:
+        record = await self.store.get(TENANT, accepted.response_id)
+        answer: Object = loads(response.join(record.body, record.output_items))
+        return answer
+
+    async def settle(self) -> None:
+        await self.turns.settle()

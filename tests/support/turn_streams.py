@@ -1,0 +1,35 @@
+"""Turns of an edge, as tests like to read them: with `async for`. Closing a generator is the caller hanging up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+from antiphon_core.flow import Flow
+from antiphon_core.ports.translator import Batch
+from antiphon_core.request import CreateRequest
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_service import TurnService
+from tests.support.pushed import pulled
+
+
+def sent(turns: TurnService, tenant: str, request: CreateRequest, **options: Any) -> AsyncGenerator[Batch, None]:
+    """The batches that `TurnService.send` sends."""
+
+    async def run(take: Callable[[Batch], object]) -> None:
+        await turns.send(tenant, request, lambda batch: _void(take(batch)), Flow(), **options)
+
+    return pulled(run)
+
+
+def attached(turns: TurnService, accepted: AcceptedTurn, **options: Any) -> AsyncGenerator[Batch, None]:
+    """The batches of a turn that was accepted without a key."""
+
+    async def run(take: Callable[[Batch], object]) -> None:
+        await turns.run(accepted, lambda batch: _void(take(batch)), Flow(), **options)
+
+    return pulled(run)
+
+
+def _void(_value: object) -> None:
+    """A receiver answers nothing."""

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from antiphon.settings_flags import add_settings, flags_of, load
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    add_settings(made)
+    return made
+
+
+def test_flags_that_were_given_are_found_by_their_names() -> None:
+    options = parser().parse_args(["--edge-port=1", "--store-url", "memory://"])
+    assert flags_of(options) == {"--edge-port": "1", "--store-url": "memory://"}
+    assert load(options).edge.port == 1
+
+
+def test_flags_count_more_than_what_a_command_prefers() -> None:
+    options = parser().parse_args(["--edge-port=1"])
+    assert load(options, preset={"edge": {"port": 2}, "store": {"port": 3}}).edge.port == 1
+    assert load(options, preset={"edge": {"port": 2}, "store": {"port": 3}}).store.port == 3
+    assert load(options, flags={"--edge-port": "4"}).edge.port == 4
+
+
+def test_a_command_has_only_the_flags_that_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    made = argparse.ArgumentParser()
+    add_settings(made, only=lambda setting: setting.section == "log")
+    assert flags_of(made.parse_args(["--log-level=INFO"])) == {"--log-level": "INFO"}
+    with pytest.raises(SystemExit):
+        made.parse_args(["--edge-port=1"])
+    assert "unrecognized arguments: --edge-port=1" in capsys.readouterr().err

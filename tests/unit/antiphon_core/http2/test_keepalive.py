@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from antiphon_core.http2.keepalive import Keepalive, Step
+
+
+def test_silence_brings_a_ping_and_then_the_end() -> None:
+    keepalive = Keepalive(300, 20, now_s=0)
+    assert keepalive.due_s == 300
+    assert keepalive.step(300, has_calls=True) is Step.PING
+    assert keepalive.due_s == 320
+    assert keepalive.step(319, has_calls=True) is Step.WAIT
+    assert keepalive.step(320, has_calls=True) is Step.GIVE_UP
+
+
+def test_traffic_puts_the_ping_off() -> None:
+    keepalive = Keepalive(300, 20, now_s=0)
+    keepalive.heard(299)
+    assert keepalive.step(300, has_calls=True) is Step.WAIT
+    assert keepalive.due_s == 599
+    assert keepalive.step(599, has_calls=True) is Step.PING
+
+
+def test_anything_that_comes_answers_a_ping() -> None:
+    keepalive = Keepalive(300, 20, now_s=0)
+    keepalive.step(300, has_calls=True)
+    keepalive.heard(310)
+    assert keepalive.step(320, has_calls=True) is Step.WAIT
+    assert keepalive.due_s == 610
+
+
+def test_idle_connection_is_not_pinged() -> None:
+    keepalive = Keepalive(300, 20, now_s=0)
+    assert keepalive.step(300, has_calls=False) is Step.WAIT
+    assert keepalive.due_s == 600
+    assert keepalive.step(600, has_calls=True) is Step.PING

@@ -1,0 +1,251 @@
+"""A link with a transport and a clock of the test's own; with real sockets: tests/contract/http2."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, cast
+
+import pytest
+from hyperframe.frame import DataFrame, Frame, HeadersFrame
+
+from antiphon_core.http2.errors import ConnectionLost
+from antiphon_core.http2.link import Link
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.requests import Request
+from antiphon_core.http2.targets import Target
+from antiphon_core.limits import HTTP2_ANSWERS_BYTES_MAX, HTTP2_BURST_BYTES
+from tests.support.http2_peer import Http2Peer
+
+
+class Timer:
+    def __init__(self, due_s: float, callback: Callable[[], None]) -> None:
+        self.due_s = due_s
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class ManualLoop:
+    """Timers run when `advance` comes to them."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.timers: list[Timer] = []
+
+    def time(self) -> float:
+        return self.now_s
+
+    def call_at(self, due_s: float, callback: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(due_s, callback))
+        return self.timers[-1]
+
+    def advance(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while due := [timer for timer in self.timers if timer.callback is not None and timer.due_s <= end_s]:
+            timer = min(due, key=lambda timer: timer.due_s)
+            self.now_s = timer.due_s
+            callback, timer.callback = timer.callback, None
+            assert callback is not None
+            callback()
+        self.now_s = end_s
+
+
+class Wire(asyncio.Transport):
+    """Takes everything; while it is full it keeps it."""
+
+    def __init__(self, link: Link, connected: socket.socket) -> None:
+        super().__init__({"socket": connected})
+        self.link = link
+        self.written = b""
+        self.kept_bytes = 0
+        self.is_full = False
+        self.is_reading = True
+        self.end = ""
+
+    def write(self, data: Any) -> None:
+        self.written += data
+        if self.is_full:
+            was_empty, self.kept_bytes = self.kept_bytes == 0, self.kept_bytes + len(data)
+            if was_empty:
+                self.link.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return self.kept_bytes
+
+    def drain(self) -> None:
+        self.is_full, self.kept_bytes = False, 0
+        self.link.resume_writing()
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def is_closing(self) -> bool:
+        return bool(self.end)
+
+    def close(self) -> None:
+        self.end = "closed"
+
+    def abort(self) -> None:
+        self.end = "aborted"
+
+
+class Line:
+    """A link that is connected to a peer."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self.loop = ManualLoop()
+        self.closed: list[Link] = []
+        target = Target("host", 1, "host:1")
+        self.link = Link(cast(asyncio.AbstractEventLoop, self.loop), target, Options(), self.closed.append)
+        self.wire = Wire(self.link, connected)
+        self.peer = Http2Peer()
+        self.link.connection_made(self.wire)
+        self.link.data_received(self.peer.settings({4: 2**30}) + self.peer.credit(0, 2**30))
+        self.sent()
+
+    def call(self, content: bytes = b"question") -> list[object]:
+        """What the call hears."""
+        heard: list[object] = []
+
+        def receive(messages: Sequence[bytes]) -> None:
+            heard.extend(messages)
+
+        request = Request("host:1", "http", "/service/Method", content)
+        self.link.connection.calls.open(request, receive, heard.append)
+        self.link.flush()
+        return heard
+
+    def sent(self) -> list[Frame]:
+        written, self.wire.written = self.wire.written, b""
+        return self.peer.read(written)
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    with socket.socket() as connected:
+        yield Line(connected)
+
+
+def kinds(frames: list[Frame]) -> list[str]:
+    return [type(frame).__name__.removesuffix("Frame") for frame in frames]
+
+
+def test_large_request_is_written_in_bursts_and_waits_for_a_full_socket(line: Line) -> None:
+    line.wire.is_full = True
+    line.call(b"x" * 2**20)
+    assert HTTP2_BURST_BYTES <= line.wire.kept_bytes < HTTP2_BURST_BYTES + 2**15
+    line.wire.drain()
+    assert len(line.wire.written) > 2**20
+
+
+def test_full_socket_still_gets_answers(line: Line) -> None:
+    line.wire.is_full = True
+    line.call(b"x" * 2**20)
+    line.sent()
+    line.link.data_received(line.peer.ping())
+    assert kinds(line.sent()) == ["Ping"]
+    assert line.wire.is_reading
+
+
+def test_peer_that_does_not_read_its_answers_is_not_read_until_it_does(line: Line) -> None:
+    line.wire.is_full = True
+    line.call(b"x" * 2**20)
+    received = 0
+    while line.wire.is_reading:
+        line.link.data_received(line.peer.ping() * 100)
+        received += 100
+        assert received * 17 <= HTTP2_ANSWERS_BYTES_MAX + 1_700
+    line.wire.drain()
+    assert line.wire.is_reading
+
+
+def test_silent_peer_is_pinged_and_given_up(line: Line) -> None:
+    heard = line.call()
+    line.loop.advance(299)
+    line.sent()
+    line.loop.advance(1)
+    assert kinds(line.sent()) == ["Ping"]
+    line.loop.advance(20)
+    assert line.wire.end == "aborted"
+    (end,) = heard
+    assert isinstance(end, ConnectionLost)
+    assert "ping" in end.message
+
+
+def test_peer_that_answers_is_kept(line: Line) -> None:
+    line.call()
+    for _ in range(5):
+        line.loop.advance(301)
+        line.link.data_received(line.peer.ping(is_answer=True))
+    assert line.wire.end == ""
+
+
+def test_idle_connection_is_not_pinged_by_http2_but_by_tcp(line: Line) -> None:
+    line.loop.advance(10_000)
+    assert line.sent() == []
+    connected = line.wire.get_extra_info("socket")
+    assert connected.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
+
+
+def test_connection_closes_after_goaway_and_the_last_call(line: Line) -> None:
+    heard = line.call()
+    line.link.data_received(line.peer.goaway(1))
+    assert line.wire.end == ""
+    line.link.data_received(line.peer.headers(1) + line.peer.messages(1, b"a") + line.peer.trailers(1))
+    assert heard == [b"a", None]
+    assert line.wire.end == "closed"
+
+
+def test_refused_call_is_sent_again_a_moment_later(line: Line) -> None:
+    line.call()
+    line.sent()
+    line.link.data_received(line.peer.reset(1, 7))
+    assert line.sent() == []
+    line.loop.advance(0.01)
+    assert [(frame.stream_id, type(frame)) for frame in line.sent()] == [(3, HeadersFrame), (3, DataFrame)]
+
+
+def test_close_says_goodbye_and_cuts_a_peer_that_does_not_take_it(line: Line) -> None:
+    line.link.close("enough")
+    assert kinds(line.sent()) == ["GoAway"]
+    assert line.wire.end == "closed"
+    line.loop.advance(1)
+    assert line.wire.end == "aborted"
+
+
+def test_broken_rules_are_told_and_close_the_connection(line: Line) -> None:
+    heard = line.call()
+    line.sent()
+    line.link.data_received(b"\0\0\x05\x06\0\0\0\0\0abcde")
+    assert kinds(line.sent()) == ["GoAway"]
+    assert line.wire.end == "closed"
+    assert isinstance(heard[0], ConnectionLost)
+
+
+def test_lost_connection_ends_calls_and_timers(line: Line) -> None:
+    heard = line.call()
+    line.call()
+    line.link.data_received(line.peer.reset(3, 7))
+    line.link.connection_lost(OSError("no route"))
+    assert isinstance(heard[0], ConnectionLost)
+    assert "no route" in heard[0].message
+    assert line.closed == [line.link]
+    assert all(timer.callback is None for timer in line.loop.timers)
+
+
+def test_connection_that_comes_after_it_was_given_up_is_cut() -> None:
+    target = Target("host", 1, "host:1")
+    with socket.socket() as connected:
+        link = Link(cast(asyncio.AbstractEventLoop, ManualLoop()), target, Options(), repr)
+        wire = Wire(link, connected)
+        link.abort()
+        link.connection_made(wire)
+        assert wire.end == "aborted"
+        assert wire.written == b""

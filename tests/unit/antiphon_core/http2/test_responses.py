@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.http2.errors import GrpcError
+from antiphon_core.http2.responses import fields_of, is_informational, outcome, refusal
+
+
+def refused(**fields: bytes) -> GrpcError | None:
+    return refusal({name.replace("_", "-").encode(): value for name, value in fields.items()} | {b":status": b"200"})
+
+
+def ended(**fields: bytes) -> GrpcError | None:
+    return outcome({name.replace("_", "-").encode(): value for name, value in fields.items()}, is_only_answer=False)
+
+
+@pytest.mark.parametrize("content_type", [b"application/grpc", b"application/grpc+proto"])
+def test_messages_follow_the_headers_of_grpc(content_type: bytes) -> None:
+    assert refused(content_type=content_type) is None
+
+
+@pytest.mark.parametrize(("status", "expected"), [(b"503", 14), (b"404", 12), (b"500", 2), (b"2oo", 2), (b"", 2)])
+def test_http_status_stands_for_a_grpc_status(status: bytes, expected: int) -> None:
+    fields = {b":status": status, b"content-type": b"text/html"}
+    for error in (refusal(fields), outcome(fields, is_only_answer=True)):
+        assert error is not None
+        assert error.status == expected
+        assert "text/html" in error.message
+
+
+def test_other_content_type_is_refused() -> None:
+    error = refused(content_type=b"text/html")
+    assert error is not None
+    assert error.status == 2
+
+
+def test_status_wins_over_http() -> None:
+    error = refusal({b":status": b"503", b"grpc-status": b"8", b"grpc-message": b"full"})
+    assert error is not None
+    assert (error.status, error.message) == (8, "full")
+
+
+def test_ok_is_no_error() -> None:
+    assert ended(grpc_status=b"0") is None
+    assert outcome({b"grpc-status": b"0", b":status": b"200"}, is_only_answer=True) is None
+
+
+def test_message_is_percent_decoded_and_never_fails() -> None:
+    error = ended(grpc_status=b"3", grpc_message=b"caf%C3%A9 100%25 %zz \xff")
+    assert error is not None
+    assert (error.status, error.message) == (3, "café 100% %zz �")
+
+
+def test_missing_status_is_unknown() -> None:
+    error = ended()
+    assert error is not None
+    assert error.status == 2
+
+
+@pytest.mark.parametrize("status", [b"17", b"-1", b"", b"x", b"999999999999999999999", "²".encode()])
+def test_status_that_is_none_is_unknown(status: bytes) -> None:
+    error = ended(grpc_status=status)
+    assert error is not None
+    assert error.status == 2
+
+
+@pytest.mark.parametrize(("text", "details"), [(b"AQID", b"\1\2\3"), (b"AQI", b"\1\2"), (b"A", b""), (b"", b"")])
+def test_details_are_base64_with_or_without_padding(text: bytes, details: bytes) -> None:
+    error = ended(grpc_status=b"3", grpc_status_details_bin=text)
+    assert error is not None
+    assert error.details == details
+
+
+def test_first_value_of_a_name_counts() -> None:
+    assert fields_of([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]) == {b"a": b"1", b"b": b"2"}
+
+
+@pytest.mark.parametrize(("status", "expected"), [(b"103", True), (b"200", False), (b"1", False), (b"", False)])
+def test_informational_headers_are_not_the_headers(status: bytes, expected: bool) -> None:
+    assert is_informational({b":status": status}) is expected

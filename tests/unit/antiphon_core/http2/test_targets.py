@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.http2.targets import Target, read_target
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "target"),
+    [
+        ("triton:8001", Target("triton", 8001, "triton:8001")),
+        ("dns:///triton.models.svc:8001", Target("triton.models.svc", 8001, "triton.models.svc:8001")),
+        ("dns:triton:8001", Target("triton", 8001, "triton:8001")),
+        ("127.0.0.1:1", Target("127.0.0.1", 1, "127.0.0.1:1")),
+        ("[::1]:8001", Target("::1", 8001, "[::1]:8001")),
+        ("dns:///[fe80::1%eth0]:8001", Target("fe80::1%eth0", 8001, "[fe80::1%eth0]:8001")),
+    ],
+)
+def test_endpoints_are_read(endpoint: str, target: Target) -> None:
+    assert read_target(endpoint) == target
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["", "triton", ":8001", "triton:", "triton:0", "triton:65536", "http://triton:80", "::1:80", "unix:/x:1"],
+)
+def test_what_is_no_endpoint_is_refused(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="not an endpoint"):
+        read_target(endpoint)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.settings import RpcServerSettings
+from tests.support.certificates import authority, signed_by
+
+
+@dataclass(frozen=True, slots=True)
+class Pump(RpcServerSettings):
+    section: ClassVar[str] = "pump"
+
+
+def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
+    tokens = tmp_path / "credentials"
+    tokens.write_text("edge token-0123456789abcdef *\n")
+    ca = authority(tmp_path, "ca")
+    own = signed_by(ca, tmp_path, "server")
+    nothing = ServerSecurity.of(Pump())
+    assert (nothing.guard, nothing.tls) == (None, None)
+    everything = ServerSecurity.of(
+        Pump(token_file=tokens, tls_cert_file=own.cert, tls_key_file=own.key, tls_client_ca_file=ca.cert)
+    )
+    assert everything.guard is not None
+    assert everything.tls is not None
+    with pytest.raises(SettingsError, match="Cannot read the credentials file"):
+        ServerSecurity.of(Pump(token_file=tmp_path / "gone"))

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from antiphon_core import event_loop
+
+
+async def loop_module() -> str:
+    return type(asyncio.get_running_loop()).__module__
+
+
+def test_programs_run_on_uvloop_where_it_is_installed() -> None:
+    assert event_loop.run(loop_module()) == "uvloop"
+
+
+def test_programs_run_on_asyncio_where_uvloop_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    assert event_loop.run(loop_module()).startswith("asyncio.")
+
+
+def test_the_error_of_the_program_is_raised() -> None:
+    async def fail() -> None:
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        event_loop.run(fail())

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.errors import AntiphonError, ContextLengthExceeded, EngineFault
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Record, Status
+from antiphon_core.replay import frames_of
+from tests.support.pushed import generated
+from tests.support.schema import validate_event
+from tests.support.served_models import turn
+from tests.support.thinker import CALL, EXEC, WEATHER
+from tests.support.thinking_edges import Sayer, losable
+
+RESPONSE_ID = "resp_" + "0" * 48
+SAID = ("<think>", "Hm.", "</think>", "I look.", *CALL, "Done.")
+CUSTOM = ("<tool_call>", '{"name": "exec", "arguments": {"input": "ls"}}', "</tool_call>")
+
+
+def record_of(ended: Object) -> Record:
+    body, output_items = response.split(ended)
+    return Record(ended["id"], Status(ended["status"]), body, output_items=output_items)
+
+
+def retold(ended: Object) -> list[Object]:
+    return [event for frame in frames_of(record_of(ended)) for event in events.decode(frame)]
+
+
+async def streamed(*said: str, **request: Any) -> list[Object]:
+    batches = generated(losable(Sayer(*said)), turn("Hi", **({"tools": [WEATHER, EXEC]} | request)))
+    return [event async for batch in batches for event in events.decode(batch.frames)]
+
+
+def without_cuts(log: list[Object]) -> list[Object]:
+    """The log with each text in one delta, and no numbers."""
+    joined: list[Object] = []
+    for event in log:
+        named = {name: value for name, value in event.items() if name != "sequence_number"}
+        if "delta" in event and joined and joined[-1]["type"] == event["type"]:
+            joined[-1]["delta"] += event["delta"]
+        else:
+            joined.append(named)
+    return joined
+
+
+@pytest.mark.parametrize("said", [SAID, CUSTOM, ("Ja.",), ()])
+async def test_it_is_the_stream_with_each_text_in_one_piece(said: tuple[str, ...]) -> None:
+    log = await streamed(*said)
+    told = retold(log[-1]["response"])
+    assert without_cuts(told) == without_cuts(log)
+    assert [event["sequence_number"] for event in told] == list(range(len(told)))
+    assert fold(told) == log[-1]["response"]
+
+
+async def test_what_was_cut_off_is_told_so() -> None:
+    log = await streamed(*SAID, max_output_tokens=8, tools=[WEATHER])
+    ended = log[-1]["response"]
+    assert ended["status"] == "incomplete"
+    told = retold(ended)
+    assert (told[-1]["type"], fold(told)) == (events.INCOMPLETE, ended)
+    assert told[0]["response"]["incomplete_details"] is None
+    for event in told:
+        if not event["type"].startswith("response.reasoning_text"):  # there OpenAI and Open Responses differ
+            validate_event(event)
+
+
+ITEM: Object = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "status": "incomplete",
+    "content": [{"type": "output_text", "text": "Ja", "annotations": [], "logprobs": []}],
+}
+
+
+@pytest.mark.parametrize(
+    "error", [EngineFault("broken"), ContextLengthExceeded.of(input_tokens=9, context_length=8)], ids=repr
+)
+@pytest.mark.parametrize("output", [[], [ITEM]])
+def test_a_failure_is_an_error_and_then_the_failed_response(output: list[Object], error: AntiphonError) -> None:
+    born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1) | {"output": output}
+    ended = response.failed(born, error)
+    told = retold(ended)
+    assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
+    assert told[-2] == events.error_event(len(told) - 2, error)
+    assert fold(told) == ended
+
+
+def test_a_cancelled_one_ends_as_cancelled() -> None:
+    ended = response.cancelled(response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1))
+    assert retold(ended)[-1] == {"type": events.CANCELLED, "response": ended, "sequence_number": 2}
+
+
+def test_parts_and_items_that_are_not_streamed_are_told_whole() -> None:
+    refusal = {"type": "refusal", "refusal": "No."}
+    message = ITEM | {"status": "completed", "content": [refusal]}
+    compaction = {"id": "cmp_1", "type": "compaction", "encrypted_content": "x"}
+    body = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    ended = body | {"status": "completed", "output": [message, compaction]}
+    told = retold(ended)
+    assert fold(told) == ended
+    added = [event["item"] for event in told if event["type"] == events.OUTPUT_ITEM_ADDED]
+    assert "status" not in added[1]
+    assert loads(frames_of(record_of(ended))[-1].split(b"data: ")[1])["response"] == ended

@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.errors import (
+    EngineUnavailable,
+    LogNotFound,
+    ModelNotFound,
+    StaleFence,
+    StoreUnavailable,
+)
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object
+from antiphon_core.ports.jobs import JobState
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_store.wrappers.faulty import Fault, When
+from tests.support.translators import ScriptedTranslator
+from tests.support.turn_bench import IMPATIENT, TENANT, Bench, request_of
+from tests.support.turn_streams import sent
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.settle()
+    await bench.backend.close()
+
+
+async def heard_to_its_text(batches: AsyncGenerator[Batch, None]) -> AsyncIterator[Batch]:
+    """The batches up to the first text of the answer."""
+    async for batch in batches:
+        yield batch
+        if b"output_text.delta" in batch.frames:
+            return
+
+
+async def refused(bench: Bench, monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[AcceptedTurn, list[Object]]:
+    """A turn whose log cannot be written behind its first events."""
+
+    async def refuse(*_: Any, **__: Any) -> int:
+        raise error
+
+    bench.use(IMPATIENT)
+    bench.sayer.pause_at = 5
+    accepted = await bench.begin(key="k")
+    playing = asyncio.create_task(bench.play(accepted))
+    await bench.until_it_pauses()
+    monkeypatch.setattr(bench.slow, "append_events", refuse, raising=False)
+    bench.sayer.go.set()
+    log = await playing
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    return accepted, log
+
+
+async def test_a_turn_ends_in_its_record(bench: Bench) -> None:
+    accepted = await bench.begin()
+    log = await bench.play(accepted)
+    assert fold(log) == log[-1]["response"] == await bench.stored(accepted)
+    with pytest.raises(LogNotFound):
+        await bench.logged(accepted)
+
+
+async def test_under_a_key_its_log_is_its_stream_and_its_job_is_done(bench: Bench) -> None:
+    accepted = await bench.begin(key="k")
+    assert await bench.play(accepted) == await bench.logged(accepted)
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_a_caller_that_leaves_during_the_commit_cannot_undo_it(bench: Bench) -> None:
+    bench.slow.go.clear()
+    accepted = await bench.begin(session_id="s")
+    caller = asyncio.create_task(bench.play(accepted))
+    await bench.slow.asked.wait()
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    bench.slow.go.set()
+    await bench.settle()
+    assert (await bench.stored(accepted))["status"] == "completed"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+async def test_a_caller_that_leaves_before_stops_the_model_and_is_recorded(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(session_id="s")
+    async with aclosing(bench.run(accepted)) as batches:
+        async for batch in batches:
+            if b"output_text.delta" in batch.frames:
+                break
+    assert bench.sayer.stopped.is_set()
+    await bench.settle()
+    assert (await bench.stored(accepted))["status"] == "cancelled"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+async def test_what_a_turn_took_is_charged_once(bench: Bench) -> None:
+    log = await bench.play(await bench.begin())
+    assert bench.charged == [(TENANT, log[-1]["response"]["usage"]["total_tokens"])]
+
+
+async def test_what_was_said_to_a_caller_that_left_is_charged(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    async with aclosing(bench.run(await bench.begin())) as batches:
+        async for _ in heard_to_its_text(batches):
+            pass
+    await bench.settle()
+    sent_ids = [token for batch in bench.sent for token in batch.token_ids]
+    assert bench.charged == [(TENANT, len(sent_ids))]
+    assert sent_ids
+
+
+async def test_a_turn_that_nobody_told_anything_of_is_free(bench: Bench) -> None:
+    with pytest.raises(ModelNotFound):
+        await bench.play(await bench.begin(model="other"))
+    assert bench.charged == []
+
+
+async def test_what_was_said_of_a_turn_that_broke_is_charged() -> None:
+    bench = Bench(ScriptedTranslator(fault=ZeroDivisionError()))
+    await bench.backend.open()
+    assert (await bench.play(await bench.begin()))[-1]["type"] == events.FAILED
+    assert bench.charged == [(TENANT, 0)]  # this one brings no ids
+
+
+async def test_a_turn_under_a_key_is_charged_by_whoever_ends_it(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(key="k")
+    async with aclosing(bench.run(accepted)) as batches:
+        async for _ in heard_to_its_text(batches):
+            pass
+    await bench.settle()
+    assert bench.charged == []
+
+
+async def test_what_a_refused_turn_took_is_free_before_its_caller_hears_of_it(bench: Bench) -> None:
+    for options in ({"session_id": "s"}, {"key": "k"}):
+        accepted = await bench.begin(model="other", **options)
+        with pytest.raises(ModelNotFound):
+            await bench.play(accepted)
+        again = await bench.begin(**options)
+        assert again.response_id != accepted.response_id
+        await bench.play(again)
+
+
+async def test_one_whose_failure_cannot_be_stored_is_left_to_who_comes_next(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.use(IMPATIENT)
+    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    accepted = await bench.begin(key="k")
+    bench.backend.plan(Fault("commit_turn", When.BEFORE))
+    await bench.play(accepted)
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.QUEUED
+
+
+async def test_what_cannot_be_given_back_does_not_hide_the_error(bench: Bench) -> None:
+    accepted = await bench.begin(model="other", session_id="s")
+    bench.backend.plan(Fault("release_lease", When.BEFORE))
+    with pytest.raises(ModelNotFound):
+        await bench.play(accepted)
+
+
+async def test_a_turn_is_more_than_its_log(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    assert log[-1]["type"] == events.COMPLETED
+    assert await bench.stored(accepted) == log[-1]["response"]
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
+
+
+async def test_who_repeats_it_is_told_all_of_it_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted, log = await refused(bench, monkeypatch, StoreUnavailable("full"))
+    again = sent(bench.turns, TENANT, request_of(), key="k")
+    async with asyncio.timeout(5):
+        told = [event async for batch in again for event in events.decode(batch.frames)]
+    assert fold(told) == log[-1]["response"] == await bench.stored(accepted)
+
+
+async def test_a_turn_that_somebody_else_runs_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = StaleFence.of("s", token=1)
+    _, log = await refused(bench, monkeypatch, stale)
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+
+
+async def test_a_turn_that_could_not_be_held_is_forgotten(bench: Bench) -> None:
+    bench.backend.plan(Fault("enqueue_job", When.BEFORE))
+    with pytest.raises(StoreUnavailable):
+        await bench.begin(key="k")
+    await bench.settle()
+    assert isinstance(await bench.begin(key="k"), AcceptedTurn)

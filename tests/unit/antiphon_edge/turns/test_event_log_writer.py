@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import AntiphonError, PositionMismatch, StoreUnavailable
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX, EVENT_LOG_APPEND_BYTES
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.turns.event_log_writer import EventLogWriter
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+
+TENANT = "t"
+ONE_ATTEMPT = TurnTiming(append_retry=RetryPolicy(for_s=0), linger_s=0)
+RESPONSE_ID = new_response_id(RandomIds())
+
+
+class Log:
+    def __init__(self) -> None:
+        self.backend = FaultyBackend(MemoryBackend())
+        self.store = StoreService(self.backend)
+
+    def writer(self, **options: Any) -> EventLogWriter:
+        return EventLogWriter(self.store, TENANT, RESPONSE_ID, **{"timing": ONE_ATTEMPT} | options)
+
+    async def read(self) -> tuple[bytes, list[Checkpoint]]:
+        frames = b""
+        checkpoints: list[Checkpoint] = []
+        async for batch in self.store.read_events(TENANT, RESPONSE_ID):
+            frames += batch.frames
+            checkpoints += batch.checkpoints
+        return frames, checkpoints
+
+
+@pytest.fixture
+async def log() -> AsyncIterator[Log]:
+    log = Log()
+    await log.backend.open()
+    yield log
+    await log.backend.close()
+
+
+def frame(number: int, size: int = 0) -> bytes:
+    return b"event: x\ndata: {}\n\n".replace(b"{}", b"%d%s" % (number, b"x" * size))
+
+
+def batch(number: int, *ids: int, count: int = 1) -> Batch:
+    frames = b"".join(frame(number + each) for each in range(count))
+    return Batch(number, count, frames, token_ids=ids)
+
+
+async def test_what_is_put_is_written_with_its_ids(log: Log) -> None:
+    writer = log.writer()
+    for each in (batch(0, count=2), batch(2, 7), batch(3, 8, 9)):
+        writer.put(each)
+        await writer.flush()
+    frames, checkpoints = await log.read()
+    assert frames == b"".join(map(frame, range(4)))
+    assert checkpoints == [Checkpoint(0, (7,)), Checkpoint(1, (8, 9))]
+
+
+async def test_ids_go_on_behind_those_of_an_earlier_writer(log: Log) -> None:
+    writer = log.writer(ids_before=5)
+    writer.put(batch(0, 1))
+    writer.put(batch(1, 2))
+    await writer.flush()
+    assert (await log.read())[1] == [Checkpoint(5, (1, 2))]
+
+
+class Recorder:
+    """A log that lets nothing through before `go`."""
+
+    def __init__(self) -> None:
+        self.appends: list[EventAppend] = []
+        self.go = asyncio.Event()
+
+    async def append_events(self, _tenant: str, append: EventAppend, **_: Any) -> int:
+        self.appends.append(append)
+        await self.go.wait()
+        return 0
+
+    async def until_asked(self, times: int) -> None:
+        async with asyncio.timeout(30):
+            while len(self.appends) < times:
+                await asyncio.sleep(0)
+
+
+def recorded(logs: Any, **options: Any) -> EventLogWriter:
+    return EventLogWriter(logs, TENANT, RESPONSE_ID, **options)
+
+
+async def test_what_comes_while_one_is_written_is_written_together() -> None:
+    logs = Recorder()
+    writer = recorded(logs, timing=ONE_ATTEMPT)
+    writer.put(batch(0))
+    await logs.until_asked(1)
+    for number in range(1, 6):
+        writer.put(batch(number, number))
+    logs.go.set()
+    await writer.flush()
+    assert [(each.expected_position, each.count) for each in logs.appends] == [(0, 1), (1, 5)]
+
+
+def pieces(count: int, size: int) -> Sequence[Batch]:
+    return [Batch(number, 1, frame(number, size)) for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "expected"),
+    [
+        (pieces(5, APPEND_BYTES_MAX // 2), 5),
+        (pieces(5, APPEND_BYTES_MAX // 3), 3),
+        ([batch(number * 4_000, count=4_000) for number in range(5)], 3),
+    ],
+)
+async def test_no_append_is_larger_than_the_store_takes(batches: Sequence[Batch], expected: int) -> None:
+    logs = Recorder()
+    logs.go.set()
+    writer = recorded(logs)
+    for each in batches:
+        writer.put(each)
+    await writer.flush()
+    assert all(len(each.frames) <= APPEND_BYTES_MAX and each.count <= APPEND_EVENTS_MAX for each in logs.appends)
+    assert sum(each.count for each in logs.appends) == sum(each.count for each in batches)
+    assert len(logs.appends) == expected
+
+
+@pytest.mark.parametrize("when", When)
+async def test_a_store_that_is_gone_for_a_while_is_asked_again(log: Log, when: When) -> None:
+    log.backend.plan(Fault("append_events", when), Fault("append_events", when))
+    patient = TurnTiming(append_retry=RetryPolicy(for_s=30, first_s=0.001), linger_s=0)
+    writer = log.writer(timing=patient)
+    for number in range(3):
+        writer.put(batch(number, number))
+        await writer.flush()
+    assert (await log.read())[0] == b"".join(map(frame, range(3)))
+
+
+@pytest.mark.parametrize("when", When)
+async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, when: When) -> None:
+    log.backend.plan(*[Fault("append_events", when)] * 2)
+    writer = log.writer()
+    for number in range(3):
+        writer.put(batch(number, number))
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable):
+            await writer.flush()
+        writer.put(batch(number := number + 1, number))
+    await writer.flush()
+    frames, checkpoints = await log.read()
+    assert frames == b"".join(map(frame, range(5)))
+    assert [token_id for each in checkpoints for token_id in each.token_ids] == [0, 1, 2, 3, 4]
+
+
+async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None:
+    lost: list[AntiphonError] = []
+    writer = log.writer(on_lost=lost.append)
+    writer.put(batch(3))
+    with pytest.raises(PositionMismatch):
+        await writer.flush()
+    assert [type(error) for error in lost] == [PositionMismatch]
+    writer.put(batch(4))
+    with pytest.raises(PositionMismatch):
+        await writer.flush()
+
+
+async def test_closing_gives_up_what_is_not_written() -> None:
+    logs = Recorder()
+    writer = recorded(logs, timing=ONE_ATTEMPT)
+    await writer.close()  # nothing was put yet
+    writer.put(batch(0))
+    await logs.until_asked(1)
+    writer.put(batch(1))
+    await asyncio.wait_for(writer.close(), 30)
+    logs.go.set()
+    await asyncio.sleep(0.01)
+    assert [append.expected_position for append in logs.appends] == [0]
+
+
+async def test_events_wait_for_more_before_they_are_appended() -> None:
+    logs = Recorder()
+    logs.go.set()
+    writer = recorded(logs, timing=TurnTiming(linger_s=0.01))
+    for number in range(3):
+        writer.put(batch(number, number))
+        await asyncio.sleep(0)
+    assert logs.appends == []
+    await logs.until_asked(1)
+    assert [(each.expected_position, each.count) for each in logs.appends] == [(0, 3)]
+
+
+async def test_many_bytes_do_not_wait() -> None:
+    logs = Recorder()
+    logs.go.set()
+    writer = recorded(logs, timing=TurnTiming(linger_s=3_600))
+    writer.put(Batch(0, 1, frame(0, EVENT_LOG_APPEND_BYTES)))
+    await logs.until_asked(1)
+    writer.put(batch(1))
+    await writer.flush()
+    assert [each.expected_position for each in logs.appends] == [0, 1]

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable
+from antiphon_core.ports.full_store import FullStore
+from antiphon_edge.turns import store_retry
+from antiphon_edge.turns.fail_fast_store import SOON, fail_fast
+from antiphon_edge.turns.store_retry import StoreWatch
+
+SLOW_S = 0.02
+
+
+class Store:
+    """Answers when `go` is set, and says that it is ready, or that it is not."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.is_there = True
+        self.cancelled = 0
+        self.error: Exception | None = None
+
+    async def ready(self) -> None:
+        if not self.is_there:
+            raise StoreUnavailable("frozen")
+
+    async def get(self, tenant: str, response_id: str) -> str:
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.error is not None:
+            raise self.error
+        return f"{tenant} {response_id}"
+
+    commit_turn = get
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setattr(store_retry, "SLOW_S", SLOW_S)
+    monkeypatch.setattr(store_retry, "READY_S", SLOW_S)
+    return Store()
+
+
+def asked(store: Store) -> Any:
+    typed: Any = store
+    return fail_fast(typed, StoreWatch(typed))
+
+
+def test_every_name_is_one_of_the_stores() -> None:
+    assert [name for name in SOON if not hasattr(FullStore, name)] == []
+
+
+async def test_a_store_that_is_gone_is_told_soon_and_asked_no_longer(store: Store) -> None:
+    store.is_there = False
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(asked(store).get("t", "r"), 5)
+    await asyncio.sleep(0)
+    assert store.cancelled == 1
+
+
+async def test_one_that_is_only_slow_is_waited_for(store: Store) -> None:
+    waiting = asyncio.create_task(asked(store).get("t", response_id="r"))
+    await asyncio.sleep(10 * SLOW_S)
+    store.go.set()
+    assert await waiting == "t r"
+
+
+async def test_its_errors_are_its_own(store: Store) -> None:
+    store.go.set()
+    store.error = ResponseNotFound.of("r")
+    with pytest.raises(ResponseNotFound):
+        await asked(store).get("t", "r")
+
+
+async def test_what_a_turn_must_not_lose_waits(store: Store) -> None:
+    store.is_there = False
+    waiting = asyncio.create_task(asked(store).commit_turn("t", "r"))
+    await asyncio.sleep(10 * SLOW_S)
+    store.go.set()
+    assert await waiting == "t r"

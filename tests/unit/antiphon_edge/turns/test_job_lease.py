@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import StaleFence
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
+from antiphon_core.ports.store import Fence
+from antiphon_edge.turns.job_lease import JobLease
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+
+TENANT = "t"
+TTL_MS = 1_000
+
+
+class Shelf:
+    """One job, held by `mine`."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.backend = FaultyBackend(MemoryBackend(self.clock))
+        self.store = StoreService(self.backend)
+        self.id = new_response_id(RandomIds())
+        self.claims = 0
+
+    async def claim(self, holder: str) -> Job | None:
+        return await self.store.claim_job(TENANT, ["q"], holder=holder, lease_ttl_ms=TTL_MS)
+
+    async def hold(self) -> JobLease:
+        await self.store.enqueue_job(TENANT, JobDraft(self.id, "q", b"", max_attempts=9))
+
+        async def claim() -> Job | None:
+            self.claims += 1
+            return await self.claim("mine")
+
+        job = await claim()
+        assert job is not None
+        return JobLease(self.store, TENANT, job, claim)
+
+    async def write(self, fence: Fence) -> int:
+        """Any write under a fence; the token that it was done with."""
+        await self.store.heartbeat_job(TENANT, fence, lease_ttl_ms=TTL_MS)
+        return fence.token
+
+    async def state(self) -> JobState:
+        return (await self.store.describe_job(TENANT, self.id)).state
+
+
+@pytest.fixture
+async def shelf() -> AsyncIterator[Shelf]:
+    shelf = Shelf()
+    await shelf.backend.open()
+    yield shelf
+    await shelf.backend.close()
+
+
+async def test_a_lease_that_nobody_took_up_is_its_holders_again(shelf: Shelf) -> None:
+    hold = await shelf.hold()
+    tokens = []
+    for _ in range(3):
+        tokens += [await hold.proven(shelf.write), await hold.proven(shelf.write)]
+        shelf.clock.advance(TTL_MS / 1000)
+    assert tokens == [1, 1, 2, 2, 3, 3]
+
+
+async def test_many_writes_that_find_out_claim_it_once(shelf: Shelf) -> None:
+    hold = await shelf.hold()
+    shelf.clock.advance(TTL_MS / 1000)
+    shelf.backend.plan(Fault("claim_job", When.BEFORE, error=None, delay_s=0.02))
+    assert await asyncio.gather(*(hold.proven(shelf.write) for _ in range(5))) == [2] * 5
+    assert shelf.claims == 2
+
+
+async def test_a_claim_that_got_no_answer_is_made_again(shelf: Shelf) -> None:
+    hold = await shelf.hold()
+    shelf.clock.advance(TTL_MS / 1000)
+    shelf.backend.plan(Fault("claim_job", When.AFTER))
+    with pytest.raises(Exception, match="injected"):
+        await hold.proven(shelf.write)
+    assert await hold.proven(shelf.write) == 2
+
+
+async def test_what_somebody_else_has_is_theirs(shelf: Shelf) -> None:
+    hold = await shelf.hold()
+    shelf.clock.advance(TTL_MS / 1000)
+    theirs = await shelf.claim("theirs")
+    assert theirs is not None
+    for _ in range(2):
+        with pytest.raises(StaleFence):
+            await hold.proven(shelf.write)
+    await shelf.write(theirs.fence)
+
+
+@pytest.mark.parametrize("ends", ["given back", "run out"])
+async def test_what_somebody_else_had_is_left_to_the_next(shelf: Shelf, ends: str) -> None:
+    """What was written meanwhile is not its own."""
+    hold = await shelf.hold()
+    shelf.clock.advance(TTL_MS / 1000)
+    theirs = await shelf.claim("theirs")
+    assert theirs is not None
+    if ends == "given back":
+        await shelf.store.settle_job(TENANT, theirs.fence, JobOutcome.RETRY)
+    else:
+        shelf.clock.advance(TTL_MS / 1000)
+    for _ in range(2):
+        with pytest.raises(StaleFence):
+            await hold.proven(shelf.write)
+        assert await shelf.state() is JobState.QUEUED
+    assert await shelf.claim("next") is not None
+
+
+async def test_what_was_ended_is_not_claimed(shelf: Shelf) -> None:
+    hold = await shelf.hold()
+    await shelf.store.settle_job(TENANT, Fence(shelf.id, 1), JobOutcome.SUCCEEDED)
+    with pytest.raises(StaleFence):
+        await hold.proven(shelf.write)
+    assert await shelf.state() is JobState.SUCCEEDED
+
+
+async def test_a_session_that_is_lost_is_no_reason_to_claim_a_job(shelf: Shelf) -> None:
+    hold = await shelf.hold()
+
+    async def write(_fence: Fence) -> None:
+        raise StaleFence.of("session", token=1)
+
+    with pytest.raises(StaleFence):
+        await hold.proven(write)
+    assert shelf.claims == 1
+    assert await hold.proven(shelf.write) == 1

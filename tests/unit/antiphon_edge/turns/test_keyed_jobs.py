@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import StaleFence
+from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ports.jobs import JobDraft, JobPulse, JobState
+from antiphon_core.ports.store import Fence, Lease, TurnRequest, TurnStart
+from antiphon_edge.background import queueing
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.keyed_jobs import KeyedJobs
+from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from tests.support.served_models import turn
+
+TENANT = "t"
+CLAIM_MS = 600_000
+FAST = RenewalPace(every_s=0.001, retry_s=0.001)
+JOB_KEPT = TurnTiming(job_pace=FAST)
+BOTH_KEPT = TurnTiming(job_pace=FAST, key_pace=FAST, job_lease_ms=CLAIM_MS)
+
+
+class BeatenStore(StoreService):
+    """Counts what keeps a job, and its key."""
+
+    heartbeats = 0
+    claims = 0
+
+    async def begin_turn(self, *arguments: Any, **options: Any) -> TurnStart:
+        start = await super().begin_turn(*arguments, **options)
+        self.claims += 1
+        return start
+
+    async def heartbeat_job(self, *arguments: Any, **options: Any) -> JobPulse:
+        pulse = await super().heartbeat_job(*arguments, **options)
+        self.heartbeats += 1
+        return pulse
+
+
+class Shelf:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.backend = FaultyBackend(MemoryBackend(self.clock))
+        self.store = BeatenStore(self.backend)
+        self.use(JOB_KEPT)
+
+    def use(self, timing: TurnTiming) -> None:
+        """From now on its edge has this timing."""
+        self.jobs = KeyedJobs(self.store, ids=RandomIds(), timing=timing)
+
+    async def state(self, accepted: AcceptedTurn) -> JobState:
+        return (await self.store.describe_job(TENANT, accepted.response_id)).state
+
+    async def until_beaten(self) -> None:
+        """The job was kept once more, and the key too if that is done at every beat."""
+        enough = self.store.heartbeats + 2
+        async with asyncio.timeout(30):
+            while self.store.heartbeats < enough:
+                await asyncio.sleep(0.001)
+
+    async def until_claimed(self) -> None:
+        """The key was claimed once more."""
+        enough = self.store.claims + 2
+        async with asyncio.timeout(30):
+            while self.store.claims < enough:
+                await asyncio.sleep(0.001)
+
+    async def hold(self, accepted: AcceptedTurn) -> AcceptedTurn:
+        held = await self.jobs.hold(accepted)
+        assert held is not None
+        return held
+
+
+@pytest.fixture
+async def shelf() -> AsyncIterator[Shelf]:
+    shelf = Shelf()
+    await shelf.backend.open()
+    yield shelf
+    await shelf.backend.close()
+
+
+def accepted(**members: Any) -> AcceptedTurn:
+    asked = replace(turn("Hi"), response_id=new_response_id(RandomIds()))
+    return AcceptedTurn(TENANT, asked, key="k", logged=True, **members)
+
+
+async def test_what_is_held_is_written_under_its_fence_and_by_nobody_else(shelf: Shelf) -> None:
+    asked = accepted()
+    held = await shelf.hold(asked)
+    assert held.precondition.fence == Fence(asked.response_id, 1)
+    assert replace(held, precondition=asked.precondition) == asked
+    assert await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k")) is None
+
+
+async def test_when_its_edge_died_another_one_goes_on_with_the_same_turn(shelf: Shelf) -> None:
+    asked = accepted(parent_id="p", lease=Lease(Fence("s", 4), "x", 9))
+    await shelf.hold(asked)
+    shelf.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
+    assert taken is not None
+    assert (taken.turn, taken.key, taken.parent_id, taken.logged) == (asked.turn, "k", "p", True)
+    assert taken.precondition.fence == Fence(asked.response_id, 2)
+    assert taken.lease is not None
+    assert taken.lease.fence.session_id == "s"
+
+
+async def test_others_turns_are_not_taken(shelf: Shelf) -> None:
+    await shelf.hold(accepted())
+    shelf.clock.advance(60)
+    assert await shelf.jobs.take_over(RepeatedRequest(TENANT, new_response_id(RandomIds()), None, "k")) is None
+
+
+async def test_a_turn_is_kept_as_long_as_it_runs(shelf: Shelf) -> None:
+    shelf.backend.plan(Fault("heartbeat_job", When.BEFORE))
+    held = await shelf.hold(accepted())
+    async with shelf.jobs.kept(held):
+        for _ in range(4):
+            shelf.clock.advance(JOB_LEASE_MS / 2000)
+            await shelf.until_beaten()
+    assert await shelf.state(held) is JobState.RUNNING
+
+
+async def running(shelf: Shelf) -> str | None:
+    """Which response the key runs, when somebody else asks for the same."""
+    asked = TurnRequest(idempotency_key="k", fingerprint=b"f" * 32, response_id=new_response_id(RandomIds()))
+    return (await shelf.store.begin_turn(TENANT, asked)).running_response_id
+
+
+async def claimed(shelf: Shelf) -> AcceptedTurn:
+    """A turn that has its key, and is held."""
+    asked = replace(accepted(), fingerprint=b"f" * 32)
+    claim = TurnRequest(idempotency_key="k", fingerprint=asked.fingerprint, response_id=asked.response_id)
+    await shelf.store.begin_turn(TENANT, claim)
+    return await shelf.hold(asked)
+
+
+async def test_a_turn_that_takes_long_keeps_its_key(shelf: Shelf) -> None:
+    shelf.use(BOTH_KEPT)
+    held = await claimed(shelf)
+    async with shelf.jobs.kept(held):
+        for _ in range(4):
+            shelf.clock.advance(CLAIM_MS / 2000)
+            await shelf.until_claimed()
+        assert await running(shelf) == held.response_id
+
+
+async def test_whoever_took_it_over_keeps_its_key_as_well(shelf: Shelf) -> None:
+    held = await claimed(shelf)
+    shelf.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k", held.fingerprint))
+    assert taken is not None
+    shelf.use(BOTH_KEPT)
+    async with shelf.jobs.kept(taken):
+        shelf.clock.advance(1)
+        await shelf.until_claimed()
+    shelf.clock.advance((CLAIM_MS - JOB_LEASE_MS) / 1000)
+    assert await running(shelf) == held.response_id
+
+
+async def test_one_that_was_dropped_does_not_claim_its_key_again(shelf: Shelf) -> None:
+    shelf.use(BOTH_KEPT)
+    held = await claimed(shelf)
+    shelf.backend.plan(Fault("begin_turn_once", When.BEFORE, error=None, delay_s=0.05))
+    async with shelf.jobs.kept(held):
+        await asyncio.sleep(0.01)  # it is about to claim the key again
+        await shelf.jobs.drop(held)
+        await shelf.store.abort_turn(TENANT, None, idempotency_key="k", response_id=held.response_id)
+        await asyncio.sleep(0.05)
+        assert await running(shelf) is None
+
+
+async def test_one_that_was_taken_is_let_alone(shelf: Shelf) -> None:
+    held = await shelf.hold(accepted())
+    shelf.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
+    async with shelf.jobs.kept(held):
+        await asyncio.sleep(0.02)
+    await shelf.jobs.release(held, is_over=True)
+    assert await shelf.state(held) is JobState.RUNNING
+    assert taken is not None
+    with pytest.raises(StaleFence):
+        await shelf.store.heartbeat_job(TENANT, Fence(held.response_id, 1))
+
+
+async def test_one_whose_lease_ran_out_is_kept_when_nobody_took_it(shelf: Shelf) -> None:
+    held = await shelf.hold(accepted())
+    shelf.clock.advance(JOB_LEASE_MS / 1000)
+    assert await shelf.state(held) is JobState.QUEUED
+    async with shelf.jobs.kept(held):
+        await asyncio.sleep(0.05)
+        assert await shelf.state(held) is JobState.RUNNING
+    assert await shelf.jobs.release(held, is_over=True)
+    assert await shelf.state(held) is JobState.SUCCEEDED
+
+
+async def test_one_that_was_given_back_is_not_claimed_again(shelf: Shelf) -> None:
+    held = await shelf.hold(accepted())
+    async with shelf.jobs.kept(held):
+        await shelf.jobs.release(held, is_over=False)
+        await asyncio.sleep(0.05)
+        assert await shelf.state(held) is JobState.QUEUED
+
+
+async def test_it_is_given_back_for_good_or_to_others(shelf: Shelf) -> None:
+    held = await shelf.hold(accepted())
+    await shelf.jobs.release(held, is_over=False)
+    taken = await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k"))
+    assert taken is not None
+    await shelf.jobs.release(taken, is_over=True)
+    assert await shelf.state(held) is JobState.SUCCEEDED
+    assert await shelf.jobs.take_over(RepeatedRequest(TENANT, held.response_id, None, "k")) is None
+
+
+async def test_a_store_that_is_gone_then_is_no_error(shelf: Shelf) -> None:
+    held = await shelf.hold(accepted())
+    shelf.backend.plan(Fault("settle_job", When.BEFORE))
+    await shelf.jobs.release(held, is_over=True)
+    assert await shelf.state(held) is JobState.RUNNING
+
+
+async def test_a_turn_that_came_to_nothing_leaves_no_work(shelf: Shelf) -> None:
+    held = await shelf.hold(accepted())
+    await shelf.jobs.drop(held)
+    assert await shelf.state(held) is JobState.SUCCEEDED
+    never = accepted()
+    await shelf.jobs.drop(never)  # there is no job yet
+    queued = accepted()
+    shelf.backend.plan(Fault("claim_job", When.BEFORE))
+    with pytest.raises(Exception, match="injected"):
+        await shelf.jobs.hold(queued)
+    await shelf.jobs.drop(queued)
+    assert await shelf.state(queued) is JobState.CANCELLED
+
+
+async def test_a_turn_without_a_key_has_no_job_that_anybody_could_take(shelf: Shelf) -> None:
+    plain = replace(accepted(), key=None)
+    async with shelf.jobs.kept(plain):
+        assert await shelf.jobs.drop(plain)  # ours, as far as can be
+
+
+async def test_a_turn_is_open_until_it_is_over_and_only_to_its_tenant(shelf: Shelf) -> None:
+    asked = accepted()
+    assert not await shelf.jobs.is_open(TENANT, asked.response_id)
+    held = await shelf.hold(asked)
+    assert await shelf.jobs.is_open(TENANT, asked.response_id)
+    assert not await shelf.jobs.is_open("other", asked.response_id)
+    await shelf.jobs.release(held, is_over=False)
+    assert await shelf.jobs.is_open(TENANT, asked.response_id)
+    again = await shelf.jobs.take_over(RepeatedRequest(TENANT, asked.response_id, None, "k"))
+    assert again is not None
+    await shelf.jobs.release(again, is_over=True)
+    assert not await shelf.jobs.is_open(TENANT, asked.response_id)
+    in_background = new_response_id(RandomIds())
+    await shelf.store.enqueue_job(TENANT, JobDraft(in_background, queueing.QUEUE, b"{}"))
+    assert not await shelf.jobs.is_open(TENANT, in_background)

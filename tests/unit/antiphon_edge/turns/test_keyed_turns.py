@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.errors import (
+    IdempotencyMismatch,
+    ModelNotFound,
+    ResponseNotFound,
+    SessionLocked,
+)
+from antiphon_core.fold import fold
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.jobs import JobState
+from antiphon_core.ports.store import Fence, Lease, Status
+from antiphon_core.request import CreateRequest
+from antiphon_edge.turns import log_state
+from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
+from antiphon_edge.turns.lease_keeper import RenewalPace
+from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
+from antiphon_store.wrappers.faulty import Fault, When
+from tests.support.translators import ScriptedTranslator
+from tests.support.turn_bench import TENANT, TIMING, Bench
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.settle()
+    await bench.backend.close()
+
+
+async def taken_over(bench: Bench, accepted: AcceptedTurn) -> tuple[AcceptedTurn, LogState]:
+    """A turn whose edge fell silent, as another one finds it."""
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    taken = await bench.keyed_jobs.take_over(RepeatedRequest(TENANT, accepted.response_id, None, "k"))
+    assert taken is not None
+    return taken, await log_state.read(bench.store, TENANT, accepted.response_id)
+
+
+async def test_under_a_key_it_goes_on_without_its_caller(bench: Bench) -> None:
+    bench.sayer.pause_at = 3
+    accepted = await bench.begin(key="k")
+    async with aclosing(bench.detached(accepted)) as batches:
+        await anext(batches)
+    bench.sayer.go.set()
+    while (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.RUNNING:
+        await asyncio.sleep(0.001)
+    assert (await bench.stored(accepted))["status"] == "completed"
+
+
+@pytest.mark.parametrize("slow", ["enqueue_job", "claim_job"])
+async def test_a_caller_that_leaves_while_its_turn_is_taken_up_leaves_nothing(bench: Bench, slow: str) -> None:
+    request = CreateRequest.parse(dumps({"model": "m", "input": "hi"}))
+    accepted = await bench.starter.begin(TENANT, request, key="k")
+    assert isinstance(accepted, AcceptedTurn)
+    bench.backend.plan(Fault(slow, When.BEFORE, error=None, delay_s=0.05))
+    caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
+    await asyncio.sleep(0.01)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await bench.settle()
+    assert not await bench.keyed_jobs.is_open(TENANT, accepted.response_id)
+    assert isinstance(await bench.starter.begin(TENANT, request, key="k"), AcceptedTurn)
+
+
+async def test_a_caller_that_leaves_takes_nothing_from_whoever_was_faster(bench: Bench) -> None:
+    accepted = await bench.begin(key="k")
+    bench.backend.plan(Fault("enqueue_job", When.BEFORE, error=None, delay_s=0.05))
+    caller = asyncio.create_task(bench.keyed_turns.hold(accepted))
+    await asyncio.sleep(0.01)
+    caller.cancel()
+    await asyncio.wait([caller])
+    await bench.settle()
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).cancel_requested is False
+    assert (await bench.play(accepted))[-1]["type"] == events.COMPLETED
+
+
+async def test_what_is_wrong_with_it_is_its_callers_to_know(bench: Bench) -> None:
+    with pytest.raises(ModelNotFound):
+        await anext(bench.detached(await bench.begin(key="k", model="other")))
+
+
+@pytest.mark.parametrize("pause_at", range(0, 16, 3))
+async def test_an_edge_that_stops_leaves_its_turns_to_others(bench: Bench, pause_at: int) -> None:
+    bench.sayer.pause_at = pause_at
+    accepted = await bench.begin(key="k")
+    async with aclosing(bench.detached(accepted)) as batches:
+        await anext(batches)
+        await bench.until_it_pauses()
+        await bench.settle()
+    assert bench.sayer.stopped.is_set()
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(accepted)
+    taken, said = await taken_over(bench, accepted)
+    bench.sayer.pause_at = None
+    await bench.play(taken, state=said)
+    log = await bench.logged(accepted)
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    other = await bench.play(await bench.begin())
+    assert [event["type"] for event in log] == [event["type"] for event in other]
+    assert fold(log) == await bench.stored(accepted)
+
+
+async def test_an_edge_that_only_slept_cannot_write_over_its_successor(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(key="k")
+    sleeping = asyncio.create_task(bench.play(accepted))
+    await bench.until_it_pauses()
+    taken, said = await taken_over(bench, accepted)
+    bench.sayer.pause_at = None
+    successor = await bench.play(taken, state=said)
+    bench.sayer.say("<think>", "Hm.", "</think>", "Something else.")
+    bench.sayer.go.set()
+    assert (await sleeping)[-1]["response"]["status"] == "failed"
+    assert (await bench.stored(accepted)) == successor[-1]["response"]
+    assert successor[-1]["type"] == events.COMPLETED
+
+
+async def test_in_a_session_that_went_on_it_cannot_be_finished(bench: Bench) -> None:
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(key="k", session_id="s")
+    async with aclosing(bench.detached(accepted)) as batches:
+        await anext(batches)
+        await bench.until_it_pauses()
+        await bench.settle()
+    bench.clock.advance(31)
+    bench.sayer.pause_at = None
+    await bench.play(await bench.begin(session_id="s"))
+    taken, said = await taken_over(bench, accepted)
+    (*_, last) = await bench.play(taken, state=said)
+    assert (last["type"], (await bench.stored(accepted))["status"]) == (events.FAILED, "failed")
+    session = await bench.store.describe_session(TENANT, "s")
+    assert session.lease is None
+    assert session.head_id != accepted.response_id
+
+
+async def test_where_others_have_the_session_nothing_is_accepted(bench: Bench) -> None:
+    accepted = await bench.begin(key="k", session_id="s")
+    bench.clock.advance(31)
+    await bench.begin(session_id="s")
+    taken, said = await taken_over(bench, accepted)
+    with pytest.raises(SessionLocked):
+        await bench.play(taken, state=said)
+
+
+async def test_its_successor_keeps_key_and_session(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge that slept for longer than all its leases wakes up while another one goes on."""
+    awake = asyncio.Event()
+
+    async def renew_session(tenant: str, fence: Fence) -> Lease:
+        await awake.wait()
+        return await bench.store.renew_session(tenant, fence)
+
+    bench.use(replace(TIMING, session_pace=RenewalPace(every_s=0, retry_s=0)))
+    monkeypatch.setattr(bench.slow, "renew_session", renew_session, raising=False)
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(key="k", session_id="s")
+    sleeping = asyncio.create_task(bench.play(accepted))
+    await bench.until_it_pauses()
+    bench.clock.advance(31)
+    taken, said = await taken_over(bench, accepted)
+    bench.sayer.pause_at = 12
+    successor = asyncio.create_task(bench.play(taken, state=said))
+    while len(bench.sayer.requests) < 2:
+        await asyncio.sleep(0.001)
+    awake.set()
+    assert (await sleeping)[-2]["code"] == "conversation_lost"
+    with pytest.raises(IdempotencyMismatch):
+        await bench.begin(key="k", session_id="s", input="something else")
+    bench.sayer.go.set()
+    assert (await successor)[-1]["type"] == events.COMPLETED
+    assert (await bench.stored(accepted))["status"] == "completed"
+    assert (await bench.store.describe_session(TENANT, "s")).head_id == accepted.response_id
+
+
+async def test_what_came_as_text_cannot_be_gone_on_with() -> None:
+    bench = Bench(ScriptedTranslator(hang=True))
+    await bench.backend.open()
+    accepted = await bench.begin(key="k")
+    async with aclosing(bench.detached(accepted)) as batches:
+        await anext(batches)
+        async with asyncio.timeout(30):
+            while (
+                await log_state.read(bench.store, TENANT, accepted.response_id)
+            ).fold.next_sequence < 6:  # with its words
+                await asyncio.sleep(0.001)
+        await bench.settle()
+    taken, said = await taken_over(bench, accepted)
+    (*_, last) = await bench.play(taken, state=said)
+    assert last["response"]["error"]["message"].startswith("The response was interrupted")
+    assert (await bench.store.get(TENANT, accepted.response_id)).status is Status.FAILED
+    await bench.settle()
+    await bench.backend.close()
+
+
+async def test_one_that_others_took_up_at_once_is_theirs(bench: Bench) -> None:
+    accepted = replace(await bench.begin(key="k"), key="k")
+    assert await bench.keyed_turns.hold(accepted) is None
+    request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
+    assert isinstance(await bench.starter.begin(TENANT, request, key="k"), RepeatedRequest)

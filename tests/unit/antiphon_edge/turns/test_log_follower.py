@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+
+from antiphon_core import events, replay
+from antiphon_core.errors import LogNotFound, StoreUnavailable
+from antiphon_core.jsons import Object
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Record, Status
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.turns import log_follower
+from antiphon_edge.turns.log_follower import LogFollower, final_of
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from tests.support.background import TENANT, MortalStore, hasten
+from tests.support.patience import PATIENCE_S
+
+RESPONSE_ID = "resp_" + "a" * 48
+BODY = {"id": RESPONSE_ID, "status": "completed"}
+ENDED = Record(RESPONSE_ID, Status.COMPLETED, b'{"id":"%s","status":"completed"}' % RESPONSE_ID.encode())
+
+
+def frame(number: int) -> bytes:
+    if number == 3:
+        ended: Object = BODY | {"output": []}
+        return events.encode({"type": events.COMPLETED, "sequence_number": number, "response": ended})
+    return events.encode({"type": events.OUTPUT_TEXT_DELTA, "sequence_number": number, "delta": f"\n{number}"})
+
+
+ALL = b"".join(map(frame, range(4)))
+
+
+@pytest.fixture
+async def store(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MortalStore]:
+    hasten(monkeypatch)
+    backend = MemoryBackend()
+    await backend.open()
+    yield MortalStore(StoreService(backend))
+    await backend.close()
+
+
+@pytest.fixture
+def follower(store: MortalStore) -> LogFollower:
+    return LogFollower(cast("FullStore", store))
+
+
+async def append(store: MortalStore, *numbers: int) -> None:
+    frames = b"".join(map(frame, numbers))
+    await store.append_events(
+        TENANT, EventAppend(RESPONSE_ID, numbers[0], len(numbers), frames, terminal=numbers[-1] == 3)
+    )
+
+
+async def read(follower: LogFollower, **options: float) -> list[Batch]:
+    async with asyncio.timeout(PATIENCE_S):
+        return [batch async for batch in follower.follow(TENANT, RESPONSE_ID, **options)]  # type: ignore[arg-type]
+
+
+async def begun(follower: LogFollower) -> asyncio.Task[list[Batch]]:
+    """A reading that has got something."""
+    has_begun = asyncio.Event()
+
+    async def read_on() -> list[Batch]:
+        batches = []
+        async for batch in follower.follow(TENANT, RESPONSE_ID):
+            batches.append(batch)
+            has_begun.set()
+        return batches
+
+    reading = asyncio.create_task(read_on())
+    async with asyncio.timeout(PATIENCE_S):
+        await has_begun.wait()
+    return reading
+
+
+def joined(batches: list[Batch]) -> bytes:
+    return b"".join(batch.frames for batch in batches)
+
+
+@pytest.mark.parametrize("after", [None, 0, 1, 2, 3, 9])
+async def test_what_was_told_is_read_from_any_place(
+    store: MortalStore, follower: LogFollower, after: int | None
+) -> None:
+    await append(store, 0, 1, 2, 3)
+    batches = await read(follower) if after is None else await read(follower, after=after)
+    assert joined(batches) == b"".join(frame(number) for number in range(4) if after is None or number > after)
+
+
+async def test_the_last_batch_says_how_it_ended(store: MortalStore, follower: LogFollower) -> None:
+    await append(store, 0, 1)
+    await append(store, 2, 3)
+    batches = await read(follower)
+    assert [batch.final for batch in batches[:-1]] == [None] * (len(batches) - 1)
+    assert batches[-1].final == final_of(ENDED)
+
+
+async def test_what_comes_is_told_as_it_comes(store: MortalStore, follower: LogFollower) -> None:
+    reading = asyncio.create_task(read(follower))
+    await asyncio.sleep(0.02)  # there is no log yet
+    await append(store, 0)
+    await asyncio.sleep(0.02)
+    await append(store, 1, 2)
+    await append(store, 3)
+    assert joined(await reading) == ALL
+
+
+async def test_a_log_that_does_not_come_is_missed_in_the_end(follower: LogFollower) -> None:
+    for patience_s in (0, 0.02):
+        with pytest.raises(LogNotFound):
+            await read(follower, missing_for_s=patience_s)
+
+
+async def test_a_store_that_is_away_for_a_moment_costs_nothing(store: MortalStore, follower: LogFollower) -> None:
+    await append(store, 0, 1)
+    reading = await begun(follower)
+    store.failing["read_events"] = 1  # what comes next is lost on its way
+    await append(store, 2)
+    await asyncio.sleep(0.02)
+    await append(store, 3)
+    assert joined(await reading) == ALL
+
+
+async def test_a_store_that_stays_away_is_told(
+    store: MortalStore, follower: LogFollower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_follower, "STORE_BACK_S", 0.02)
+    await append(store, 0, 1)
+    reading = await begun(follower)
+    store.failing["read_events"] = 1_000
+    await append(store, 2)
+    with pytest.raises(StoreUnavailable):
+        await reading
+
+
+async def test_a_store_that_is_away_from_the_start_is_told_at_once(store: MortalStore, follower: LogFollower) -> None:
+    await append(store, 0)
+    store.failing["read_events"] = 1
+    with pytest.raises(StoreUnavailable):
+        await read(follower)
+
+
+async def test_a_finished_response_is_told_again_as_a_whole(follower: LogFollower) -> None:
+    frames = replay.frames_of(ENDED)
+    (batch,) = [batch async for batch in follower.replay(ENDED)]
+    assert batch == Batch(0, len(frames), b"".join(frames), final_of(ENDED))

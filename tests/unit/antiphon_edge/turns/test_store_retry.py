@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import StoreUnavailable
+from antiphon_edge.turns import store_retry
+from antiphon_edge.turns.store_retry import RetryPolicy, StoreWatch, with_retries
+
+LONG_S = 30.0
+
+
+class Store:
+    """A store that is ready, frozen, or says that it is not ready."""
+
+    def __init__(self, *, frozen: bool = False, error: Exception | None = None) -> None:
+        self.frozen = frozen
+        self.error = error
+        self.asked = 0
+
+    async def ready(self) -> None:
+        self.asked += 1
+        if self.frozen:
+            await asyncio.Event().wait()
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_retry, "SLOW_S", 0.02)
+    monkeypatch.setattr(store_retry, "READY_S", 0.02)
+
+
+def call(seconds: float, error: Exception | None = None) -> asyncio.Task[str]:
+    async def answer() -> str:
+        await asyncio.sleep(seconds)
+        if error is not None:
+            raise error
+        return "answer"
+
+    return asyncio.create_task(answer())
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
+    """What tells it how long ago the store was seen, while a look may take as long as it takes."""
+    clock = ManualClock()
+    monkeypatch.setattr(store_retry, "_now", clock.monotonic)
+    monkeypatch.setattr(store_retry, "READY_S", LONG_S)
+    return clock
+
+
+async def test_a_quick_answer_needs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
+    store, asked = Store(frozen=True), call(0)
+    await StoreWatch(store).while_it_lives(asked)
+    assert (asked.result(), store.asked) == ("answer", 0)
+
+
+class Ageing(StoreWatch):
+    """Each sign of life is soon long ago."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        super().__init__(store)
+        self._clock = clock
+
+    async def _require_sign_of_life(self) -> None:
+        await super()._require_sign_of_life()
+        self._clock.advance(2 * LONG_S)
+
+
+async def test_a_slow_store_is_waited_for(clock: ManualClock) -> None:
+    store = Store()
+
+    async def answer() -> str:
+        while store.asked < 3:
+            await asyncio.sleep(0.001)
+        return "answer"
+
+    asked = asyncio.create_task(answer())
+    async with asyncio.timeout(LONG_S):
+        await Ageing(store, clock).while_it_lives(asked)
+    assert asked.result() == "answer"
+
+
+async def test_an_error_is_the_calls_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_retry, "SLOW_S", LONG_S)
+    asked = call(0, ValueError("mine"))
+    await StoreWatch(Store()).while_it_lives(asked)
+    assert isinstance(asked.exception(), ValueError)
+
+
+@pytest.mark.parametrize("store", [Store(frozen=True), Store(error=StoreUnavailable("not ready"))])
+async def test_a_store_without_a_sign_of_life_is_given_up(store: Store) -> None:
+    asked = call(60)
+    with pytest.raises(StoreUnavailable):
+        await StoreWatch(store).while_it_lives(asked)
+    assert not asked.done()
+    asked.cancel()
+
+
+async def test_many_callers_take_one_look() -> None:
+    store = Store(frozen=True)
+    watch, asked = StoreWatch(store), [call(60) for _ in range(50)]
+    waited = await asyncio.gather(*map(watch.while_it_lives, asked), return_exceptions=True)
+    assert all(isinstance(each, StoreUnavailable) for each in waited)
+    assert store.asked == 1
+    for each in asked:
+        each.cancel()
+
+
+async def test_a_store_that_answers_others_is_alive(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store_retry, "READY_S", 5.0)
+    store, go = Store(frozen=True), asyncio.Event()
+    watch = StoreWatch(store)
+    with monkeypatch.context() as at_first:
+        at_first.setattr(store_retry, "SLOW_S", LONG_S)
+        await watch.while_it_lives(call(0))
+    slow = asyncio.create_task(watch.while_it_lives(asyncio.ensure_future(go.wait())))
+    for _ in range(20):
+        clock.advance(3)
+        await watch.while_it_lives(call(0))
+        await asyncio.sleep(0.01)
+    go.set()
+    await slow
+    assert store.asked == 0
+
+
+class Clock:
+    """The time of the retries: it goes on by what they sleep."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.pauses_s: list[float] = []
+        monkeypatch.setattr(store_retry, "_now", lambda: self.now_s)
+        monkeypatch.setattr("antiphon_edge.turns.store_retry.asyncio.sleep", self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses_s.append(seconds)
+        self.now_s += seconds
+
+
+class Write:
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.attempts = 0
+
+    async def __call__(self) -> str:
+        self.attempts += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "written"
+
+
+async def test_a_write_is_repeated_with_growing_pauses_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, write = Clock(monkeypatch), Write(*[StoreUnavailable("gone")] * 4)
+    assert await with_retries(write, RetryPolicy(for_s=10, first_s=0.1, most_s=0.4)) == "written"
+    assert write.attempts == 5
+    for pause_s, most_s in zip(clock.pauses_s, (0.1, 0.2, 0.4, 0.4), strict=True):
+        assert 0.75 * most_s <= pause_s <= most_s
+
+
+async def test_no_attempt_begins_after_the_time_of_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, write = Clock(monkeypatch), Write(*[StoreUnavailable("gone")] * 99)
+    with pytest.raises(StoreUnavailable):
+        await with_retries(write, RetryPolicy(for_s=2, first_s=0.5, most_s=0.5))
+    assert clock.now_s <= 2
+    assert write.attempts == len(clock.pauses_s) + 1 >= 4
+
+
+async def test_an_error_that_does_not_pass_is_raised_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, write = Clock(monkeypatch), Write(ValueError("mine"))
+    with pytest.raises(ValueError, match="mine"):
+        await with_retries(write, RetryPolicy(for_s=10))
+    assert clock.pauses_s == []

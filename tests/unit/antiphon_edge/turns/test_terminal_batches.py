@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.errors import (
+    AntiphonError,
+    ContextLengthExceeded,
+    EngineFault,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+    StoreUnavailable,
+    TranslatorUnavailable,
+)
+from antiphon_core.fold import Fold, fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final
+from antiphon_edge.turns.terminal_batches import cancellation, failed_before_output, failure, final_of
+
+RESPONSE_ID = "resp_" + "0" * 48
+ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+
+
+def so_far() -> Fold:
+    """A response with an open item."""
+    born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    folding = Fold()
+    log: list[Object] = [
+        {"type": events.CREATED, "response": born},
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": ITEM},
+    ]
+    for number, event in enumerate(log):
+        folding.feed(first_sequence=number, count=1, frames=events.encode(event | {"sequence_number": number}))
+    return folding
+
+
+def test_a_failure_goes_on_with_the_numbers_and_closes_what_was_open() -> None:
+    batch = failure(so_far(), EngineTimeout("no token"))
+    log = events.decode(batch.frames)
+    assert [(event["type"], event["sequence_number"]) for event in log] == [(events.ERROR, 2), (events.FAILED, 3)]
+    assert (batch.first_sequence, batch.count) == (2, 2)
+    ended = log[-1]["response"]
+    assert (log[0]["code"], ended["status"]) == ("engine_timeout", "failed")
+    assert (type(response.error_of(ended)), ended["error"]["message"]) == (EngineTimeout, "no token")
+    assert ended["output"][0]["status"] == "incomplete"
+    assert final_of(batch).status is Status.FAILED
+    assert loads(response.join(final_of(batch).body, final_of(batch).output_items)) == ended == fold(log)
+
+
+def test_a_failure_says_what_it_was_where_openais_list_has_it() -> None:
+    log = events.decode(failure(so_far(), ContextLengthExceeded.of(input_tokens=9, context_length=8)).frames)
+    assert log[0]["code"] == log[1]["response"]["error"]["code"] == "context_length_exceeded"
+    assert (log[0]["error"]["type"], log[0]["param"]) == ("invalid_request_error", "input")
+    log = events.decode(failure(so_far(), StoreUnavailable("gone")).frames)
+    assert (log[0]["code"], log[1]["response"]["error"]["code"]) == ("store_unavailable", "server_error")
+
+
+def test_a_cancellation_is_one_event() -> None:
+    batch = cancellation(so_far())
+    (event,) = events.decode(batch.frames)
+    assert (event["type"], event["sequence_number"]) == (events.CANCELLED, 2)
+    assert event["response"]["status"] == "cancelled"
+    assert final_of(batch).status is Status.CANCELLED
+
+
+def test_only_a_terminal_batch_ends_a_turn() -> None:
+    with pytest.raises(AssertionError):
+        final_of(Batch(0, 1, b""))
+
+
+def ended_with(error: AntiphonError, output_tokens: int | None, *output: Object) -> Final:
+    usage = None if output_tokens is None else response.usage(input_tokens=3, output_tokens=output_tokens)
+    born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    body, output_items = response.split(response.failed(born | {"usage": usage, "output": output}, error))
+    return Final(Status.FAILED, body, output_items)
+
+
+@pytest.mark.parametrize(
+    ("final", "is_nothing"),
+    [
+        (ended_with(EngineUnavailable("overloaded"), 0), True),
+        (ended_with(EngineTimeout("no token"), 0), True),
+        (ended_with(TranslatorUnavailable("gone"), None), True),
+        (ended_with(EngineUnavailable("overloaded"), 0, ITEM), True),  # what the model was made to begin with
+        (ended_with(EngineUnavailable("gone"), 1), False),
+        (ended_with(TranslatorUnavailable("gone"), None, ITEM), False),
+        (ended_with(EngineFault("CUDA error"), 0), False),
+        (ended_with(InvalidRequest("No."), 0), False),
+        (Final(Status.COMPLETED, b"{}", b"[]"), False),
+    ],
+)
+def test_what_failed_before_output_said_nothing_and_may_succeed_the_next_time(final: Final, is_nothing: bool) -> None:
+    assert failed_before_output(final) is is_nothing

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import logging
+from itertools import count
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.errors import (
+    AntiphonError,
+    InternalError,
+    LimitExceeded,
+    StaleFence,
+    StoreUnavailable,
+    Timeout,
+    TooLarge,
+)
+from antiphon_core.fold import Fold
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, LogEnd, Precondition, Stamp, Status, TurnCommit
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_edge.turns import store_retry
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.terminal_batches import cancellation, final_of
+from antiphon_edge.turns.turn_finisher import TurnFinisher
+from antiphon_edge.turns.turn_timing import TurnTiming
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that is away is waited for in seconds of a clock that goes on when it is looked at."""
+    monkeypatch.setattr(store_retry, "_now", count().__next__)
+
+
+TIMING = TurnTiming(commit_retry=RetryPolicy(for_s=10, first_s=0.001, most_s=0.005))
+RESPONSE_ID = "resp_" + "0" * 48
+TURN = Turn(RESPONSE_ID, 1, b'{"model":"m"}')
+ITEM: Object = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+
+
+class Store:
+    """Keeps commits, after as many errors as it was given."""
+
+    def __init__(self, *answers: Exception) -> None:
+        self.answers = list(answers)
+        self.commits: list[TurnCommit] = []
+        self.appends: list[tuple[EventAppend, Fence | None]] = []
+
+    async def commit_turn(self, _tenant: str, commit: TurnCommit) -> Stamp:
+        self.commits.append(commit)
+        if self.answers:
+            raise self.answers.pop(0)
+        return Stamp(1, 0, 0, 0)
+
+    async def append_events(self, _tenant: str, append: EventAppend, *, fence: Fence | None) -> int:
+        self.appends.append((append, fence))
+        if self.answers:
+            raise self.answers.pop(0)
+        return 0
+
+
+def so_far() -> Fold:
+    born = response.skeleton({"model": "m"}, response_id=RESPONSE_ID, created_at=1)
+    fold = Fold()
+    log: list[Object] = [
+        {"type": events.CREATED, "response": born},
+        {"type": events.OUTPUT_ITEM_ADDED, "output_index": 0, "item": ITEM},
+    ]
+    for number, event in enumerate(log):
+        fold.feed(first_sequence=number, count=1, frames=events.encode(event | {"sequence_number": number}))
+    return fold
+
+
+def accepted(**members: Any) -> AcceptedTurn:
+    return AcceptedTurn("t", TURN, **members)
+
+
+def finisher(*answers: Exception) -> tuple[TurnFinisher, Store]:
+    store = Store(*answers)
+    made: Any = store
+    return TurnFinisher(made, timing=TIMING), store
+
+
+def completed() -> Batch:
+    """What a translator sends last; a cancellation is as good as any."""
+    return cancellation(so_far())
+
+
+async def test_a_commit_has_all_that_its_turn_took() -> None:
+    finishing, store = finisher()
+    batch, fence = completed(), Precondition(fence=Fence(RESPONSE_ID, 1))
+    lease = Lease(Fence("s", 2), RESPONSE_ID, 0)
+    turn = accepted(lease=lease, key="k", logged=True, precondition=fence, parent_id="p")
+    assert (await finishing.end(turn, so_far(), batch)).batch is batch
+    (commit,) = store.commits
+    assert commit == TurnCommit(
+        turn.ended(final_of(batch)),
+        fence=lease.fence,
+        idempotency_key="k",
+        precondition=fence,
+        log_end=LogEnd(batch.first_sequence, batch.frames),
+    )
+
+
+async def test_a_plain_turn_has_none_of_it() -> None:
+    finishing, store = finisher()
+    await finishing.end(accepted(), so_far(), completed())
+    (commit,) = store.commits
+    assert (commit.fence, commit.idempotency_key, commit.log_end) == (None, None, None)
+    assert commit.precondition == NO_PRECONDITION
+
+
+async def test_what_is_not_kept_is_not_written() -> None:
+    finishing, store = finisher()
+    batch = completed()
+    assert (await finishing.end(accepted(keep=False), so_far(), batch)).batch is batch
+    assert store.commits == []
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("gone"), Timeout("late")])
+async def test_a_commit_that_may_have_happened_is_sent_again_as_it_was(error: Exception) -> None:
+    finishing, store = finisher(error)
+    batch = completed()
+    assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
+    assert store.commits[0] == store.commits[1]
+
+
+async def test_a_finished_answer_waits_for_a_store_that_is_away() -> None:
+    finishing, store = finisher(*[StoreUnavailable("gone"), Timeout("late")] * 3)
+    batch = completed()
+    assert (await finishing.end(accepted(), so_far(), batch)).batch is batch
+    assert len(store.commits) == 7
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (StoreUnavailable("gone"), True),
+        (Timeout("late"), True),
+        (StaleFence.of("s", token=1), False),
+        (TooLarge("too much"), False),
+    ],
+)
+async def test_what_cannot_be_stored_is_told_as_failed(error: AntiphonError, passes: bool) -> None:
+    finishing, store = finisher(*[error] * 1000)
+    ended = await finishing.end(accepted(), so_far(), completed())
+    assert events.decode(ended.batch.frames)[-1]["response"]["error"]["message"] == error.message
+    assert (len(store.commits) > 1, ended.is_settled, store.appends) == (passes, not passes, [])
+
+
+@pytest.mark.parametrize(
+    ("field", "param"), [("record.session_id", "conversation"), ("record", None), ("record.body", None), (None, None)]
+)
+async def test_what_cannot_be_stored_is_told_by_names_that_the_caller_knows(
+    field: str | None, param: str | None
+) -> None:
+    finishing, _ = finisher(LimitExceeded("As many as it may.", field=field, limit="1"))
+    told = events.decode((await finishing.end(accepted(), so_far(), completed())).batch.frames)
+    assert (told[-2]["type"], told[-2]["code"], told[-2]["param"]) == ("error", "limit_exceeded", param)
+
+
+@pytest.mark.parametrize(("error", "is_closed"), [(TooLarge("too much"), True), (StoreUnavailable("gone"), False)])
+async def test_the_log_of_what_can_never_be_stored_is_closed(error: AntiphonError, is_closed: bool) -> None:
+    finishing, store = finisher(*[error] * 1000)
+    fence = Fence(RESPONSE_ID, 1)
+    ended = await finishing.end(accepted(logged=True, precondition=Precondition(fence=fence)), so_far(), completed())
+    end = EventAppend(RESPONSE_ID, 2, 2, ended.batch.frames, terminal=True)
+    assert store.appends == ([(end, fence)] if is_closed else [])
+
+
+async def test_a_log_that_stays_open_does_not_hide_why() -> None:
+    finishing, _ = finisher(TooLarge("too much"), StaleFence.of("s", token=1))
+    ended = await finishing.end(accepted(logged=True), so_far(), completed())
+    assert b"too much" in ended.batch.frames
+
+
+def test_a_bug_is_logged_and_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    finishing, _ = finisher()
+    with caplog.at_level(logging.ERROR):
+        batch = finishing.broken(accepted(), so_far(), ValueError("secret"))
+    assert b"secret" not in batch.frames
+    assert "secret" in caplog.text
+    assert type(response.error_of(loads(final_of(batch).body))) is InternalError
+
+
+async def test_a_cancellation_that_cannot_be_written_is_raised() -> None:
+    finishing, store = finisher(*[StoreUnavailable("gone")] * 1000)
+    with pytest.raises(StoreUnavailable):
+        await finishing.cancel(accepted(), so_far())
+    assert store.commits[0].record.status is Status.CANCELLED

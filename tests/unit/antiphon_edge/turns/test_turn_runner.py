@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core import events
+from antiphon_core.errors import (
+    EngineUnavailable,
+    ResponseNotFound,
+    TooLarge,
+)
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object
+from antiphon_core.ports.jobs import JobState
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
+from antiphon_store.wrappers.faulty import Fault, When
+from tests.support.turn_bench import FAST, TENANT, TIMING, Bench
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.settle()
+    await bench.backend.close()
+
+
+async def overtaken(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> tuple[AcceptedTurn, list[Object]]:
+    """A turn whose session is somebody else's from the middle of its answer on."""
+    bench.use(replace(TIMING, session_pace=FAST))
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(key=key, session_id="s")
+    playing = asyncio.create_task(bench.play(accepted))
+    await bench.until_it_pauses()
+    assert accepted.fence is not None
+    await bench.store.release_session(TENANT, accepted.fence)
+    await bench.store.acquire_session(TENANT, "s", holder="other")
+    return accepted, await playing
+
+
+async def test_a_turn_under_a_key_that_came_to_nothing_stands_beside_its_session(bench: Bench) -> None:
+    await bench.play(await bench.begin(session_id="s"))
+    before = await bench.store.describe_session(TENANT, "s")
+    bench.sayer.pause_at, bench.sayer.fault = 0, EngineUnavailable("overloaded")
+    accepted = await bench.begin(key="k", session_id="s")
+    log = await bench.play(accepted)
+    assert fold(log) == await bench.stored(accepted)
+    session = await bench.store.describe_session(TENANT, "s")
+    assert (session.head_id, session.lease) == (before.head_id, None)
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
+    bench.sayer.pause_at = None
+    again = await bench.begin(key="k", session_id="s")
+    assert (await bench.play(again))[-1]["type"] == events.COMPLETED
+
+
+@pytest.mark.parametrize("pause_at", [0, 9, 16])
+async def test_a_lease_that_ran_out_ends_no_turn_that_nobody_took_over(bench: Bench, pause_at: int) -> None:
+    """The store was away for longer than the lease: its clock went on, and no heartbeat reached it."""
+    bench.sayer.pause_at = pause_at
+    accepted = await bench.begin(key="k")
+    playing = asyncio.create_task(bench.play(accepted))
+    await asyncio.sleep(0.02)
+    bench.clock.advance(JOB_LEASE_MS / 1000)
+    bench.sayer.go.set()
+    log = await playing
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    assert log == await bench.logged(accepted)
+    assert (log[-1]["type"], log[-1]["response"]) == (events.COMPLETED, await bench.stored(accepted))
+    assert len(bench.sayer.requests) == 1
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_turn_whose_session_is_lost_stops_its_model_and_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    accepted, log = await overtaken(bench, monkeypatch, key)
+    assert bench.sayer.stopped.is_set()
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert (log[-2]["code"], log[-2]["param"]) == ("conversation_lost", "conversation")
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(accepted)
+    session = await bench.store.describe_session(TENANT, "s")
+    assert session.lease is not None
+    assert (session.head_id, session.lease.holder) == (None, "other")
+
+
+async def test_its_key_is_free_and_its_readers_are_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted, log = await overtaken(bench, monkeypatch, "k")
+    assert await bench.logged(accepted) == log
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.SUCCEEDED
+    lease = (await bench.store.describe_session(TENANT, "s")).lease
+    assert lease is not None
+    await bench.store.release_session(TENANT, lease.fence)
+    bench.sayer.pause_at = None
+    assert (await bench.play(await bench.begin(key="k", session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+@pytest.mark.parametrize(("key", "atom"), [(None, "commit_turn"), ("k", "commit_turn_once")])
+async def test_a_session_whose_turn_cannot_be_stored_is_free_at_once(bench: Bench, key: str | None, atom: str) -> None:
+    bench.backend.plan(Fault(atom, When.BEFORE, error=TooLarge))
+    accepted = await bench.begin(key=key, session_id="s")
+    assert (await bench.play(accepted))[-2]["code"] == "request_too_large"
+    assert (await bench.store.describe_session(TENANT, "s")).lease is None
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_session_that_is_lost_at_the_very_end_is_told_as_such(bench: Bench, key: str | None) -> None:
+    bench.slow.go.clear()
+    accepted = await bench.begin(key=key, session_id="s")
+    playing = asyncio.create_task(bench.play(accepted))
+    await bench.slow.asked.wait()
+    assert accepted.fence is not None
+    await bench.store.release_session(TENANT, accepted.fence)
+    bench.slow.go.set()
+    assert (await playing)[-2]["code"] == "conversation_lost"
+    assert (await bench.play(await bench.begin(key=key, session_id="s")))[-1]["type"] == events.COMPLETED
+
+
+async def test_a_store_that_is_away_for_a_while_ends_no_turn(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.use(replace(TIMING, session_pace=FAST))
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(session_id="s")
+    bench.backend.plan(*[Fault("renew_lease", When.BEFORE)] * 3)
+    playing = asyncio.create_task(bench.play(accepted))
+    while bench.backend._planned:
+        await asyncio.sleep(0.005)
+    bench.sayer.go.set()
+    assert (await playing)[-1]["type"] == events.COMPLETED

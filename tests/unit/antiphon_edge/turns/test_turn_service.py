@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import (
+    EngineTimeout,
+    ModelNotFound,
+    PreviousResponseNotFound,
+    ResponseNotFound,
+    StoreUnavailable,
+    TranslatorUnavailable,
+)
+from antiphon_core.flow import Flow
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds, tree_tag
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.store import Stamp, TurnCommit
+from antiphon_core.ports.translator import Batch
+from antiphon_core.request import CreateRequest
+from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_retry import RetryPolicy
+from antiphon_edge.turns.turn_service import TurnService
+from antiphon_edge.turns.turn_timing import TurnTiming
+from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.service import StoreService
+from tests.support.translators import ScriptedTranslator
+from tests.support.turn_streams import sent
+
+TENANT = "default"
+
+
+class Bench:
+    """A turn runner over a real store and a scripted translator."""
+
+    def __init__(self) -> None:
+        clock = ManualClock()
+        self.backend = MemoryBackend(clock)
+        self.store = StoreService(self.backend)
+        self.translator = ScriptedTranslator()
+        self.charged: list[tuple[str, int]] = []
+        meter = Meter(lambda tenant, tokens: self.charged.append((tenant, tokens)))
+        self.service_over = partial(TurnService, translator=self.translator, clock=clock, ids=RandomIds(), meter=meter)
+        self.turns = self.service_over(self.store)
+
+    async def stream(self, **members: Any) -> list[Object]:
+        """All events of a turn."""
+        request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
+        return [event async for batch in sent(self.turns, TENANT, request) for event in events.decode(batch.frames)]
+
+    async def complete(self, **members: Any) -> Object:
+        request = CreateRequest.parse(dumps({"model": "m", "input": "hi"} | members))
+        answer: Object = loads(await self.turns.complete(TENANT, request))
+        return answer
+
+    async def stored(self, response_id: str) -> Object:
+        record = await self.store.get(TENANT, response_id)
+        answer: Object = loads(response.join(record.body, record.output_items))
+        return answer
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[Bench]:
+    bench = Bench()
+    await bench.backend.open()
+    yield bench
+    await bench.backend.close()
+
+
+def numbers(log: list[Object]) -> list[int]:
+    return [event["sequence_number"] for event in log]
+
+
+async def test_whoever_counts_is_told_what_was_generated(bench: Bench) -> None:
+    await bench.stream()
+    assert bench.charged == [(TENANT, 5)]
+
+
+async def test_the_stream_the_json_and_the_record_are_one_response(bench: Bench) -> None:
+    log = await bench.stream()
+    ended = log[-1]["response"]
+    assert numbers(log) == list(range(len(log)))
+    assert fold(log) == ended == await bench.stored(ended["id"])
+    assert (await bench.complete())["output"] == ended["output"]
+
+
+async def test_a_continuation_gets_the_history_and_stays_in_the_tree(bench: Bench) -> None:
+    first = await bench.complete(input="one")
+    second = await bench.complete(input="two", previous_response_id=first["id"], instructions="be brief")
+    third = await bench.complete(input="three", previous_response_id=second["id"])
+    history = [item["content"][0]["text"] for item in loads(bench.translator.turns[-1].history)]
+    assert history == ["one", "Hello there", "two", "Hello there"]
+    assert tree_tag(first["id"]) == tree_tag(third["id"])
+    assert third["instructions"] is None
+
+
+async def test_an_unknown_previous_response_is_refused_and_nothing_is_generated(bench: Bench) -> None:
+    for unknown in ("resp_" + "a" * 48, "nonsense"):
+        with pytest.raises(PreviousResponseNotFound):
+            await bench.complete(previous_response_id=unknown)
+    assert bench.translator.turns == []
+
+
+async def test_an_error_before_the_first_event_is_raised_and_leaves_no_record(bench: Bench) -> None:
+    with pytest.raises(ModelNotFound):
+        await bench.complete(model="other")
+    await bench.turns.settle()
+    assert bench.translator.turns == []
+
+
+async def test_store_false_leaves_no_trace_and_may_continue(bench: Bench) -> None:
+    first = await bench.complete()
+    second = await bench.complete(store=False, previous_response_id=first["id"])
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(second["id"])
+    with pytest.raises(PreviousResponseNotFound):
+        await bench.complete(previous_response_id=second["id"])
+
+
+@pytest.mark.parametrize("fault", [TranslatorUnavailable("Socket closed"), EngineTimeout("no token"), OSError("bug")])
+async def test_a_translator_lost_in_mid_stream_ends_in_one_failed_response(bench: Bench, fault: Exception) -> None:
+    bench.translator.fault = fault
+    log = await bench.stream()
+    assert numbers(log) == list(range(len(log)))
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    ended = log[-1]["response"]
+    assert ended["status"] == "failed"
+    assert ended["output"][0]["status"] == "incomplete"
+    assert ended["output"][0]["content"][0]["text"] == "Hello there"
+    assert "bug" not in str(ended["error"])
+    assert fold(log) == ended == await bench.stored(ended["id"])
+
+
+async def test_without_streaming_a_failure_is_raised_as_itself_and_recorded(bench: Bench) -> None:
+    bench.translator.fault = EngineTimeout("no token for 5 s")
+    with pytest.raises(EngineTimeout, match="no token for 5 s"):
+        await bench.complete()
+    (turn,) = bench.translator.turns
+    assert (await bench.stored(turn.response_id))["status"] == "failed"
+
+
+async def test_a_caller_that_goes_away_stops_the_translator_and_is_recorded_as_cancelled(bench: Bench) -> None:
+    bench.translator.hang = True
+    request = CreateRequest.parse(b'{"model": "m", "input": "hi"}')
+    async with aclosing(sent(bench.turns, TENANT, request)) as batches:
+        for _ in range(6):
+            await anext(batches)
+    assert bench.translator.closed.is_set()
+    await bench.turns.settle()
+    (turn,) = bench.translator.turns
+    ended = await bench.stored(turn.response_id)
+    assert (ended["status"], ended["output"][0]["content"][0]["text"]) == ("cancelled", "Hello there")
+
+
+async def test_a_cancelled_task_stops_the_translator_and_is_recorded_all_the_same(bench: Bench) -> None:
+    bench.translator.hang = True
+    task = asyncio.create_task(bench.complete())
+    while not bench.translator.turns:
+        await asyncio.sleep(0)
+    await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await bench.turns.settle()
+    assert (await bench.stored(bench.translator.turns[0].response_id))["status"] == "cancelled"
+
+
+class FlakyStore:
+    """A store whose commits fail, before or after they happened."""
+
+    def __init__(self, store: StoreService, *, failures: int, executes: bool) -> None:
+        self._store = store
+        self._failures = failures
+        self._executes = executes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
+        if self._failures == 0:
+            return await self._store.commit_turn(tenant, commit)
+        self._failures -= 1
+        if self._executes:
+            await self._store.commit_turn(tenant, commit)
+        raise StoreUnavailable("the store timed out")
+
+
+@pytest.mark.parametrize("executes", [False, True])
+async def test_a_commit_that_may_have_happened_is_sent_again(bench: Bench, executes: bool) -> None:
+    store: Any = FlakyStore(bench.store, failures=1, executes=executes)
+    bench.turns = bench.service_over(store)
+    log = await bench.stream()
+    assert log[-1]["type"] == events.COMPLETED
+    assert (await bench.stored(log[-1]["response"]["id"]))["status"] == "completed"
+
+
+async def test_completed_is_not_sent_unless_the_record_is_safe(bench: Bench) -> None:
+    store: Any = FlakyStore(bench.store, failures=9, executes=False)
+    bench.turns = bench.service_over(store, timing=TurnTiming(commit_retry=RetryPolicy(for_s=0.2)))
+    log = await bench.stream()
+    assert numbers(log) == list(range(len(log)))
+    assert [event["type"] for event in log[-2:]] == [events.ERROR, events.FAILED]
+    assert events.COMPLETED not in [event["type"] for event in log]
+    with pytest.raises(StoreUnavailable):
+        await bench.complete()
+
+
+async def test_the_terminal_event_comes_after_the_commit(bench: Bench) -> None:
+    request = CreateRequest.parse(b'{"model": "m", "input": "hi"}')
+    stored: list[tuple[bool, int]] = []
+
+    def receive(batch: Batch) -> None:
+        stored.append((batch.final is not None, len(bench.backend._nodes)))
+
+    await bench.turns.send(TENANT, request, receive, Flow())
+    *before, last = stored
+    assert set(before) == {(False, 0)}
+    assert last == (True, 1)

@@ -1,0 +1,98 @@
+"""What a start imports. A library costs up to half a second of processor time and 30 MB: commands that answer at once
+and declarations of settings do without, and a target loads the libraries of its own extra only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "aiohttp",
+    "asyncio",
+    "betterproto2",
+    "cryptography",
+    "google.protobuf",
+    "grpc",
+    "jinja2",
+    "minijinja",
+    "pydantic",
+    "tokenizers",
+    "uvloop",
+}
+TRANSLATING = {"jinja2", "jsonschema_rs", "minijinja", "numpy", "tokenizers", "tritonclient", "gguf"}
+DATABASES = {"psycopg", "psycopg_pool", "redis", "hiredis"}
+# betterproto2 imports pydantic wherever it is installed: it says nothing about the store's own imports.
+FOREIGN = {
+    "store": TRANSLATING | DATABASES | {"aiohttp", "cryptography", "antiphon_edge.server", "antiphon_core.request"},
+    "translator": DATABASES | {"cryptography", "antiphon_edge.server", "antiphon_store.service"},
+    "edge": TRANSLATING | DATABASES | {"antiphon_translator.service", "antiphon_store.service"},
+    "worker": TRANSLATING | DATABASES | {"aiohttp", "antiphon_translator.service", "antiphon_store.service"},
+}
+
+RUN = """
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+from antiphon.__main__ import main
+sys.exit(main())
+"""
+IMPORT = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+print(*sys.modules, file=sys.stderr)
+"""
+BUILD = """
+import asyncio, sys
+from antiphon import serve_command, settings
+from antiphon.targets import Process, build
+
+async def main():
+    flags = {"--store-url": "memory://", "--edge-store": "h:1", "--edge-translator": "h:2"}
+    build([sys.argv[1]], Process(settings.load(environ={}, flags=flags, file=None)))
+
+asyncio.run(main())
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded(program: str, *arguments: str) -> set[str]:
+    """The modules that an interpreter has when the program ends."""
+    environ = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environ)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["--help"], ["keys", "create", "--help"]])
+def test_a_command_that_answers_at_once_imports_no_library(arguments: list[str]) -> None:
+    modules = loaded(RUN, *arguments)
+    assert "antiphon.cli" in modules
+    assert not HEAVY & modules
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "antiphon.settings",
+        "antiphon_core.config",
+        "antiphon_core.logs",
+        "antiphon_core.rpc.settings",
+        "antiphon_edge.door.door_settings",
+        "antiphon_edge.settings",
+        "antiphon_store.settings",
+        "antiphon_translator.settings",
+    ],
+)
+def test_declarations_of_settings_import_no_library(module: str) -> None:
+    modules = loaded(IMPORT, module)
+    assert module in modules
+    assert not HEAVY & modules
+
+
+@pytest.mark.parametrize("target", FOREIGN)
+def test_a_target_imports_no_library_that_only_others_need(target: str) -> None:
+    modules = loaded(BUILD, target)
+    assert f"antiphon_{'edge' if target == 'worker' else target}" in modules
+    assert not (FOREIGN[target] | {"antiphon.up"}) & modules
