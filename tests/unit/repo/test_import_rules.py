@@ -32,6 +32,11 @@ TRANSLATOR = PACKAGES["antiphon_translator"]
 SANS_IO = [
     "antiphon_core/events.py",
     "antiphon_core/fold.py",
+    *(
+        f"antiphon_core/http2/{path.name}"
+        for path in sorted((PACKAGES["antiphon_core"] / "http2").glob("*.py"))
+        if path.name not in ("client.py", "link.py")
+    ),
     "antiphon_core/items.py",
     "antiphon_core/jsons.py",
     *(f"antiphon_core/{path.name}" for path in sorted(PACKAGES["antiphon_core"].glob("request*.py"))),

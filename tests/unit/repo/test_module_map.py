@@ -148,6 +148,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "hands each atom to its thread; the atoms have tests of their own",
     ),
+    "antiphon_core/http2/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon/local/errors.py": ("tests/unit/antiphon/local", "one class without behaviour"),
 }
