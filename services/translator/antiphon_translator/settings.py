@@ -25,6 +25,13 @@ class TranslatorSettings(RpcServerSettings):
             "what is new is encoded. With 0 none are, and no prompt's time tells of other callers' prompts."
         },
     )
+    work_threads: int = field(
+        default=0,
+        metadata={
+            "doc": "Threads that render and encode long turns, so that other streams go on meanwhile. With 0 one fewer "
+            "than there are processors, but two at least and four at most."
+        },
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 
     media_fetch: bool = field(
