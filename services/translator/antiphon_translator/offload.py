@@ -2,7 +2,7 @@
 
 Small turns run inline, within about a millisecond. Larger ones wait in a queue, first come, first served, for one of a
 few threads of this pool: with `asyncio.to_thread` they could take all threads of the process, and a burst of them would
-contend for the GIL. Cancelling a caller that waits removes its work from the queue; work that has begun runs to its end.
+contend for the GIL. Cancelling a caller that waits removes its work from the queue; what has begun runs to its end.
 
 The threads run in parallel only while the tokenizer library works, which releases the GIL and is most of the time of a
 long turn that nobody has sent before.

@@ -69,7 +69,7 @@ async def test_who_goes_away_while_waiting_gives_up_the_place(pool: WorkPool, ga
     with pytest.raises(asyncio.CancelledError):
         await second
     gate.open.set()
-    assert await asyncio.gather(first, third) == [0, 2]
+    assert [await first, await third] == [0, 2]
     assert gate.entered == [0, 2]
 
 
