@@ -44,7 +44,7 @@ def installed_guard() -> UnitGuard:
     """The guard of this process. An audit hook cannot be removed, so there is one guard for all tests."""
     guard = UnitGuard()
     sys.addaudithook(guard.audit)
-    time.sleep = _noticed_sleep(guard, time.sleep)
+    time.sleep = _noticed_sleep(guard, time.sleep)  # type: ignore[assignment]
     selectors.DefaultSelector.select = _noticed_select(guard, selectors.DefaultSelector.select)  # type: ignore[method-assign]
     # gRPC opens its sockets in C, where no audit hook hears of them.
     for server in (AsyncServer, BlockingServer):

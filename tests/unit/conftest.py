@@ -28,8 +28,10 @@ EXEMPT: dict[str, tuple[set[Effect], str]] = {
     "antiphon/test_banner.py": ({"listen"}, GRPC),
     "antiphon/test_cli.py": ({"process", "listen"}, CHILD),
     "antiphon/test_keys_command.py": ({"listen"}, HTTP),
+    "antiphon/test_serve_command.py": ({"listen"}, GRPC),
     "antiphon/test_store_commands.py": ({"process", "listen"}, "the database is the subject"),
     "antiphon/test_targets.py": ({"process", "listen"}, CHILD),
+    "antiphon/workers": ({"process", "listen"}, "processes that share a port are the subject"),
     "antiphon_core/rpc": ({"listen"}, GRPC),
     "antiphon_edge": ({"listen"}, HTTP),
     "antiphon_edge/routes/test_sse.py": ({"wait"}, "the system's own buffers fill only while a client does not read"),
@@ -43,6 +45,7 @@ EXEMPT: dict[str, tuple[set[Effect], str]] = {
     "antiphon_translator/test_client.py": ({"listen"}, GRPC),
     "antiphon_translator/test_schemas.py": ({"listen"}, "a web server that must not be asked"),
     "antiphon_translator/test_service.py": ({"listen"}, HTTP),
+    "repo/test_start_imports.py": ({"process"}, "what a fresh interpreter imports is the subject"),
 }
 
 guard = installed_guard()

@@ -280,7 +280,7 @@ async def test_flow_that_is_resumed_after_its_call_does_nothing() -> None:
         flow.resume(received)
         await asyncio.sleep(0)
         assert received.messages in ([], [b"a"])
-        assert flow._source is None
+        assert flow._listeners == []
 
 
 async def test_flow_that_is_paused_again_at_once_stays_paused() -> None:
