@@ -51,7 +51,6 @@ _OPTIONS = [
     # Clients look their endpoints up again after this long; the grace outlives the longest stream.
     ("grpc.max_connection_age_ms", 600_000),
     ("grpc.max_connection_age_grace_ms", 3_600_000),
-    ("grpc.so_reuseport", 0),
 ]
 
 
@@ -69,11 +68,12 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class RpcServer:
-    """A gRPC server for one or more services. Without `security` whoever reaches it may call, for every tenant."""
+    """A gRPC server for one or more services. Without `security` whoever reaches it may call, for every tenant. With
+    `shares_port` other processes of this user may listen on its port, too: each connection is one of theirs or ours."""
 
-    def __init__(self, security: ServerSecurity = OPEN) -> None:
+    def __init__(self, security: ServerSecurity = OPEN, *, shares_port: bool = False) -> None:
         self._security = security
-        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
         self._health = health.aio.HealthServicer()
         self._ready: dict[str, Ready] = {}
         self._watcher: asyncio.Task[None] | None = None

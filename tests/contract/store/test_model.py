@@ -10,6 +10,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hypothesis import settings
+
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
 from antiphon_store.service import StoreService
@@ -17,6 +19,7 @@ from antiphon_store.testing import lineage_model, model
 from antiphon_store.testing.topics import Capability
 from tests.contract.store.conftest import open_pair, title_of
 from tests.contract.store.implementations import ENGINES, Engine
+from tests.support.volume import volume
 
 
 def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]:
@@ -32,5 +35,7 @@ def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[Resp
 
 for _name, _engine in ENGINES.items():
     if _name != "memory" and Capability.UNTAGGED_SESSIONS not in _engine.lacks:
-        globals()[f"Test{title_of(_name)}AgainstMemory"] = model.machine(opener(_engine)).TestCase
-        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = lineage_model.machine(opener(_engine)).TestCase
+        for _kind, _machine in (("", model.machine), ("Lineage", lineage_model.machine)):
+            _made = _machine(opener(_engine)).TestCase
+            _made.settings = settings(_made.settings, max_examples=volume(20, 400))
+            globals()[f"Test{title_of(_name)}{_kind}AgainstMemory"] = _made
