@@ -36,7 +36,9 @@ def _run(options: argparse.Namespace) -> int:
 
 async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
     process = Process(loaded)
-    await lifecycle.run(build(names, process), on_started=lambda: print(banner.addresses(process), flush=True))
+    with lifecycle.building():
+        parts = build(names, process)
+    await lifecycle.run(parts, on_started=lambda: print(banner.addresses(process), flush=True))
 
 
 def _run_workers(names: Sequence[str], loaded: Settings) -> int:

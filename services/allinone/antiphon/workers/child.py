@@ -44,7 +44,9 @@ class _Worker:
     async def run(self) -> None:
         given = self._assignment
         process = Process(given.settings, shares_ports=True, sealing_keys=given.sealing_keys)
-        await lifecycle.run(build(given.targets, process), on_started=lambda: self._tell_ready(process))
+        with lifecycle.building():
+            parts = build(given.targets, process)
+        await lifecycle.run(parts, on_started=lambda: self._tell_ready(process))
 
     def fail(self, message: str, status: int) -> int:
         if self._is_ready:
