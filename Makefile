@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens replicas fuzz schemathesis clean
+.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator bench-gateway profile goldens replicas fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -70,7 +70,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
 
-bench: bench-store bench-translator  ## run the benchmarks: ratios against a baseline of the same run
+bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
 
 bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, beside the engine itself
@@ -78,6 +78,12 @@ bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, bes
 
 bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each model family cost, beside the tokenizer library
 	$(BIN)/python -m tests.bench.translator $(ARGS)
+
+bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and a peer
+	$(BIN)/python -m tests.bench.gateway $(ARGS)
+
+profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
+	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)
 
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record
@@ -92,4 +98,4 @@ schemathesis: $(VENV)/.installed-dev  ## ask a scripted system 10,000 requests t
 	$(BIN)/python -m tests.clients.http_fuzz $(ARGS)
 
 clean:           ## remove what the other targets made
-	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
