@@ -46,9 +46,8 @@ class PromptBound:
         tokens = self._fixed
         if conversation.tools:
             # Mistral's templates write the tools before each message that equals the last one.
-            tokens += self._json_tokens(conversation.tools) * max(
-                conversation.messages.count(conversation.messages[-1]), 1
-            )
+            times = conversation.messages.count(conversation.messages[-1])
+            tokens += times * self._json_tokens(conversation.tools)
         for message in conversation.messages:
             tokens += AROUND_TOKENS
             for part in message.parts:
