@@ -107,6 +107,11 @@ class TurnPipeline:
         """Nothing more is wanted: the engine can be stopped."""
         return self._output.finish is not None or self._assembly.has_enough
 
+    @property
+    def must_count(self) -> bool:
+        """Whether `finish` and `fail` take as long as encoding the prompt and the answer does: better off the loop."""
+        return self._output.must_count
+
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do. What the model was made to begin with comes with its first
         own words: as long as there are no ids, nothing but these events was sent."""

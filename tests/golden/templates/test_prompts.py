@@ -115,6 +115,23 @@ def test_whatever_was_kept_the_ids_are_those_of_the_whole_prompt(
             assert len(wanted) <= encoder.tokens_at_most(prompt)
 
 
+_SHORT_TURN = (Message("user", ("a",)), Message("assistant", ("b",), "c"))
+_SHORT_CALL = (
+    Message("user", ("a",)),
+    Message("assistant", (), "c", (Call("call_1", "f", {"d": "e", "g": [1]}),)),
+    Message("tool", ("h",), call_id="call_1", name="f"),
+    Message("assistant", ("b",)),
+)
+
+
+@pytest.mark.parametrize("messages", [_SHORT_TURN, _SHORT_CALL], ids=["turns", "calls"])
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_many_short_messages_have_no_more_tokens_than_was_said(path: Path, messages: tuple[Message, ...]) -> None:
+    shown = Conversation((*messages * 100, Message("user", ("a",))), (TOOL,) * 20)
+    ids = encoded_anew(path, shown)
+    assert ids is None or len(ids) <= PromptEncoder(template(path), vocabulary(path)).tokens_at_most(shown)
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @settings(max_examples=EXAMPLES)
 @given(chats())

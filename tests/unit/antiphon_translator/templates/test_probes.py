@@ -14,7 +14,7 @@ def test_everything_that_a_conversation_may_hold_is_in_some_probe() -> None:
     assert any(message.images for message in messages)
     assert any(len(message.parts) > 1 for message in messages)
     assert any(each.continues_last for each in shown)
-    assert {len(each.tools) for each in shown} == {0, len(probes.TOOLS)}
+    assert {len(each.tools) for each in shown} == {0, 1, len(probes.TOOLS)}
     kinds = {type(value) for message in messages for call in message.calls for value in call.arguments.values()}
     assert kinds == {str, int, bool, type(None), list, dict}
 
