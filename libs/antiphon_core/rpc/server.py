@@ -29,12 +29,8 @@ from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import reflection
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import TokenGuard, text_metadata
-<<<<<<< HEAD
-from antiphon_core.rpc.codec import decode, encode
-=======
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
-from antiphon_core.rpc.codec import decode
->>>>>>> start
+from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.methods import Method, Service
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.status import to_status
