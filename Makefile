@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator bench-gateway profile goldens replicas fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,9 +32,46 @@ node_modules/.installed: package.json package-lock.json
 run: install     ## start everything on this machine, with a real Triton and a small model
 	$(BIN)/antiphon up --port $(PORT) $(ARGS)
 
-# The tests start hundreds of interpreters, which read what the first of them compiled.
+# Tests start hundreds of interpreters, which read the bytecode that the first of them wrote.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
+
+# Three plain runs at once, one of them mostly waiting: pytest-xdist would collect all tests in each of its processes and
+# send every result to another, which takes a fifth of the time. A timer thread for each test takes a tenth.
+UNIT_RUNS := unit-waiting unit-translator unit-others
+.PHONY: $(UNIT_RUNS)
+UNIT_WAITING := $(addprefix tests/unit/,antiphon antiphon_core antiphon_edge/background antiphon_edge/turns repo)
+UNIT_TRANSLATOR := tests/unit/antiphon_translator
+UNIT := $(PYTEST) -n 0 -q -p no:schemathesis --timeout-method=signal -o faulthandler_timeout=0 $(ARGS)
+
+unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, without check
+	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(UNIT_RUNS)
+
+unit-waiting: $(VENV)/.installed-dev
+	@$(UNIT) $(UNIT_WAITING)
+
+unit-translator: $(VENV)/.installed-dev
+	@$(UNIT) $(UNIT_TRANSLATOR)
+
+unit-others: $(VENV)/.installed-dev
+	@$(UNIT) tests/unit $(addprefix --ignore=,$(UNIT_WAITING) $(UNIT_TRANSLATOR))
+
+# The tests of a service beside those in folders of its name.
+TESTS_OF_edge := tests/faults/test_frozen_store.py tests/faults/test_lost_background.py
+TESTS_OF_store := tests/integration/store
+TESTS_OF_translator := $(wildcard tests/contract/engine tests/contract/http2) tests/faults/test_lost_engines.py tests/golden
+SERVICE_FOLDERS = $(wildcard $(foreach kind,unit service,tests/$(kind)/antiphon_$(SERVICE)) $(foreach kind,contract faults,tests/$(kind)/$(SERVICE)))
+
+test-service: $(VENV)/.installed-dev  ## one service with its real backend, without check: SERVICE=edge, translator, store or core
+	$(if $(SERVICE_FOLDERS),,$(error name a service: make test-service SERVICE=store))
+	$(PYTEST) $(SERVICE_FOLDERS) $(TESTS_OF_$(SERVICE)) $(ARGS)
+
 test: check      ## check, then run every test
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest $(ARGS)
+	$(PYTEST) --hypothesis-profile=full $(ARGS)
+
+nightly: check   ## check, then every test with random examples and full volume, and the long fuzzers
+	TEST_VOLUME=nightly $(PYTEST) --hypothesis-profile=nightly $(ARGS)
+	$(BIN)/python -m tests.golden.tool_calls.fuzz
+	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
 	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint manifests
@@ -87,9 +124,6 @@ profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload
 
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record
-
-replicas: $(VENV)/.installed-dev  ## the test of many replicas, with 100 idempotency keys instead of 10
-	REPLICA_KEYS=100 $(BIN)/pytest tests/integration/test_replicas.py $(ARGS)
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)

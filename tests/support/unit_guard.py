@@ -63,21 +63,17 @@ def _noticed_sleep(guard: UnitGuard, sleep: Callable[[float], None]) -> Callable
 
 
 def _noticed_select(guard: UnitGuard, select: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-    """An event loop that gets no event until a timer is due has only waited. One that is late for its timers because
-    the machine is busy has not: it asked for less."""
+    """Records an event loop that got no event until a timer was due. A loop that is late because the machine is busy is
+    not recorded: its timer was due earlier."""
 
     def noticed(self: selectors.BaseSelector, timeout: float | None = None) -> list[Any]:
         started = time.monotonic()
         ready = select(self, timeout)
-        if (
-            ready
-            or timeout is None
-            or timeout <= WAIT_MAX_S
-            or threading.current_thread() is not threading.main_thread()
-        ):
-            return ready
-        if (waited_s := time.monotonic() - started) > WAIT_MAX_S:
-            guard.record("wait", f"{waited_s:.2f} s for a timer")
+        has_timer = timeout is not None and timeout > WAIT_MAX_S
+        if has_timer and not ready and threading.current_thread() is threading.main_thread():
+            waited_s = time.monotonic() - started
+            if waited_s > WAIT_MAX_S:
+                guard.record("wait", f"{waited_s:.2f} s for a timer")
         return ready
 
     return noticed

@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import TestCase
 
 from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine
 
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
@@ -33,9 +35,14 @@ def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[Resp
     return open_store
 
 
+def case_of(machine: type[RuleBasedStateMachine]) -> type[TestCase]:
+    made: type[TestCase] = machine.TestCase
+    made.settings = settings(made.settings, max_examples=volume(20, 400))  # type: ignore[attr-defined]
+    return made
+
+
 for _name, _engine in ENGINES.items():
     if _name != "memory" and Capability.UNTAGGED_SESSIONS not in _engine.lacks:
-        for _kind, _machine in (("", model.machine), ("Lineage", lineage_model.machine)):
-            _made = _machine(opener(_engine)).TestCase
-            _made.settings = settings(_made.settings, max_examples=volume(20, 400))
-            globals()[f"Test{title_of(_name)}{_kind}AgainstMemory"] = _made
+        _open = opener(_engine)
+        globals()[f"Test{title_of(_name)}AgainstMemory"] = case_of(model.machine(_open))
+        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = case_of(lineage_model.machine(_open))
