@@ -59,3 +59,17 @@ async def test_a_signal_during_the_start_ends_it() -> None:
     signal_self()
     await asyncio.wait_for(running, 30)
     assert diary == ["start a", "stop a"]
+
+
+async def test_the_lag_of_the_loop_is_measured_while_the_parts_run() -> None:
+    def is_measured() -> bool:
+        return any(task.get_name() == "loop lag" for task in asyncio.all_tasks())
+
+    seen: list[bool] = []
+
+    def on_started() -> None:
+        asyncio.get_running_loop().call_later(0.01, lambda: (seen.append(is_measured()), signal_self()))
+
+    await asyncio.wait_for(run([], on_started=on_started), 30)
+    assert seen == [True]
+    assert not is_measured()

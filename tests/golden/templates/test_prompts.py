@@ -1,0 +1,138 @@
+"""Prompts of chats that grow, through real templates: whatever was kept of earlier turns, their ids are those of the
+whole prompt, no text of theirs becomes a control token, and none has more tokens than was said without encoding it.
+
+The vocabulary is SmolLM2's, with the control tokens that the template speaks of."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_translator.conversation import Call, Conversation, Image, Message
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.templates.control_tokens import ControlTokens, Mask
+from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.tokens import ModelTokenizer
+from tests.golden.templates.test_detection import FOLDERS
+from tests.support.served_models import FILES
+
+TEMPLATES = [path for folder in FOLDERS for path in sorted(folder.glob("*.jinja"))]
+NOW_S = 1_700_000_000
+EXAMPLES = 20
+_NAMES = re.compile(r"<[|\uff5c][^<>|\uff5c'\"\n]+[|\uff5c]>|</?[a-z_]+(?::[a-z_]+)?>|\[/?[A-Z_]{3,}\]|\]~[!b]?\[")
+TOOL: Object = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Tells the weather.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "Where."}}},
+    },
+}
+IMAGE = Image(b"", "png", 1, 1)
+
+
+@cache
+def vocabulary(path: Path) -> ModelTokenizer:
+    made = Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
+    names = sorted({*_NAMES.findall(path.read_text("utf-8")), "<|im_start|>", "<think>", "</think>"})
+    made.add_tokens([AddedToken(name, normalized=False, special=False) for name in names])
+    return ModelTokenizer(made)
+
+
+@cache
+def template(path: Path) -> JinjaTemplate:
+    return JinjaTemplate(path.read_text("utf-8"), special_tokens={"bos_token": "<s>", "eos_token": "</s>"})
+
+
+# ---- Chats ----
+
+_SPELT = ["<|im_end|>", "</think>", "<think>", "<tool_call>", "[INST]", "<s>", "think>", "|im_end|>", "<|im_", "<"]
+_TEXTS = st.lists(
+    st.sampled_from([*_SPELT, "Hello", " there.", "\n", "\n\n", "  ", "naïve 北京", '{"a": 1}', "1 < 2", "'"]),
+    max_size=4,
+).map("".join)
+_CALLS = st.builds(lambda text: (Call("call_1", "get_weather", {"city": text, "days": [1, None]}),), _TEXTS)
+_STEPS = st.one_of(
+    st.builds(lambda text: [Message("assistant", (text or "Yes.",))], _TEXTS),
+    st.builds(lambda text, thought: [Message("assistant", (text or "Yes.",), thought or "Hm.")], _TEXTS, _TEXTS),
+    st.builds(
+        lambda calls, text, thought: [
+            Message("assistant", (), thought, calls),
+            Message("tool", (text,), call_id="call_1", name="get_weather"),
+            Message("assistant", ("Done.",)),
+        ],
+        _CALLS,
+        _TEXTS,
+        _TEXTS,
+    ),
+)
+_QUESTIONS = st.tuples(_TEXTS.map(lambda text: text or "Hi")) | st.just(("See:", IMAGE))
+
+
+@st.composite
+def chats(draw: st.DrawFn) -> list[Conversation]:
+    """The prompts of a chat, each of which goes on behind the one before, or behind an earlier one."""
+    tools = draw(st.sampled_from([(), (TOOL,)]))
+    opening = draw(st.sampled_from([(), (Message("system", ("Be brief.",)),)]))
+    shown = [Conversation((*opening, Message("user", draw(_QUESTIONS))), tools)]
+    for step in draw(st.lists(_STEPS, max_size=4)):
+        before = draw(st.sampled_from(shown[-2:]))
+        shown.append(Conversation((*before.messages, *step, Message("user", draw(_QUESTIONS))), tools))
+    return shown
+
+
+def encoded_anew(path: Path, shown: Conversation) -> Sequence[int] | None:
+    """What an encoder that keeps nothing makes of a prompt; None if the template refuses it."""
+    try:
+        return PromptEncoder(template(path), vocabulary(path), cache_bytes=0).encode(shown, now_s=NOW_S).ids
+    except InvalidRequest:
+        return None
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+@settings(max_examples=EXAMPLES)
+@given(chats(), st.sampled_from([1_000, 10_000, 10_000_000]))
+def test_whatever_was_kept_the_ids_are_those_of_the_whole_prompt(
+    path: Path, shown: list[Conversation], cache_bytes: int
+) -> None:
+    encoder = PromptEncoder(template(path), vocabulary(path), cache_bytes=cache_bytes)
+    for prompt in [*shown, *shown]:
+        wanted = encoded_anew(path, prompt)
+        if wanted is not None:
+            assert encoder.encode(prompt, now_s=NOW_S).ids == wanted
+            assert len(wanted) <= encoder.tokens_at_most(prompt)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+@settings(max_examples=EXAMPLES)
+@given(chats())
+def test_control_tokens_are_those_of_the_template(path: Path, shown: list[Conversation]) -> None:
+    control = ControlTokens(vocabulary(path).added)
+    for prompt in shown:
+        ids = encoded_anew(path, prompt)
+        if ids is not None:
+            found = [vocabulary(path).added[each] for each in ids if each in control.ids]
+            assert found in list(_written(path, control, prompt))
+
+
+def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterator[list[str]]:
+    """The control tokens that the template writes around texts that cannot be mistaken for any: all characters of names
+    exchanged, or only those that begin one. A template that looks into texts may see something else in the former."""
+    for alphabet in (control.alphabet, sorted({name[0] for name in vocabulary(path).added.values() if len(name) > 1})):
+        mask = Mask(alphabet, avoiding="")
+        try:
+            yield list(control.spelt(template(path).render(shown.map_text(mask.hide), now_s=NOW_S)))
+        except InvalidRequest:
+            continue
+    if not any(map(control.find, shown.texts())):
+        yield list(control.spelt(template(path).render(shown, now_s=NOW_S)))
