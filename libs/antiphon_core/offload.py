@@ -2,7 +2,7 @@
 
 The caller knows how many bytes the work is about. Small work runs inline, because a hop to a thread and back costs
 about 0.1 ms. Large work waits in a queue, first come, first served, for one of a few threads of the process. With
-`asyncio.to_thread` a burst of large requests would take all threads of the default executor, and file and DNS work would
+`asyncio.to_thread` a burst of large requests would take all threads of the default executor, and files and DNS would
 wait behind them. Cancelling a caller that waits removes its work from the queue; work that has begun runs to its end.
 
 Only one thread of the pool runs Python at a time. Each thread that wants the GIL makes the event loop wait one switch

@@ -1,7 +1,7 @@
 """Watches how long single callbacks of asyncio's event loop take, in CPU time of the loop's own thread.
 
-CPU time does not count what a busy machine makes a thread wait, so a bound on it holds on any machine. Works on asyncio's
-own loop only, whose handles are Python objects.
+CPU time does not count what a busy machine makes a thread wait, so a bound on it holds on any machine. It works on
+asyncio's own loop only, whose handles are Python objects.
 """
 
 from __future__ import annotations
