@@ -16,19 +16,19 @@ from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
 
 
 def _replace(response: Object, event: Object) -> Object:
-    replacement: Object = deepcopy(event["response"])
+    replacement: Object = event["response"]
     return replacement
 
 
 def _put_item(response: Object, event: Object) -> Object:
     index = event["output_index"]
-    response["output"][index : index + 1] = [deepcopy(event["item"])]
+    response["output"][index : index + 1] = [event["item"]]
     return response
 
 
 def _put_part(response: Object, event: Object) -> Object:
     index = event["content_index"]
-    response["output"][event["output_index"]]["content"][index : index + 1] = [deepcopy(event["part"])]
+    response["output"][event["output_index"]]["content"][index : index + 1] = [event["part"]]
     return response
 
 
@@ -71,14 +71,15 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
 
 def fold(log: Iterable[Object]) -> Object:
     """The response that a log of events describes. The log must begin with response.created; it is left unchanged."""
-    return _apply({}, log)
+    return _apply({}, deepcopy(list(log)))
 
 
 class Fold:
     """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
 
-    Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up. Relaying a
-    delta therefore costs one list append.
+    Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up, or twice as
+    many as the first batch has. Relaying a delta therefore costs one list append, and the opening events, each of which
+    repeats the instructions and tools of the request, are seldom decoded at all.
     """
 
     def __init__(self) -> None:
@@ -86,13 +87,16 @@ class Fold:
         self._response: Object = {}
         self._pending: list[bytes] = []
         self._pending_bytes = 0
+        self._pending_bytes_max = FOLD_PENDING_BYTES_MAX
 
     def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
         """Takes the frames of the next `count` events."""
+        if self.next_sequence == 0:
+            self._pending_bytes_max = max(FOLD_PENDING_BYTES_MAX, 2 * len(frames))
         self.next_sequence = first_sequence + count
         self._pending.append(frames)
         self._pending_bytes += len(frames)
-        if self._pending_bytes > FOLD_PENDING_BYTES_MAX:
+        if self._pending_bytes > self._pending_bytes_max:
             self._collapse()
 
     def response(self) -> Object:
@@ -107,6 +111,7 @@ class Fold:
 
 
 def _apply(response: Object, log: Iterable[Object]) -> Object:
+    """The response behind more events, of which it becomes the owner."""
     for event in _joined_deltas(log):
         effect = _EFFECT.get(event["type"])
         if effect is not None:

@@ -17,6 +17,8 @@ _CONTAINERS = (dict, list)
 
 dumps = orjson.dumps
 loads = orjson.loads
+Fragment = orjson.Fragment
+"""JSON bytes that stand in a value and are written as they are."""
 
 
 def canonical(value: Any) -> bytes:

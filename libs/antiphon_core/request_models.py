@@ -5,8 +5,11 @@ The text behind a member is what the OpenAPI document says of it.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, Self
 
+from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PrivateAttr, model_validator
+
+from antiphon_core.jsons import Object
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
 
 
@@ -16,10 +19,40 @@ class Exact(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True, use_attribute_docstrings=True)
 
 
+class Body(Exact):
+    """The whole body of a request."""
+
+    _size_bytes: int = PrivateAttr(0)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of JSON it was: how long work on it takes (offload.py)."""
+        return self._size_bytes
+
+    def sized(self, size_bytes: int) -> Self:
+        """Notes the size."""
+        self._size_bytes = size_bytes
+        return self
+
+
 class Open(BaseModel):
     """Members that are not declared are kept and ignored."""
 
     model_config = ConfigDict(extra="allow", strict=True, use_attribute_docstrings=True)
+
+
+class KeepsGiven(BaseModel):
+    """Keeps the JSON object that it was made of. Writing thousands of items from their models again would cost as much
+    as checking them did."""
+
+    _given: Object = PrivateAttr(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keep_given(cls, given: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
+        made = check(given)
+        made._given = given  # noqa: SLF001 - of this class
+        return made
 
 
 def json_kind(value: object) -> str | None:

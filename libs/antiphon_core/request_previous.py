@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request_items import REFERENCE, Item, ItemReference
-from antiphon_core.request_models import Open
+from antiphon_core.request_items import Item, items_given
+from antiphon_core.request_models import KeepsGiven, Open
 
 SEALED_CONTEXT = "encrypted_context"
 """The member of a response that holds, sealed, what was said before it."""
 
 
-class PreviousResponse(Open):
+class PreviousResponse(KeepsGiven, Open):
     """The members that are read; a response has more."""
 
     id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)]
@@ -37,13 +37,7 @@ class PreviousResponse(Open):
     @property
     def output_given(self) -> list[Object]:
         """The output as the client wrote it."""
-        return [as_given(item) for item in self.output]
-
-
-def as_given(item: BaseModel) -> Object:
-    """An item as it was written; a reference says that it is one."""
-    given = item.model_dump(exclude_unset=True)
-    return given | {"type": REFERENCE} if isinstance(item, ItemReference) else given
+        return items_given(self._given["output"])
 
 
 def refuse_two_histories(**given: object) -> None:
