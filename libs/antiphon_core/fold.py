@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from itertools import groupby
+from itertools import chain, groupby
 
 from antiphon_core import events
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
 
 
@@ -69,6 +69,11 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
 }
 
 
+_WHOLE = tuple(f"event: {name}\n".encode() for name, effect in _EFFECT.items() if effect is _replace)
+_WHOLE_DATA = tuple(f'{{"type":"{name}"'.encode() for name, effect in _EFFECT.items() if effect is _replace)
+"""How events begin that bring the whole response, framed and as JSON."""
+
+
 def fold(log: Iterable[Object]) -> Object:
     """The response that a log of events describes. The log must begin with response.created; it is left unchanged."""
     return _apply({}, deepcopy(list(log)))
@@ -77,9 +82,9 @@ def fold(log: Iterable[Object]) -> Object:
 class Fold:
     """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
 
-    Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up, or twice as
-    many as the first batch has. Relaying a delta therefore costs one list append, and the opening events, each of which
-    repeats the instructions and tools of the request, are seldom decoded at all.
+    Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up. Relaying a
+    delta therefore costs one list append. An event that brings the whole response replaces what was kept before it:
+    each of the opening events repeats the instructions and tools of the request, which may be 10 MiB.
     """
 
     def __init__(self) -> None:
@@ -87,16 +92,16 @@ class Fold:
         self._response: Object = {}
         self._pending: list[bytes] = []
         self._pending_bytes = 0
-        self._pending_bytes_max = FOLD_PENDING_BYTES_MAX
 
     def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
         """Takes the frames of the next `count` events."""
-        if self.next_sequence == 0:
-            self._pending_bytes_max = max(FOLD_PENDING_BYTES_MAX, 2 * len(frames))
         self.next_sequence = first_sequence + count
+        if count == 1 and frames.startswith(_WHOLE):
+            self._pending, self._pending_bytes = [frames], 0
+            return
         self._pending.append(frames)
         self._pending_bytes += len(frames)
-        if self._pending_bytes > self._pending_bytes_max:
+        if self._pending_bytes > FOLD_PENDING_BYTES_MAX:
             self._collapse()
 
     def response(self) -> Object:
@@ -105,9 +110,16 @@ class Fold:
         return self._response
 
     def _collapse(self) -> None:
-        self._response = _apply(self._response, events.decode(b"".join(self._pending)))
+        self._response = _apply(self._response, chain.from_iterable(map(_decoded, self._pending)))
         self._pending.clear()
         self._pending_bytes = 0
+
+
+def _decoded(frames: bytes) -> list[Object]:
+    """The events in some frames, without those that a later one replaces."""
+    told = events.bare(frames)
+    start = max((n for n, data in enumerate(told) if data.startswith(_WHOLE_DATA)), default=0)
+    return list(map(loads, told[start:]))
 
 
 def _apply(response: Object, log: Iterable[Object]) -> Object:

@@ -19,7 +19,7 @@ from antiphon_core.request_context import ContextManagement
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
 from antiphon_core.request_items import Item, items_given
-from antiphon_core.request_models import Body, KeepsGiven, Open, json_kind
+from antiphon_core.request_models import AsGiven, Body, Open, json_kind
 from antiphon_core.request_options import ImageOptions, PromptCacheOptions, Reasoning, ServiceTier, StreamOptions
 from antiphon_core.request_previous import PreviousResponse, refuse_two_histories
 from antiphon_core.request_text import Text, refuse_chat_spelling
@@ -201,16 +201,19 @@ class Parameters(Body):
 
 
 Input = Annotated[
-    Annotated[str, Tag(TAG + "string")]
-    | Annotated[
-        Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
-        Tag(TAG + "array"),
+    Annotated[
+        Annotated[str, Tag(TAG + "string")]
+        | Annotated[
+            Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
+            Tag(TAG + "array"),
+        ],
+        Discriminator(json_kind),
     ],
-    Discriminator(json_kind),
+    AsGiven,
 ]
 
 
-class CreateRequest(KeepsGiven, Parameters):
+class CreateRequest(Parameters):
     """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
 
     input: Input
@@ -218,8 +221,7 @@ class CreateRequest(KeepsGiven, Parameters):
 
     @property
     def input_given(self) -> str | list[Object]:
-        given = self._given.get("input")
-        return given if isinstance(given, str) else items_given(given or ())
+        return self.input if isinstance(self.input, str) else items_given(self.input)
 
 
 class CountRequest(CreateRequest):

@@ -14,7 +14,7 @@ from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request import Metadata
 from antiphon_core.request_errors import from_validation
 from antiphon_core.request_items import Item, items_given
-from antiphon_core.request_models import Body, KeepsGiven
+from antiphon_core.request_models import AsGiven, Body
 
 
 class _Body(Body):
@@ -28,16 +28,16 @@ class _Body(Body):
             raise from_validation(error) from error
 
 
-class CreateConversation(KeepsGiven, _Body):
+class CreateConversation(_Body):
     metadata: Metadata | None = None
     """Up to 16 texts by name. No model reads them."""
-    items: Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)] | None = None
+    items: Annotated[Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
     """What the conversation begins with."""
 
     @property
     def items_given(self) -> list[Object]:
         """The first items as the client wrote them, members not declared included."""
-        return items_given(self._given.get("items") or ())
+        return items_given(self.items or ())
 
 
 class UpdateConversation(_Body):
@@ -47,14 +47,14 @@ class UpdateConversation(_Body):
     """All that it is to have: what is not here is gone."""
 
 
-class AddItems(KeepsGiven, _Body):
-    items: Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)]
+class AddItems(_Body):
+    items: Annotated[Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven]
     """They are added in this order, under ids of their own."""
 
     @property
     def items_given(self) -> list[Object]:
         """The items as the client wrote them, members not declared included."""
-        return items_given(self._given["items"])
+        return items_given(self.items)
 
 
 class ForkSession(_Body):

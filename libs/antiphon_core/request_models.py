@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidatorFunctionWrapHandler, WrapValidator
 
-from antiphon_core.jsons import Object
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
 
 
@@ -41,18 +40,14 @@ class Open(BaseModel):
     model_config = ConfigDict(extra="allow", strict=True, use_attribute_docstrings=True)
 
 
-class KeepsGiven(BaseModel):
-    """Keeps the JSON object that it was made of. Writing thousands of items from their models again would cost as much
-    as checking them did."""
+def _as_given(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    check(given)
+    return given
 
-    _given: Object = PrivateAttr(default_factory=dict)
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _keep_given(cls, given: Any, check: ModelWrapValidatorHandler[Self]) -> Self:
-        made = check(given)
-        made._given = given  # noqa: SLF001 - of this class
-        return made
+AsGiven = WrapValidator(_as_given)
+"""Checks a value and keeps it as it was written. Writing thousands of items from their models again costs as much as
+checking them, and the models take several times the memory."""
 
 
 def json_kind(value: object) -> str | None:

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 SAMPLE_S = 0.005
 STACK_FRAMES = 12
@@ -67,12 +68,13 @@ def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
         if cpu_s >= least_s:
             watch.slow.append(SlowCallback(cpu_s, repr(handle), sampler.stack))
 
-    asyncio.Handle._run = timed  # type: ignore[method-assign]
+    monkey: Any = asyncio.Handle
+    monkey._run = timed
     sampler.start()
     try:
         yield watch
     finally:
-        asyncio.Handle._run = run  # type: ignore[method-assign]
+        monkey._run = run
         sampler.stop()
 
 

@@ -67,8 +67,12 @@ async def test_the_lag_of_the_loop_is_measured_while_the_parts_run() -> None:
 
     seen: list[bool] = []
 
+    def look() -> None:
+        seen.append(is_measured())
+        signal_self()
+
     def on_started() -> None:
-        asyncio.get_running_loop().call_later(0.01, lambda: (seen.append(is_measured()), signal_self()))
+        asyncio.get_running_loop().call_later(0.01, look)
 
     await asyncio.wait_for(run([], on_started=on_started), 30)
     assert seen == [True]
