@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread of Python code keeps the GIL when the event loop wants it. The loop gives it up whenever it waits
+for the kernel. With Python's default of 5 ms a request of 30 loop iterations took 28 ms beside one busy thread, with
+0.5 ms 8 ms; alone it takes 4 ms."""
+
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
     """Runs a program's coroutine to its end, as `asyncio.run` does."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)
 
@@ -23,3 +31,12 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def spare_garbage_collection() -> None:
+    """Has the garbage collector pass over everything that exists now: modules, classes, routes, templates.
+
+    Called once, when a process has started. A full collection of an idle edge takes 50 ms, and parsing a body of
+    100,000 small values sets one off: it then took 57 ms instead of 6."""
+    gc.collect()
+    gc.freeze()

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from itertools import groupby
+from itertools import chain, groupby
 
 from antiphon_core import events
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
 
 
 def _replace(response: Object, event: Object) -> Object:
-    replacement: Object = deepcopy(event["response"])
+    replacement: Object = event["response"]
     return replacement
 
 
 def _put_item(response: Object, event: Object) -> Object:
     index = event["output_index"]
-    response["output"][index : index + 1] = [deepcopy(event["item"])]
+    response["output"][index : index + 1] = [event["item"]]
     return response
 
 
 def _put_part(response: Object, event: Object) -> Object:
     index = event["content_index"]
-    response["output"][event["output_index"]]["content"][index : index + 1] = [deepcopy(event["part"])]
+    response["output"][event["output_index"]]["content"][index : index + 1] = [event["part"]]
     return response
 
 
@@ -69,16 +69,22 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
 }
 
 
+_WHOLE = tuple(f"event: {name}\n".encode() for name, effect in _EFFECT.items() if effect is _replace)
+_WHOLE_DATA = tuple(f'{{"type":"{name}"'.encode() for name, effect in _EFFECT.items() if effect is _replace)
+"""How events begin that bring the whole response, framed and as JSON."""
+
+
 def fold(log: Iterable[Object]) -> Object:
     """The response that a log of events describes. The log must begin with response.created; it is left unchanged."""
-    return _apply({}, log)
+    return _apply({}, deepcopy(list(log)))
 
 
 class Fold:
     """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
 
     Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up. Relaying a
-    delta therefore costs one list append.
+    delta therefore costs one list append. An event that brings the whole response replaces what was kept before it:
+    each of the opening events repeats the instructions and tools of the request, which may be 10 MiB.
     """
 
     def __init__(self) -> None:
@@ -90,6 +96,9 @@ class Fold:
     def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
         """Takes the frames of the next `count` events."""
         self.next_sequence = first_sequence + count
+        if count == 1 and frames.startswith(_WHOLE):
+            self._pending, self._pending_bytes = [frames], 0
+            return
         self._pending.append(frames)
         self._pending_bytes += len(frames)
         if self._pending_bytes > FOLD_PENDING_BYTES_MAX:
@@ -101,12 +110,20 @@ class Fold:
         return self._response
 
     def _collapse(self) -> None:
-        self._response = _apply(self._response, events.decode(b"".join(self._pending)))
+        self._response = _apply(self._response, chain.from_iterable(map(_decoded, self._pending)))
         self._pending.clear()
         self._pending_bytes = 0
 
 
+def _decoded(frames: bytes) -> list[Object]:
+    """The events in some frames, without those that a later one replaces."""
+    told = events.bare(frames)
+    start = max((n for n, data in enumerate(told) if data.startswith(_WHOLE_DATA)), default=0)
+    return list(map(loads, told[start:]))
+
+
 def _apply(response: Object, log: Iterable[Object]) -> Object:
+    """The response behind more events, of which it becomes the owner."""
     for event in _joined_deltas(log):
         effect = _EFFECT.get(event["type"])
         if effect is not None:

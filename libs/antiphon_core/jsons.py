@@ -8,12 +8,17 @@ from typing import Any
 import orjson
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.limits import JSON_DEPTH_MAX
+from antiphon_core.limits import JSON_DEPTH_MAX, JSON_VALUES_MAX
 
 Object = dict[str, Any]
+_NO_BEGINNING = bytes(set(range(256)) - set(b",[{"))
+_NO_MARK = bytes(set(range(256)) - set(b',[{"'))
+_CONTAINERS = (dict, list)
 
 dumps = orjson.dumps
 loads = orjson.loads
+Fragment = orjson.Fragment
+"""JSON bytes that stand in a value and are written as they are."""
 
 
 def canonical(value: Any) -> bytes:
@@ -30,11 +35,12 @@ def with_member(body: bytes, name: str, value: bytes) -> bytes:
     """A JSON object with one more member at its end, without parsing it. `body` must not have that member yet."""
     head = body.rstrip()[:-1]
     comma = b"" if head.rstrip().endswith(b"{") else b","
-    return head + comma + dumps(name) + b":" + value + b"}"
+    return b"".join((head, comma, dumps(name), b":", value, b"}"))
 
 
 def parse_object(data: bytes, *, field: str | None = None) -> Object:
-    """A JSON object from outside. InvalidRequest: no JSON, no object, or nested deeper than JSON_DEPTH_MAX."""
+    """A JSON object from outside. InvalidRequest: no JSON, no object, nested deeper than JSON_DEPTH_MAX, or with more
+    than JSON_VALUES_MAX values."""
     value = _parse(data, field)
     if not isinstance(value, dict):
         raise InvalidRequest(
@@ -54,6 +60,26 @@ def parse_array(data: bytes, *, field: str | None = None, is_known: bool = False
     return value
 
 
+def has_values_over(data: bytes, most: int, *, piece_bytes: int = 64 * 2**10) -> bool:
+    """Whether a JSON text has more than `most` commas and opening brackets outside its texts. Each value but the first
+    stands behind one of them.
+
+    Reads `piece_bytes` at a time. Making the values, to count them, is what would take long."""
+    if len(data) <= most or len(data.translate(None, _NO_BEGINNING)) <= most:  # commas in texts included
+        return False
+    values, is_text, held = 0, False, b""
+    for start in range(0, len(data), piece_bytes):
+        piece = held + data[start : start + piece_bytes]
+        held = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
+        bare = piece.removesuffix(held).replace(b"\\\\", b"").replace(b'\\"', b"")
+        runs = bare.translate(None, _NO_MARK).split(b'"')
+        values += sum(map(len, runs[is_text::2]))
+        if values > most:
+            return True
+        is_text ^= len(runs) % 2 == 0
+    return False
+
+
 def kind(value: object) -> str:
     """What a JSON value is, for a person."""
     names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer"}
@@ -61,14 +87,13 @@ def kind(value: object) -> str:
 
 
 def _parse(data: bytes, field: str | None, *, is_known: bool = False) -> Any:
+    if not is_known and has_values_over(data, JSON_VALUES_MAX):
+        raise InvalidRequest(f"{_subject(field)} has more than {JSON_VALUES_MAX} values.", field=field)
     try:
         value = loads(data)
-        if is_known:
-            return value
-        dumps(value)  # refuses what could not be written again: lone surrogates
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError) as error:
+    except orjson.JSONDecodeError as error:
         raise InvalidRequest(f"{_subject(field)} could not be parsed as JSON: {error}.", field=field) from error
-    if _depth_over(value, JSON_DEPTH_MAX):
+    if not is_known and _depth_over(value, JSON_DEPTH_MAX):
         raise InvalidRequest(f"{_subject(field)} is nested deeper than {JSON_DEPTH_MAX} levels.", field=field)
     return value
 
@@ -79,13 +104,13 @@ def _subject(field: str | None) -> str:
 
 def _depth_over(value: object, levels: int) -> bool:
     """Whether a JSON value nests deeper than so many levels; walks level by level, without recursion."""
-    level: list[Any] = [value]
-    for _ in range(levels + 1):
+    level: list[Any] = [value] if type(value) in _CONTAINERS else []
+    for _ in range(levels):
         level = [
             child
             for node in level
-            if isinstance(node, (dict, list))
-            for child in (node.values() if isinstance(node, dict) else node)
+            for child in (node.values() if type(node) is dict else node)
+            if type(child) in _CONTAINERS
         ]
         if not level:
             return False

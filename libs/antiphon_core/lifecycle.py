@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from antiphon_core import event_loop, loop_lag
+
 log = logging.getLogger(__name__)
 
 
@@ -52,8 +54,10 @@ async def run(parts: Sequence[Part], *, on_started: Callable[[], None]) -> None:
                 break
             started.append(part)
         else:
+            event_loop.spare_garbage_collection()
             on_started()
-            await stopping.wait()
+            async with loop_lag.PROCESS.watched():
+                await stopping.wait()
     finally:
         for part in reversed(started):
             log.info("stopping %s", part.name)

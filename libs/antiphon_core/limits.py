@@ -7,6 +7,7 @@ URL_BYTES_MAX = 16 * 2**10  # twice what browsers and proxies are used to
 HEADER_BYTES_MAX = 64 * 2**10  # one header with its name: clients send JSON about a whole turn in one
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
+JSON_VALUES_MAX = 200_000  # in one body: 4,096 items have < 50,000; to make so many takes 15 ms, with the GIL held
 INPUT_ITEMS_MAX = 4_096
 SEALED_CONTEXT_BYTES_MAX = 6 * 2**20  # before it is sealed: it has to fit into the body of the request that brings it
 METADATA_PAIRS_MAX = 16  # these three are OpenAI's

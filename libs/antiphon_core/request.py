@@ -18,10 +18,10 @@ from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request_context import ContextManagement
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
-from antiphon_core.request_items import Item
-from antiphon_core.request_models import Exact, Open, json_kind
+from antiphon_core.request_items import Item, items_given
+from antiphon_core.request_models import AsGiven, Body, Open, json_kind
 from antiphon_core.request_options import ImageOptions, PromptCacheOptions, Reasoning, ServiceTier, StreamOptions
-from antiphon_core.request_previous import PreviousResponse, as_given, refuse_two_histories
+from antiphon_core.request_previous import PreviousResponse, refuse_two_histories
 from antiphon_core.request_text import Text, refuse_chat_spelling
 from antiphon_core.request_tools import Tool, ToolChoice
 from antiphon_core.unserved import Unserved, anything
@@ -55,7 +55,7 @@ class ConversationRef(Open):
     id: str
 
 
-class Parameters(Exact):
+class Parameters(Body):
     """Everything that a create request can say besides its input."""
 
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
@@ -186,27 +186,30 @@ class Parameters(Exact):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
-        return cls.of(parse_object(body))
+        return cls.of(parse_object(body), size_bytes=len(body))
 
     @classmethod
-    def of(cls, given: Object) -> Self:
-        """The request in a JSON object, as `parse`."""
+    def of(cls, given: Object, *, size_bytes: int) -> Self:
+        """The request in a JSON object that was parsed from so many bytes, as `parse`."""
         refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
             raise from_validation(error) from error
         refuse_unserved(request)
-        return request
+        return request.sized(size_bytes)
 
 
 Input = Annotated[
-    Annotated[str, Tag(TAG + "string")]
-    | Annotated[
-        Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
-        Tag(TAG + "array"),
+    Annotated[
+        Annotated[str, Tag(TAG + "string")]
+        | Annotated[
+            Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)],
+            Tag(TAG + "array"),
+        ],
+        Discriminator(json_kind),
     ],
-    Discriminator(json_kind),
+    AsGiven,
 ]
 
 
@@ -218,9 +221,7 @@ class CreateRequest(Parameters):
 
     @property
     def input_given(self) -> str | list[Object]:
-        if isinstance(self.input, str):
-            return self.input
-        return [as_given(item) for item in self.input]
+        return self.input if isinstance(self.input, str) else items_given(self.input)
 
 
 class CountRequest(CreateRequest):

@@ -13,18 +13,17 @@ from antiphon_core import limits
 from antiphon_core.jsons import Object, parse_object
 from antiphon_core.request import Metadata
 from antiphon_core.request_errors import from_validation
-from antiphon_core.request_items import Item
-from antiphon_core.request_models import Exact
-from antiphon_core.request_previous import as_given
+from antiphon_core.request_items import Item, items_given
+from antiphon_core.request_models import AsGiven, Body
 
 
-class _Body(Exact):
+class _Body(Body):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """What a JSON body says. InvalidRequest: `field` is the path of the culprit."""
         given = parse_object(body)
         try:
-            return cls.model_validate(given)
+            return cls.model_validate(given).sized(len(body))
         except ValidationError as error:
             raise from_validation(error) from error
 
@@ -32,13 +31,13 @@ class _Body(Exact):
 class CreateConversation(_Body):
     metadata: Metadata | None = None
     """Up to 16 texts by name. No model reads them."""
-    items: Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)] | None = None
+    items: Annotated[Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
     """What the conversation begins with."""
 
     @property
     def items_given(self) -> list[Object]:
         """The first items as the client wrote them, members not declared included."""
-        return [as_given(item) for item in self.items or ()]
+        return items_given(self.items or ())
 
 
 class UpdateConversation(_Body):
@@ -49,13 +48,13 @@ class UpdateConversation(_Body):
 
 
 class AddItems(_Body):
-    items: Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)]
+    items: Annotated[Annotated[list[Item], Field(min_length=1, max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven]
     """They are added in this order, under ids of their own."""
 
     @property
     def items_given(self) -> list[Object]:
         """The items as the client wrote them, members not declared included."""
-        return [as_given(item) for item in self.items]
+        return items_given(self.items)
 
 
 class ForkSession(_Body):

@@ -6,7 +6,8 @@ supported, others as misspelt (request_errors.py). Members that are not declared
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
@@ -241,3 +242,8 @@ Item = Annotated[
     | Annotated[PassedOver, Tag(TAG + "passed_over")],
     Discriminator(_item_tag),
 ]
+
+
+def items_given(items: Sequence[Any]) -> list[Object]:
+    """Checked items as they were written; a reference says that it is one."""
+    return [item if item.get("type") or _untyped(item) != REFERENCE else item | {"type": REFERENCE} for item in items]

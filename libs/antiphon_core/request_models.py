@@ -8,7 +8,9 @@ and compiling all of them took a tenth of an edge's start.
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidatorFunctionWrapHandler, WrapValidator
 
 from antiphon_core.request_errors import JSON_KIND_TAGS, TAG
 
@@ -19,10 +21,36 @@ class Exact(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, serialize_by_alias=True, defer_build=True)
 
 
+class Body(Exact):
+    """The whole body of a request."""
+
+    _size_bytes: int = PrivateAttr(0)
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes of JSON it was: how long work on it takes (offload.py)."""
+        return self._size_bytes
+
+    def sized(self, size_bytes: int) -> Self:
+        """Notes the size."""
+        self._size_bytes = size_bytes
+        return self
+
+
 class Open(BaseModel):
     """Members that are not declared are kept and ignored."""
 
     model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+
+
+def _as_given(given: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    check(given)
+    return given
+
+
+AsGiven = WrapValidator(_as_given)
+"""Checks a value and keeps it as it was written. Writing thousands of items from their models again costs as much as
+checking them, and the models take several times the memory."""
 
 
 def json_kind(value: object) -> str | None:

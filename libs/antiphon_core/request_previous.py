@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import Field, PlainSerializer
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request_items import REFERENCE, Item, ItemReference
-from antiphon_core.request_models import Open
+from antiphon_core.request_items import Item, items_given
+from antiphon_core.request_models import AsGiven, Open
 
 SEALED_CONTEXT = "encrypted_context"
 """The member of a response that holds, sealed, what was said before it."""
@@ -29,7 +29,9 @@ class PreviousResponse(Open):
     """A response that failed or was cancelled is not continued."""
     store: bool | None = None
     """Whether the store has it: then its id is all that is read."""
-    output: Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)]
+    output: Annotated[
+        Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)], AsGiven, PlainSerializer(lambda given: given)
+    ]
     """What the model answered."""
     encrypted_context: str | None = None
     """What was said before it, sealed; a response has it if `include` named `reasoning.encrypted_content`."""
@@ -37,13 +39,7 @@ class PreviousResponse(Open):
     @property
     def output_given(self) -> list[Object]:
         """The output as the client wrote it."""
-        return [as_given(item) for item in self.output]
-
-
-def as_given(item: BaseModel) -> Object:
-    """An item as it was written; a reference says that it is one."""
-    given = item.model_dump(exclude_unset=True)
-    return given | {"type": REFERENCE} if isinstance(item, ItemReference) else given
+        return items_given(self.output)
 
 
 def refuse_two_histories(**given: object) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -151,22 +152,30 @@ class Attempt:
 
     def __init__(self, made: Bench, job: Job, tenant: str, store: FullStore) -> None:
         starter = made.starter(store)
-        self.turn = QueuedTurn(store, starter, tenant=tenant, job=job, timing=made.timing)
         self._runner = TurnRunner(
             store, made.translator, sealer=made.sealer, cleanup=starter.cleanup, timing=made.timing
         )
+        self._make = partial(QueuedTurn, store, starter, job=job, timing=made.timing)
+        self._tenant, self._job = tenant, job
+        self._error: Exception | None = None
+        self.turn: QueuedTurn | None = None
 
     async def go(self) -> None:
+        self.turn = self._make(accepted=await queueing.accepted_of(self._tenant, self._job))
+        if self._error is not None:
+            self.turn.turn_run.break_off(self._error)
         await self.turn.run(self._runner)
 
     async def cancel(self) -> None:
         """Ends the response as a worker does that hears of the wish before it has begun."""
-        self.turn.turn_run.break_off(TurnCancelled())
+        self.break_off()
         await self.go()
 
     def break_off(self) -> None:
-        """Has the response cancelled while `go` runs."""
-        self.turn.turn_run.break_off(TurnCancelled())
+        """Has the response cancelled, also while `go` runs."""
+        self._error = TurnCancelled()
+        if self.turn is not None:
+            self.turn.turn_run.break_off(self._error)
 
 
 class Bench:

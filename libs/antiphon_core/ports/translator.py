@@ -21,6 +21,11 @@ class Turn:
     history: bytes = b"[]"
     input: bytes = b"[]"
 
+    @property
+    def size_bytes(self) -> int:
+        """How much JSON the turn is: how long work on it takes (offload.py)."""
+        return len(self.request) + len(self.history) + len(self.input)
+
 
 @dataclass(frozen=True, slots=True)
 class Resume:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from antiphon_core import items, limits
+from antiphon_core import items, limits, offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import Ids, RandomIds, is_conversation_id
 from antiphon_core.ports.store import (
@@ -81,7 +82,7 @@ class StoreService(
         rules.check_precondition(precondition)
         rules.check_key(idempotency_key)
         lifetime_ms = self._lifetime_ms(record, ttl_ms)
-        write = self._write(record, precondition, lifetime_ms)
+        write = await self._write(record, precondition, lifetime_ms)
         return await self._put(tenant, write, idempotency_key)
 
     async def get(self, tenant: str, response_id: str) -> Record:
@@ -109,7 +110,8 @@ class StoreService(
         rules.check_page_limit(limit)
         rules.check_after(after)
         record = await self._backend.fetch(tenant, response_id)
-        page = items.page(record.input_items, after=after, limit=limit, order=order)
+        cut = partial(items.page, record.input_items, after=after, limit=limit, order=order)
+        page = await offload.run(cut, size_bytes=len(record.input_items))
         if page is None:
             raise InvalidRequest(
                 f"'after' names no input item of '{response_id}'.", field="after", code="invalid_value"
@@ -189,7 +191,7 @@ class StoreService(
         rules.check_turn_commit(commit)
         lifetime_ms = self._lifetime_ms(commit.record, commit.ttl_ms)
         log_end = self._log_end(commit)
-        write = replace(self._write(commit.record, commit.precondition, lifetime_ms), log_end=log_end)
+        write = replace(await self._write(commit.record, commit.precondition, lifetime_ms), log_end=log_end)
         stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
         if commit.fence is not None:
             self._queue.wake((tenant, commit.fence.session_id))
@@ -214,10 +216,11 @@ class StoreService(
         if fence is not None:
             await self.release_session(tenant, fence)
 
-    def _write(self, record: Record, precondition: Precondition, lifetime_ms: int | None) -> Write:
-        item_ids = rules.check_content(record)
+    async def _write(self, record: Record, precondition: Precondition, lifetime_ms: int | None) -> Write:
+        size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
+        item_ids, record = await offload.run(lambda: _checked(record), size_bytes=size_bytes)
         return Write(
-            rules.tight(record),
+            record,
             precondition,
             lifetime_ms,
             item_ids,
@@ -236,3 +239,8 @@ class StoreService(
         if most_s is not None:
             rules.check_range(ttl_ms, 1, most_s * 1000, "ttl_ms")
         return ttl_ms
+
+
+def _checked(record: Record) -> tuple[tuple[str, ...], Record]:
+    """The ids of a record's items, and the record as it is stored. InvalidRequest."""
+    return rules.check_content(record), rules.tight(record)

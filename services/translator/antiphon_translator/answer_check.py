@@ -16,6 +16,7 @@ from antiphon_translator.schema_outline import Outline, Place
 
 log = logging.getLogger(__name__)
 
+_NODES_PER_BYTE = 20  # a node takes 10 ns; a byte of JSON, with its validation and copies, 200 ns
 _PATTERN_NODES = 2_000  # what a pattern costs beside a schema without one, at its worst
 
 
@@ -27,6 +28,10 @@ class AnswerCheck:
         self._validator = schemas.compiled(outline)
         self._is_recursive = outline.is_recursive
         self._nodes = outline.weight(_nodes)
+
+    def work_bytes(self, chars: int) -> int:
+        """How long checking an answer of `chars` may take, in bytes of JSON that are read in that time."""
+        return min(self._nodes * chars, ANSWER_CHECK_NODES_MAX) // _NODES_PER_BYTE
 
     def mismatch(self, text: str) -> str | None:
         """What is wrong with an answer, in words that repeat nothing of it. None: nothing, or it would take too long to

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, NamedTuple
 from antiphon_core import events, response
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import Ids, new_item_id
-from antiphon_core.jsons import Object
+from antiphon_core.jsons import Fragment, Object, dumps
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
@@ -171,8 +171,9 @@ class ResponseMachine:
     # ---- emitters: what each row of the table does ----
 
     def _begin(self, given: Begin) -> None:
-        self._emit({"type": events.CREATED, "response": self._response})
-        self._emit({"type": events.IN_PROGRESS, "response": self._response})
+        born = Fragment(dumps(self._response))
+        self._emit({"type": events.CREATED, "response": born})
+        self._emit({"type": events.IN_PROGRESS, "response": born})
 
     def _open(self, given: OpenNext) -> None:
         item_id = new_item_id(self._ids, given.kind.id_prefix)
@@ -222,8 +223,9 @@ class ResponseMachine:
             cached_tokens=usage.cached_tokens,
         )
         self._response = self._response | {"status": status.value, "usage": counts} | members
-        self._emit({"type": f"response.{status.value}", "response": self._response})
         body, output_items = response.split(self._response)
+        ended = self._response | {"output": Fragment(output_items)}
+        self._emit({"type": f"response.{status.value}", "response": ended})
         self.final = Final(status=status, body=body, output_items=output_items)
 
     def _emit(self, event: Object) -> None:

@@ -97,6 +97,9 @@ class TurnPipeline:
         self._forced = prompt.forced
         self._resume = resume
         self._unsaid: list[int] = []
+        self._request_bytes = len(turn.request)
+        self._turn_bytes = turn.size_bytes
+        self._said_bytes = 0
         resumable = guide is None and _is_resumable(self._request, level)
         if resume is not None and resume.token_ids and not resumable:
             raise _cannot_resume()
@@ -108,9 +111,13 @@ class TurnPipeline:
         return self._output.finish is not None or self._assembly.has_enough
 
     @property
-    def must_count(self) -> bool:
-        """Whether `finish` and `fail` take as long as encoding the prompt and the answer does: better off the loop."""
-        return self._output.must_count
+    def end_bytes(self) -> int:
+        """How much work `finish` and `fail` are, in bytes of JSON that would take as long to read: the terminal event
+        repeats the request, an answer is checked against its schema, and where the engine counted nothing, prompt and
+        answer are encoded."""
+        check_bytes = self._answer_check.work_bytes(self._said_bytes) if self._answer_check is not None else 0
+        count_bytes = self._turn_bytes if self._output.must_count else 0
+        return self._request_bytes + check_bytes + count_bytes
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do. What the model was made to begin with comes with its first
@@ -147,7 +154,10 @@ class TurnPipeline:
             self._assembly.take(self._output.take(chunk))
             if self._tells_ids:
                 self._unsaid += chunk.token_ids
-        return self._with_ids(self._machine.take())
+        batches = self._with_ids(self._machine.take())
+        if self._answer_check is not None:
+            self._said_bytes += sum(len(batch.frames) for batch in batches)
+        return batches
 
     def _with_ids(self, batches: list[Batch]) -> list[Batch]:
         """The last of some batches brings the ids that led to all of them."""

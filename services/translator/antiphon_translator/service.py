@@ -9,8 +9,10 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
+from antiphon_core import offload
 from antiphon_core.clock import Clock
 from antiphon_core.errors import AntiphonError, InternalError, ModelNotFound, TranslatorUnavailable
 from antiphon_core.flow import Flow
@@ -37,8 +39,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# A turn of this size is rendered and encoded within 1 ms; longer ones would hold up every other stream.
 INLINE_TURN_BYTES_MAX = 2_048
+"""A turn of this size is rendered and encoded within 1 ms, on the event loop."""
+_PATTERN = b'"pattern'
+"""In a schema. A pattern of 30 characters may take 10 ms to compile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +105,12 @@ class TranslatorService:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        route = self._route_of(turn)
+        route = await self._route_of(turn)
         controls = await route.engine.controls()
         downloads = await self._downloads(turn, route.model.sight.with_controls(controls))
-        pipeline = await _off_loop_if_long(
-            turn,
-            lambda: TurnPipeline(
+
+        def start() -> tuple[TurnPipeline, list[Batch], GenerationRequest]:
+            pipeline = TurnPipeline(
                 route.model,
                 turn,
                 controls=controls,
@@ -116,17 +120,17 @@ class TranslatorService:
                 mismatches=self.mismatches,
                 resume=resume,
                 checkpoints=checkpoints,
-            ),
-            downloads,
-        )
-        batches, request = pipeline.start()
+            )
+            return pipeline, *pipeline.start()
+
+        pipeline, batches, request = await _off_loop_if_long(turn, start, downloads)
         for batch in batches:
             receive(batch)
         for batch in await self._run(pipeline, request, route, receive, flow or Flow()):
             receive(batch)
 
     async def count_tokens(self, turn: Turn) -> int:
-        route = self._route_of(turn)
+        route = await self._route_of(turn)
         sight = route.model.sight
         downloads = await self._downloads(turn, sight)
         return await _off_loop_if_long(
@@ -156,13 +160,12 @@ class TranslatorService:
 
     async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
         """What is behind the URLs of a turn."""
-        if not turn_media.may_name_urls(turn):
-            return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
         return await self._fetcher.fetch(wanted) if wanted else NOTHING
 
-    def _route_of(self, turn: Turn) -> _Route:
-        name = parse_object(turn.request).get("model")
+    async def _route_of(self, turn: Turn) -> _Route:
+        asked = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))
+        name = asked.get("model")
         route = self._routes.get(name) if isinstance(name, str) else None
         if route is None:
             raise ModelNotFound.of(str(name))
@@ -183,18 +186,21 @@ class TranslatorService:
             while wanted is not None:
                 await route.engine.generate(wanted, deliver, flow)
                 wanted = pipeline.follow_up()
-            return pipeline.finish(completed_at=self._clock.now_ms() // 1000)
+            finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
+            return await offload.run(finish, size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)
             route.readiness.doubt()
-            return pipeline.fail(error)
+            fail = partial(pipeline.fail, error)
         except Exception:
             log.exception("%s failed", request.request_id)
-            return pipeline.fail(InternalError("The translator failed on this response."))
+            fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
+        return await offload.run(fail, size_bytes=pipeline.end_bytes)
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:
     """Runs `work` on a turn, in another thread when it would hold up the event loop."""
-    if len(turn.request) + len(turn.history) + len(turn.input) <= INLINE_TURN_BYTES_MAX and not downloads:
+    is_small = turn.size_bytes <= INLINE_TURN_BYTES_MAX and not downloads
+    if is_small and _PATTERN not in turn.request and _PATTERN not in turn.input:
         return work()
-    return await asyncio.to_thread(work)
+    return await offload.run(work, size_bytes=turn.size_bytes, inline_bytes_max=0)

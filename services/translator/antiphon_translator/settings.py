@@ -32,13 +32,6 @@ class TranslatorSettings(RpcServerSettings):
             "several times as much for each token."
         },
     )
-    work_threads: int = field(
-        default=0,
-        metadata={
-            "doc": "Threads that render and encode long turns, so that other streams go on meanwhile. With 0 one fewer "
-            "than there are processors, but two at least and four at most."
-        },
-    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 
     media_fetch: bool = field(

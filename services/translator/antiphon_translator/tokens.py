@@ -24,6 +24,7 @@ from pathlib import Path
 from tokenizers import Encoding, Tokenizer
 from tokenizers.decoders import DecodeStream
 
+from antiphon_core import offload
 from antiphon_translator import separators
 from antiphon_translator.token_bytes import TokenBytes
 
@@ -64,7 +65,8 @@ class ModelTokenizer:
     def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
         """Several texts, each as `encode` would. `len` of an encoding is the number of its ids. Other threads run on
         meanwhile: the library's `encode` would hold them up for as long as it takes."""
-        encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        with offload.without_gil():
+            encodings: list[Encoding] = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return encodings
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 
 import pytest
@@ -27,3 +28,22 @@ def test_the_error_of_the_program_is_raised() -> None:
 
     with pytest.raises(OSError, match="no room"):
         event_loop.run(fail())
+
+
+async def switch_interval_s() -> float:
+    return sys.getswitchinterval()
+
+
+def test_a_busy_thread_gives_the_gil_to_the_loop_soon() -> None:
+    before = sys.getswitchinterval()
+    try:
+        assert event_loop.run(switch_interval_s()) == pytest.approx(event_loop.SWITCH_INTERVAL_S)
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_the_garbage_collector_passes_over_everything_that_exists() -> None:
+    before = gc.get_freeze_count()
+    kept: list[object] = [[] for _ in range(100)]
+    event_loop.spare_garbage_collection()
+    assert gc.get_freeze_count() >= before + len(kept)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from copy import deepcopy
 
+import pytest
+
 from antiphon_core import events
 from antiphon_core.errors import EngineFault
 from antiphon_core.fold import Fold, fold
@@ -100,3 +102,25 @@ def test_log_probabilities_of_deltas_add_up_however_it_is_folded() -> None:
         passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
         assert passing.response() == fold(log[: event["sequence_number"] + 1])
     assert log == before
+
+
+def test_an_event_that_brings_the_whole_response_replaces_those_before_it() -> None:
+    log = log_of("a")
+    replaced = {"id": "resp_1", "status": "queued", "output": [], "instructions": "x" * 100_000}
+    log[0]["response"] = log[1]["response"] = replaced
+    passing = Fold()
+    passing.feed(first_sequence=0, count=2, frames=b"not JSON at all")
+    for event in log[1:]:
+        passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
+    assert passing._pending_bytes < 1_000
+    assert passing.response() == fold(log)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_a_batch_may_have_any_number_of_events(count: int) -> None:
+    log = log_of("a", "b")
+    passing = Fold()
+    for first in range(0, len(log), count):
+        batch = log[first : first + count]
+        passing.feed(first_sequence=first, count=len(batch), frames=b"".join(map(events.encode, batch)))
+    assert passing.response() == fold(log)

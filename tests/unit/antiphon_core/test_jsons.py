@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import dumps, join_arrays, kind, loads, parse_array, parse_object, with_member
-from antiphon_core.limits import JSON_DEPTH_MAX
+from antiphon_core.jsons import dumps, has_values_over, join_arrays, kind, loads, parse_array, parse_object, with_member
+from antiphon_core.limits import JSON_DEPTH_MAX, JSON_VALUES_MAX
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8)
 JSON = SCALARS | st.lists(SCALARS, max_size=3) | st.dictionaries(st.text(max_size=4), SCALARS, max_size=3)
@@ -71,6 +71,43 @@ def test_depth_is_bounded(levels: int, accepted: bool) -> None:
 )
 def test_kinds_are_named_for_people(text: bytes, name: str) -> None:
     assert kind(orjson.loads(text)) == name
+
+
+MARKED = st.text(st.sampled_from('ab,[{]}"\\\n\u00e9'), max_size=30)
+DEEP = st.recursive(SCALARS | MARKED, lambda inner: st.lists(inner) | st.dictionaries(MARKED, inner), max_leaves=30)
+
+
+def beginnings(value: Any) -> int:
+    """Commas and opening brackets in the JSON of a value."""
+    if not isinstance(value, dict | list):
+        return 0
+    inner = list(value.values()) if isinstance(value, dict) else value
+    return max(1, len(inner)) + sum(map(beginnings, inner))
+
+
+@given(DEEP, st.integers(1, 9))
+def test_values_are_counted_without_parsing(value: Any, piece_bytes: int) -> None:
+    data, count = dumps(value), beginnings(value)
+    assert not has_values_over(data, count, piece_bytes=piece_bytes)
+    assert count == 0 or has_values_over(data, count - 1, piece_bytes=piece_bytes)
+
+
+@pytest.mark.parametrize("values", [b"[]", b"{}", b"1", b'""', b'{"a":1}'])
+def test_too_many_values_are_refused(values: bytes) -> None:
+    array = b"[" + b",".join([values] * (JSON_VALUES_MAX + 1)) + b"]"
+    with pytest.raises(InvalidRequest, match=f"'input' has more than {JSON_VALUES_MAX} values"):
+        parse_array(array, field="input")
+    assert len(parse_array(array, is_known=True)) == JSON_VALUES_MAX + 1
+
+
+def test_marks_in_texts_are_no_values() -> None:
+    text = ",[{" * JSON_VALUES_MAX
+    assert parse_array(dumps([text])) == [text]
+
+
+@given(DEEP)
+def test_everything_that_was_parsed_can_be_written(value: Any) -> None:
+    assert loads(dumps(parse_array(dumps([value])))) == [value]
 
 
 def test_how_deep_known_elements_nest_is_not_looked_at_again() -> None:

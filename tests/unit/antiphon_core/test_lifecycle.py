@@ -75,3 +75,21 @@ def test_the_garbage_collector_runs_again_when_building_fails() -> None:
     with pytest.raises(OSError, match="no room"), building():
         raise OSError("no room")
     assert gc.isenabled()
+
+
+async def test_the_lag_of_the_loop_is_measured_while_the_parts_run() -> None:
+    def is_measured() -> bool:
+        return any(task.get_name() == "loop lag" for task in asyncio.all_tasks())
+
+    seen: list[bool] = []
+
+    def look() -> None:
+        seen.append(is_measured())
+        signal_self()
+
+    def on_started() -> None:
+        asyncio.get_running_loop().call_later(0.01, look)
+
+    await asyncio.wait_for(run([], on_started=on_started), 30)
+    assert seen == [True]
+    assert not is_measured()

@@ -33,7 +33,7 @@ def test_metadata_is_replaced_or_cleared_but_never_left_out() -> None:
 
 
 def test_a_fork_may_say_where_and_under_which_name() -> None:
-    assert ForkSession.parse(b"{}") == ForkSession()
+    assert not ForkSession.parse(b"{}").model_fields_set
     asked = ForkSession.parse(b'{"up_to_response_id":"r","new_session_id":"s"}')
     assert (asked.up_to_response_id, asked.new_session_id) == ("r", "s")
 

@@ -18,6 +18,7 @@ UNITS = {
     "PIXELS",
     "REDIRECTS",
     "FETCHES",
+    "VALUES",
 }
 
 

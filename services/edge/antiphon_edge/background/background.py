@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
 
-from antiphon_core import events, response
+from antiphon_core import events, offload, response
 from antiphon_core.clock import Clock
 from antiphon_core.errors import (
     AntiphonError,
@@ -25,6 +28,7 @@ from antiphon_core.errors import (
     ResponseNotFound,
 )
 from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
@@ -48,6 +52,7 @@ BROKEN_OFF_MS = 60_000
 TICKET_LOST_MS = 10_000
 """A job that waits for so long gets its ticket again, in case its creation broke off before."""
 
+_BACKGROUND = re.compile(rb'"background"\s*:\s*true')
 _NEXT_STATE = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
 
 
@@ -162,10 +167,8 @@ class Background:
             raise
 
     async def _queue(self, accepted: AcceptedTurn) -> Record:
-        parameters: Object = loads(accepted.turn.request)
-        born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
-        queued = born | {"status": Status.QUEUED.value}
-        body, output_items = response.split(queued)
+        born = await offload.run(partial(_born, accepted), size_bytes=len(accepted.turn.request))
+        body, output_items = born.body, born.output_items
 
         async def commit(turn: AcceptedTurn) -> None:
             record = turn.record(Status.QUEUED, body, output_items)
@@ -174,7 +177,7 @@ class Background:
 
         try:
             accepted = await lost_parents.committed(accepted, commit)
-            await self._store.append_events(accepted.tenant, queueing.opening(accepted.response_id, queued))
+            await self._store.append_events(accepted.tenant, born.opening)
             await queueing.enqueue(self._store, accepted)
         except BaseException:
             with suppress(AntiphonError):  # without a job it will be told as failed
@@ -264,6 +267,21 @@ class Background:
             await asyncio.wait([watching])
 
 
+class _Born(NamedTuple):
+    """A queued response as it is stored, and the first events of its log."""
+
+    body: bytes
+    output_items: bytes
+    opening: EventAppend
+
+
+def _born(accepted: AcceptedTurn) -> _Born:
+    parameters: Object = loads(accepted.turn.request)
+    born = response.skeleton(parameters, response_id=accepted.response_id, created_at=accepted.turn.created_at)
+    queued = born | {"status": Status.QUEUED.value}
+    return _Born(*response.split(queued), queueing.opening(accepted.response_id, queued))
+
+
 def _require_from_the_start(after: int | None) -> None:
     """What was told once has numbers of its own: beside those that a client saw, they would skip text in silence."""
     if after is not None:
@@ -286,4 +304,5 @@ def _is_running(record: Record) -> bool:
 
 
 def _is_background(record: Record) -> bool:
-    return loads(record.body).get("background") is True
+    """A body may hold 10 MiB of instructions, so it is parsed only if it may say so."""
+    return bool(_BACKGROUND.search(record.body)) and loads(record.body).get("background") is True

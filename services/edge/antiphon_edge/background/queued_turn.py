@@ -36,6 +36,7 @@ from antiphon_core.ports.store import Precondition, Status
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import log_state
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
@@ -68,7 +69,7 @@ class QueuedTurn:
         store: FullStore,
         starter: TurnStarter,
         *,
-        tenant: str,
+        accepted: AcceptedTurn,
         job: Job,
         meter: Meter | None = None,
         timing: TurnTiming = DEFAULT_TIMING,
@@ -82,7 +83,7 @@ class QueuedTurn:
         self._losses = 0
         self._attempt_begins_at = 0
         self._timing = timing
-        self._accepted = queueing.accepted_of(tenant, job)
+        self._accepted = accepted
         self.turn_run = TurnRun(self._accepted)
         self.is_cancelled = False
         """Whether the turn ended because a client asked for it."""

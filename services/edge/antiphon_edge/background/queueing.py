@@ -7,7 +7,9 @@ tenant of our own, that names it.
 
 from __future__ import annotations
 
-from antiphon_core import events
+from functools import partial
+
+from antiphon_core import events, offload
 from antiphon_core.jsons import Object, dumps, loads, with_member
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
@@ -63,16 +65,22 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
     return payload
 
 
-def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
+async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
     """The turn that a job holds, without the lease of its session. Its record exists, unfinished, and is written under
     the job's lease."""
-    facts = loads(job.payload)
+    facts, turn = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
     session_id = facts["session_id"]
     return AcceptedTurn(
         tenant,
-        Turn(job.id, facts["created_at"], **{name: dumps(facts[name]) for name in _RAW}),
+        turn,
         parent_id=facts["parent_id"],
         lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
         logged=True,
         precondition=Precondition(statuses=UNFINISHED, fence=job.fence),
     )
+
+
+def _turn_of(job: Job) -> tuple[Object, Turn]:
+    """What a payload says of a turn, and the turn."""
+    facts: Object = loads(job.payload)
+    return facts, Turn(job.id, facts["created_at"], **{name: dumps(facts[name]) for name in _RAW})

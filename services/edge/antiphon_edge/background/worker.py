@@ -173,7 +173,7 @@ class Worker:
         turn = QueuedTurn(
             self._store,
             self._starter,
-            tenant=tenant,
+            accepted=await queueing.accepted_of(tenant, job),
             job=job,
             meter=self._meter,
             timing=self._timing,

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
-from antiphon_core import events, response
+from antiphon_core import events, offload, response
 from antiphon_core.clock import Clock
 from antiphon_core.errors import InvalidRequest, ModelNotFound
 from antiphon_core.flow import Flow
@@ -43,8 +44,8 @@ class CompactingTranslator:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        visible = context_window.shown(turn)
-        if is_triggered(visible):
+        visible, triggered = await offload.run(partial(_looked_at, turn), size_bytes=turn.size_bytes)
+        if triggered:
             for batch in await self._compacted_alone(visible, resume):
                 receive(batch)
             return
@@ -53,11 +54,11 @@ class CompactingTranslator:
             summary = await compaction.summarise(self._inner, visible)
             receive = _inserting(summary, receive)
             items = join_arrays([visible.input, dumps([summary.item])])
-            visible = context_window.shown(replace(visible, input=items))
+            visible = await context_window.shown_off_loop(replace(visible, input=items))
         await self._inner.generate(visible, receive, flow=flow, resume=resume, checkpoints=checkpoints)
 
     async def count_tokens(self, turn: Turn) -> int:
-        return await self._inner.count_tokens(context_window.shown(turn))
+        return await self._inner.count_tokens(await context_window.shown_off_loop(turn))
 
     async def models(self) -> Sequence[Model]:
         return await self._inner.models()
@@ -74,7 +75,8 @@ class CompactingTranslator:
         if not wishes:
             return False
         threshold = wishes[0].get("compact_threshold") or await self._threshold(parameters["model"])
-        return context_window.can_shrink(turn) and await self._inner.count_tokens(turn) >= threshold
+        can_shrink = await offload.run(partial(context_window.can_shrink, turn), size_bytes=turn.size_bytes)
+        return can_shrink and await self._inner.count_tokens(turn) >= threshold
 
     async def _threshold(self, name: str) -> int:
         for model in await self._inner.models():
@@ -84,7 +86,7 @@ class CompactingTranslator:
 
     async def _compacted_alone(self, turn: Turn, resume: Resume | None) -> Sequence[Batch]:
         """A response that is a compaction and nothing else, from its first event, or from where it is to go on."""
-        context_window.require_something([*loads(turn.history), *loads(turn.input)])
+        await offload.run(partial(context_window.require_something_in, turn), size_bytes=turn.size_bytes)
         summary = await compaction.summarise(self._inner, turn)
         born = response.skeleton(loads(turn.request), response_id=turn.response_id, created_at=turn.created_at)
         ended = born | {
@@ -144,6 +146,12 @@ class Insertion:
             return None
         body = dumps(self._with_compaction(loads(final.body)))
         return replace(final, body=body, output_items=join_arrays([dumps([self._summary.item]), final.output_items]))
+
+
+def _looked_at(turn: Turn) -> tuple[Turn, bool]:
+    """The turn as a model is to see it, and whether it is a compaction and nothing else."""
+    visible = context_window.shown(turn)
+    return visible, is_triggered(visible)
 
 
 def is_triggered(turn: Turn) -> bool:

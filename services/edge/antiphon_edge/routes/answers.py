@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Fragment, Object, dumps
 from antiphon_core.ports.store import ItemPage
 
 
@@ -16,12 +16,5 @@ def json(body: bytes | Object, *, status: int = 200) -> web.Response:
 
 def item_page(page: ItemPage) -> web.Response:
     """A page of items as OpenAI's lists look."""
-    return json(
-        {
-            "object": "list",
-            "data": loads(page.items),
-            "first_id": page.first_id,
-            "last_id": page.last_id,
-            "has_more": page.has_more,
-        }
-    )
+    head = {"object": "list", "data": Fragment(page.items)}
+    return json(head | {"first_id": page.first_id, "last_id": page.last_id, "has_more": page.has_more})

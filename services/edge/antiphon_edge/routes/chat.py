@@ -10,7 +10,7 @@ from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers
+from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.turns.turn_service import TurnService
@@ -28,7 +28,7 @@ class ChatRoutes:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         refuse_memory(request, "chat completions")
-        turn = as_turn(ChatRequest.parse(await request.read()))
+        turn = await bodies.parsed(request, lambda body: as_turn(ChatRequest.parse(body)))
         with turn.culprits.named():
             if turn.stream:
                 return await self._stream(request, turn)

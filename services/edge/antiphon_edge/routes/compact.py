@@ -4,16 +4,18 @@ stored."""
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 from aiohttp import web
 
+from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, dumps, loads, parse_object
-from antiphon_core.ports.translator import Translator
+from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object
+from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request import CreateRequest
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers
+from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed
 from antiphon_edge.turns.metering import Meter
@@ -47,22 +49,29 @@ class CompactRoutes:
 
     async def compact(self, request: web.Request) -> web.Response:
         refuse_memory(request, "compactions")
-        asked = parse(await request.read())
+        asked = await bodies.parsed(request, parse)
         tenant = tenant_of(request)
-        turn = context_window.shown(await self._starter.look(tenant, asked))
-        items = [*loads(turn.history), *loads(turn.input)]
-        context_window.require_something(items)
+        turn = await context_window.shown_off_loop(await self._starter.look(tenant, asked))
+        kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
         summary = await compaction.summarise(self._translator, turn)
         self._meter.ended(tenant, dumps({"usage": summary.usage}))
+        output = join_arrays([kept, dumps([sealed(summary.item, self._starter.sealer, tenant)])])
         return answers.json(
             {
                 "id": turn.response_id,
                 "object": "response.compaction",
                 "created_at": turn.created_at,
-                "output": [*context_window.kept(items), sealed(summary.item, self._starter.sealer, tenant)],
+                "output": Fragment(output),
                 "usage": summary.usage,
             }
         )
+
+
+def _kept(turn: Turn) -> bytes:
+    """The items that the compaction does not replace. InvalidRequest: there is nothing that it could replace."""
+    items = [*loads(turn.history), *loads(turn.input)]
+    context_window.require_something(items)
+    return dumps(context_window.kept(items))
 
 
 def parse(body: bytes) -> CreateRequest:
@@ -73,4 +82,4 @@ def parse(body: bytes) -> CreateRequest:
             raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
     if given.get("input") is None:
         given["input"] = []
-    return CreateRequest.of(given)
+    return CreateRequest.of(given, size_bytes=len(body))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from aiohttp import web
 
+from antiphon_core import offload
 from antiphon_core.errors import AlreadyExists, ChainTooLong, ConversationNotFound, IdempotencyMismatch, LimitExceeded
 from antiphon_core.ids import Ids, is_conversation_id, new_conversation_id
 from antiphon_core.items import normalise_input
@@ -20,7 +22,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import ItemPage
 from antiphon_core.request_conversations import AddItems, CreateConversation, UpdateConversation
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, queries
+from antiphon_edge.routes import answers, bodies, queries
 from antiphon_edge.routes.idempotency_keys import ids_under, key_of
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.sealing import Sealer
@@ -53,11 +55,11 @@ class ConversationRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.Response:
-        asked = CreateConversation.parse(await request.read() or b"{}")
+        asked = await bodies.parsed(request, lambda body: CreateConversation.parse(body or b"{}"))
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "conversation", tenant)
         conversation_id = new_conversation_id(ids)
-        items = await self._named(tenant, asked.items_given, ids)
+        items = await self._named(tenant, asked, ids)
         try:
             made = await self._store.create_conversation(
                 tenant, conversation_id=conversation_id, metadata=dumps(asked.metadata or {}), items=items
@@ -73,7 +75,7 @@ class ConversationRoutes:
 
     async def update(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
-        asked = UpdateConversation.parse(await request.read())
+        asked = await bodies.parsed(request, UpdateConversation.parse)
         return _conversation(
             await self._store.update_conversation(tenant_of(request), conversation_id, dumps(asked.metadata or {}))
         )
@@ -86,12 +88,12 @@ class ConversationRoutes:
     async def add_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
         queries.include(request)
-        asked = AddItems.parse(await request.read())
+        asked = await bodies.parsed(request, AddItems.parse)
         tenant, key = tenant_of(request), key_of(request)
         ids = ids_under(key, self._ids, "items", tenant, conversation_id)
-        items = await self._named(tenant, asked.items_given, ids)
-        added = loads(await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key))
-        return answers.item_page(ItemPage(dumps(added), added[0]["id"], added[-1]["id"], has_more=False))
+        items = await self._named(tenant, asked, ids)
+        added = await self._store.add_conversation_items(tenant, conversation_id, items, idempotency_key=key)
+        return answers.item_page(await offload.run(partial(_page_of, added), size_bytes=len(added)))
 
     async def list_items(self, request: web.Request) -> web.Response:
         conversation_id = _id(request)
@@ -119,12 +121,27 @@ class ConversationRoutes:
                 await self._store.delete_conversation_item(tenant_of(request), conversation_id, item_id)
             )
 
-    async def _named(self, tenant: str, given: Sequence[Object], ids: Ids) -> bytes:
+    async def _named(self, tenant: str, asked: CreateConversation | AddItems, ids: Ids) -> bytes:
         """The items in full, under ids of their own."""
-        given = sealed_items.opened(given, self._sealer, tenant, where="items")
+
+        def open_all() -> list[Object]:
+            return sealed_items.opened(asked.items_given, self._sealer, tenant, where="items")
+
+        given = await offload.run(open_all, size_bytes=asked.size_bytes)
         found = await item_references.look_up(self._store, tenant, given, field="items")
-        nameless = [{name: value for name, value in item.items() if name != "id"} for item in found]
-        return dumps(normalise_input(nameless, ids))
+        return await offload.run(partial(_renamed, found, ids), size_bytes=asked.size_bytes)
+
+
+def _renamed(items: Sequence[Object], ids: Ids) -> bytes:
+    """Items in full, under new ids."""
+    nameless = [{name: value for name, value in item.items() if name != "id"} for item in items]
+    return dumps(normalise_input(nameless, ids))
+
+
+def _page_of(added: bytes) -> ItemPage:
+    """The items that were added, as a page of all of them."""
+    items = loads(added)
+    return ItemPage(added, items[0]["id"], items[-1]["id"], has_more=False)
 
 
 def _id(request: web.Request) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 
 from aiohttp import web
 
-from antiphon_core import response
+from antiphon_core import offload, response
 from antiphon_core.errors import InvalidRequest, ResponseNotFound
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
@@ -18,7 +19,7 @@ from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CountRequest, CreateRequest
 from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, queries, sessions
+from antiphon_edge.routes import answers, bodies, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
 from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unchanged
@@ -49,7 +50,7 @@ class ResponseRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        asked = CreateRequest.parse(await request.read())
+        asked = await bodies.parsed(request, CreateRequest.parse)
         asked, session_id = sessions.placed(asked, sessions.session_id_of(request))
         tenant, key = tenant_of(request), key_of(request)
         if asked.background:
@@ -69,7 +70,7 @@ class ResponseRoutes:
 
     async def input_tokens(self, request: web.Request) -> web.Response:
         """How many tokens the prompt of this request would have; nothing is generated, and nothing kept."""
-        asked = CountRequest.parse(await request.read())
+        asked = await bodies.parsed(request, CountRequest.parse)
         count = await self._turns.count_tokens(tenant_of(request), asked)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 
@@ -82,7 +83,7 @@ class ResponseRoutes:
             return await self._send_followed(request, stream, sealer or unchanged)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
-        return answers.json(_as_json(replace(record, output_items=_sealed(record.output_items, sealer))))
+        return answers.json(_as_json(replace(record, output_items=await _sealed(record.output_items, sealer))))
 
     async def delete(self, request: web.Request) -> web.Response:
         response_id = _id(request)
@@ -107,7 +108,7 @@ class ResponseRoutes:
             limit=queries.limit(request),
             order=queries.order(request),
         )
-        return answers.item_page(replace(page, items=_sealed(page.items, sealer)))
+        return answers.item_page(replace(page, items=await _sealed(page.items, sealer)))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
         """What seals stored reasoning, for who wishes for it. All else that can be included is told as it is stored.
@@ -134,10 +135,14 @@ class ResponseRoutes:
         return answer.response
 
 
-def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:
+async def _sealed(items: bytes, sealer: ReasoningSealer | None) -> bytes:
     """Stored items; for a sealer those of them that are thoughts with a sealed copy."""
     if sealer is None:
         return items
+    return await offload.run(partial(_with_seals, items, sealer), size_bytes=len(items))
+
+
+def _with_seals(items: bytes, sealer: ReasoningSealer) -> bytes:
     return dumps([sealer.item(item) if item.get("content") else item for item in loads(items)])
 
 

@@ -17,6 +17,7 @@ from aiohttp import HttpVersion11, web
 from antiphon_core import events
 from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
 from antiphon_core.flow import Flow
+from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.door import connections
 
@@ -72,8 +73,8 @@ class EventStream:
         """Lets go of the connection."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._opening is not None:
-            self._opening.cancel()
+        if self._opening is not None and not self._opening.cancel() and not self._opening.cancelled():
+            self._opening.exception()  # retrieved: a client that left meanwhile is not a fault
         connections.watch_writing(self._request, None)
 
     def _open(self) -> None:
@@ -87,8 +88,8 @@ class EventStream:
         self._written_at = self._loop.time()
         connections.watch_writing(self._request, self)
         early, self._early = self._early, []
-        if early:
-            self._write(b"".join(early))
+        for frames in early:
+            self._write(frames)
         self._watch()
 
     def _write(self, frames: bytes) -> None:
@@ -97,8 +98,14 @@ class EventStream:
             self._open()
             return
         self._written_at = self._loop.time()
-        if not self._transport.is_closing():
-            self._transport.write(b"%x\r\n%b\r\n" % (len(frames), frames) if self._is_chunked else frames)
+        if self._transport.is_closing():
+            return
+        if not self._is_chunked:
+            self._transport.write(frames)
+        elif len(frames) > BATCH_BYTES_MAX:  # the opening events repeat the request, which may be 10 MiB: no copy
+            self._transport.writelines([b"%x\r\n" % len(frames), frames, b"\r\n"])
+        else:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))
 
     def pause_writing(self) -> None:
         """The socket's buffer is full."""

@@ -27,7 +27,7 @@ from antiphon_core.ports.lineage import ForkSource, NodePage, TreeNode
 from antiphon_core.ports.store import Record
 from antiphon_core.request_conversations import ForkSession
 from antiphon_edge.door.tenancy import tenant_of
-from antiphon_edge.routes import answers, queries
+from antiphon_edge.routes import answers, bodies, queries
 
 _ONE = "/v1/responses/{id}"
 
@@ -87,7 +87,7 @@ class TreeRoutes:
 
     async def fork(self, request: web.Request) -> web.Response:
         session_id = _session_id(request)
-        asked = ForkSession.parse(await request.read() or b"{}")
+        asked = await bodies.parsed(request, lambda body: ForkSession.parse(body or b"{}"))
         if asked.up_to_response_id is not None and not is_response_id(asked.up_to_response_id):
             raise ResponseNotFound.of(asked.up_to_response_id)
         tenant = tenant_of(request)

@@ -7,7 +7,9 @@ receiver cannot tell. That needs an engine of token ids: without ids, only a tur
 from __future__ import annotations
 
 import logging
+from functools import partial
 
+from antiphon_core import offload
 from antiphon_core.errors import EngineFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
@@ -58,7 +60,7 @@ class Generation:
         while True:
             try:
                 await self._interrupt.over(self._generate())
-                return self._ended()
+                return await self._changed_end(self._ended())
             except TranslatorUnavailable as error:
                 can_go_on = self.state.next_sequence and self.state.can_be_continued()
                 if replacements == REPLACEMENTS_MAX or not can_go_on:
@@ -78,18 +80,24 @@ class Generation:
         """Passes a batch on; a bug on the way ends this generation, and not the connection that the batch came by."""
         try:
             batch = self._batches.take(given)
-            if batch is not None:
+            if batch is not None and batch.final is not None:
+                self._terminal = batch
+            elif batch is not None:
                 self._pass_on(self._change(batch))
         except Exception as error:  # noqa: BLE001 - raised again by `run`
             self._interrupt.break_off(error)
 
     def _pass_on(self, batch: Batch) -> None:
-        if batch.final is not None:
-            self._terminal = batch
-            return
         self.state.feed(batch)
         self.state.token_ids += batch.token_ids
         self._receive(batch)
+
+    async def _changed_end(self, terminal: Batch) -> Batch:
+        """The terminal batch as it is sent. The context that is sealed into it may be as large as a history."""
+        if self._change is unchanged:
+            return terminal
+        size_bytes = len(terminal.frames) + self._turn.size_bytes
+        return await offload.run(partial(self._change, terminal), size_bytes=size_bytes)
 
     def _ended(self) -> Batch:
         if self._interrupt.error is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest, ItemNotFound
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import LOOKUP_ITEMS_MAX
@@ -22,7 +23,8 @@ async def look_up(store: LineageStore, tenant: str, given: Sequence[Object], *, 
     found = await store.resolve_items(tenant, wanted)
     for missing_id in found.missing_ids:
         raise _unknown(missing_id, field)
-    items: dict[str, Object] = {each.id: loads(each.item) for each in found.items}
+    size_bytes = sum(len(each.item) for each in found.items)
+    items = await offload.run(lambda: {each.id: loads(each.item) for each in found.items}, size_bytes=size_bytes)
     return [items[item["id"]] if item.get("type") == REFERENCE else item for item in given]
 
 

@@ -56,7 +56,7 @@ class KeyedJobs:
         claimed = await self._claim_job(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
-        accepted = queueing.accepted_of(repeated.tenant, claimed[0])
+        accepted = await queueing.accepted_of(repeated.tenant, claimed[0])
         return _held(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
 
     async def state(self, tenant: str, response_id: str) -> JobState | None:

@@ -17,11 +17,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from antiphon_core import offload
 from antiphon_core.errors import SessionLost
 from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Receive, Translator
 from antiphon_edge.sealed import items as sealed_items
+from antiphon_edge.sealed.reasoning import Change
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns import lease_keeper
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -140,7 +142,7 @@ class TurnRunner:
     async def _attempt(self, run: TurnRun, policy: TurnPolicy) -> Batch:
         await policy.take_up(run)
         accepted = run.accepted
-        change = sealed_items.changes_of(accepted, self._sealer, told=run.state.output, with_context=run.with_context)
+        change = await self._change_of(run)
         generation = Generation(
             self._translator,
             accepted.turn,
@@ -152,6 +154,15 @@ class TurnRunner:
         )
         async with self._session_kept(run):
             return await generation.run()
+
+    async def _change_of(self, run: TurnRun) -> Change:
+        """What happens to each batch before it is sent."""
+        accepted, told = run.accepted, run.state.output
+
+        def look() -> Change:
+            return sealed_items.changes_of(accepted, self._sealer, told=told, with_context=run.with_context)
+
+        return await offload.run(look, size_bytes=accepted.turn.size_bytes)
 
     @asynccontextmanager
     async def _session_kept(self, run: TurnRun) -> AsyncIterator[None]:

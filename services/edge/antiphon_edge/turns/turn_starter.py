@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from antiphon_core import offload
 from antiphon_core.clock import Clock
 from antiphon_core.errors import (
     AntiphonError,
@@ -70,25 +71,23 @@ class TurnStarter:
         session_id = conversation_id or session_id
         _require_one_past(request, session_id)
         _require_store(request, session_id=session_id, key=key)
-        carried = self._carried(tenant, request, carried)
+        carried = await self._carried(tenant, request, carried)
         carried_history.require_no_session(carried, session_id)
         _require_conversation_id(conversation_id)
-        given = await self._looked_up(tenant, request.input_given)
+        given = await self._looked_up(tenant, request)
         previous_id = sealed_context.continued_id(request, carried)
-        asked = self._asked(request, previous_id, session_id, key)
+        fingerprint = await _fingerprint(request, session_id) if key is not None else b""
+        asked = self._asked(previous_id, session_id, key, fingerprint)
         asked = await session_trees.placed(self._store, tenant, asked, self._ids)
         start = await self._started(tenant, asked, conversation_id)
         response_id = str(asked.response_id)
         if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
-        keep = request.store is not False
-        history, given = carried_history.placed(carried, start.history.items, given, keep=keep)
-        turn = self._turn(response_id, request, history, given)
         return AcceptedTurn(
             tenant,
-            turn,
-            keep=keep,
+            await self._turn(response_id, request, start.history.items, given, carried),
+            keep=request.store is not False,
             parent_id=previous_id or start.history.head_id,
             lease=start.lease,
             key=key,
@@ -98,20 +97,18 @@ class TurnStarter:
 
     async def look(self, tenant: str, request: CreateRequest) -> Turn:
         """The turn that a request would be, as things stand: no lease is taken, and nothing remembered."""
-        given = await self._looked_up(tenant, request.input_given)
+        given = await self._looked_up(tenant, request)
         history = await self._history(tenant, request)
-        return self._turn(new_response_id(self._ids), request, history, given)
+        return await self._turn(new_response_id(self._ids), request, history, given)
 
     async def _history(self, tenant: str, request: CreateRequest) -> bytes:
         if request.conversation_id is not None:
             return await self._conversation_items(tenant, request.conversation_id)
-        carried = self._carried(tenant, request, None)
+        carried = await self._carried(tenant, request, None)
         if carried is not None:
             return carried
-        start = await self._start(
-            tenant, self._asked(request, sealed_context.continued_id(request, carried), None, None)
-        )
-        return start.history.items
+        previous_id = sealed_context.continued_id(request, carried)
+        return (await self._start(tenant, self._asked(previous_id))).history.items
 
     async def _conversation_items(self, tenant: str, conversation_id: str) -> bytes:
         """All items of a conversation, without its lease."""
@@ -154,17 +151,35 @@ class TurnStarter:
             raise SessionLocked("The conversation went on while the response was waiting.", field="conversation")
         return replace(accepted, lease=start.lease)
 
-    def _turn(self, response_id: str, request: CreateRequest, history: bytes, given: str | Sequence[Object]) -> Turn:
-        return Turn(
-            response_id=response_id,
-            created_at=self._clock.now_ms() // 1000,
-            request=dumps(request.asked()),
-            history=history,
-            input=dumps(normalise_input(given, self._ids)),
-        )
+    async def _turn(
+        self,
+        response_id: str,
+        request: CreateRequest,
+        stored: bytes,
+        given: str | Sequence[Object],
+        carried: bytes | None = None,
+    ) -> Turn:
+        """The turn of a request behind the items that the store has, and those that the request carried."""
+
+        def write() -> Turn:
+            keep = request.store is not False
+            history, placed = carried_history.placed(carried, stored, given, keep=keep)
+            return Turn(
+                response_id=response_id,
+                created_at=self._clock.now_ms() // 1000,
+                request=dumps(request.asked()),
+                history=history,
+                input=dumps(normalise_input(placed, self._ids)),
+            )
+
+        return await offload.run(write, size_bytes=request.size_bytes + len(carried or b""))
 
     def _asked(
-        self, request: CreateRequest, previous: str | None, session_id: str | None, key: str | None
+        self,
+        previous: str | None,
+        session_id: str | None = None,
+        key: str | None = None,
+        fingerprint: bytes = b"",
     ) -> TurnRequest:
         if previous is not None and not is_response_id(previous):
             raise PreviousResponseNotFound.of(previous)
@@ -175,7 +190,7 @@ class TurnStarter:
             holder=response_id if session_id is not None else "",
             wait_ms=self._wait_ms if session_id is not None else 0,
             idempotency_key=key,
-            fingerprint=_fingerprint(request, session_id) if key is not None else b"",
+            fingerprint=fingerprint,
             response_id=response_id,
         )
 
@@ -226,21 +241,30 @@ class TurnStarter:
                 raise
         return start
 
-    def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
+    async def _carried(self, tenant: str, request: CreateRequest, carried: bytes | None) -> bytes | None:
         """The items of what a request continues, where the store has none of them. InvalidRequest."""
-        if carried is not None:
+        if carried is not None or request.previous_response is None:
             return carried
 
         def open_all(items: Sequence[Object], where: str) -> list[Object]:
             return opened(items, self.sealer, tenant, where=where)
 
-        return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
+        def bring() -> bytes | None:
+            return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
 
-    async def _looked_up(self, tenant: str, given: str | list[Object]) -> str | Sequence[Object]:
+        return await offload.run(bring, size_bytes=request.size_bytes)
+
+    async def _looked_up(self, tenant: str, request: CreateRequest) -> str | Sequence[Object]:
         """The input with the items in it that it only refers to, and with what is sealed in it."""
+
+        def open_all() -> str | list[Object]:
+            given = request.input_given
+            return given if isinstance(given, str) else opened(given, self.sealer, tenant)
+
+        given = await offload.run(open_all, size_bytes=request.size_bytes)
         if isinstance(given, str):
             return given
-        return await item_references.look_up(self._store, tenant, opened(given, self.sealer, tenant), field="input")
+        return await item_references.look_up(self._store, tenant, given, field="input")
 
 
 def _is_repeated(start: TurnStart) -> bool:
@@ -253,11 +277,15 @@ def _require_conversation_id(conversation_id: str | None) -> None:
         raise ConversationNotFound.of(conversation_id)
 
 
-def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
+async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
     """What tells two requests under one key apart."""
-    previous = request.previous_response
-    whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
-    return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
+
+    def digest() -> bytes:
+        previous = request.previous_response
+        whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
+        return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
+
+    return await offload.run(digest, size_bytes=request.size_bytes)
 
 
 def _require_one_past(request: CreateRequest, session_id: str | None) -> None:

@@ -48,7 +48,7 @@ class Create:
                 field="background",
                 code="unsupported_parameter",
             )
-        return CreateRequest.of(self.body)
+        return CreateRequest.of(self.body, size_bytes=self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,15 @@ import asyncio
 import logging
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.translator import Batch
+from antiphon_core.request import CreateRequest
 from antiphon_edge.door import connections, pages
 from antiphon_edge.door.admission import limiter_of
 from antiphon_edge.door.tenancy import tenant_of
@@ -184,11 +187,19 @@ class _Connection:
         """Answers what can be answered at once, and leaves the rest to `_run`. Ends with the connection."""
         async for message in self._socket:
             if message.type is WSMsgType.TEXT:
-                await self._send(self._session.receive(message.data))
+                await self._send(await self._received(message.data))
             elif message.type is WSMsgType.BINARY:
                 refusal = InvalidRequest("Messages must be texts.", field="message", code="invalid_type")
                 await self._send([socket_messages.error(refusal)])
             self._changed.set()
+
+    async def _received(self, text: str) -> list[bytes]:
+        """What is answered to a message at once."""
+        try:
+            message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
+        except AntiphonError as error:
+            return [socket_messages.error(error)]
+        return self._session.receive(message)
 
     async def _run(self) -> None:
         """One response after the other, until there are to be no more."""
@@ -209,11 +220,12 @@ class _Connection:
                 await self._send(self._session.fail(fault))
 
     async def _answer(self, asked: Asked) -> None:
+        request = await offload.run(asked.create.request, size_bytes=asked.create.size_bytes)
         await self._limiter.admit(self._tenant, generates=asked.generates)
         if not asked.generates:
-            await self._warm_up(asked)
+            await self._warm_up(request, asked.carried)
             return
-        accepted = await self._begin(asked)
+        accepted = await self._begin(request, asked.carried)
         outbox = Outbox()
 
         def receive(batch: Batch) -> None:
@@ -232,9 +244,9 @@ class _Connection:
             running.cancel()
             await asyncio.wait([running])
 
-    async def _warm_up(self, asked: Asked) -> None:
-        await self._warm_ups.require_model(asked.request.model)
-        accepted = await self._begin(asked)
+    async def _warm_up(self, request: CreateRequest, carried: bytes | None) -> None:
+        await self._warm_ups.require_model(request.model)
+        accepted = await self._begin(request, carried)
         try:
             batch, final = await self._warm_ups.run(accepted)
         except BaseException:
@@ -245,9 +257,9 @@ class _Connection:
         self._session.end(accepted, final)
         await self._send(messages)
 
-    async def _begin(self, asked: Asked) -> AcceptedTurn:
-        request, session_id = sessions.placed(asked.request, self._session_id)
-        begun = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=asked.carried)
+    async def _begin(self, asked: CreateRequest, carried: bytes | None) -> AcceptedTurn:
+        request, session_id = sessions.placed(asked, self._session_id)
+        begun = await self._turns.starter.begin(self._tenant, request, session_id=session_id, carried=carried)
         if not isinstance(begun, AcceptedTurn):
             raise AssertionError("only a request with an idempotency key is a repetition")
         return begun

@@ -20,7 +20,6 @@ from antiphon_core.jsons import join_arrays
 from antiphon_core.limits import BODY_BYTES_MAX, SOCKET_WAITING_ITEMS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final
-from antiphon_core.request import CreateRequest
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket.local_histories import LocalHistories
@@ -57,10 +56,10 @@ _QUEUE_FULL = InvalidRequest(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A response to be made. `carried` is the history that only this connection has; without `generates` nothing is
-    to be said."""
+    """A response to be made, whose request is not checked yet. `carried` is the history that only this connection has;
+    without `generates` nothing is to be said."""
 
-    request: CreateRequest
+    create: Create
     carried: bytes | None
     generates: bool
 
@@ -76,12 +75,8 @@ class Session:
         self._closing: AntiphonError | None = None
         self._say_so = False
 
-    def receive(self, text: str) -> list[bytes]:
-        """A message of the client; what is to be sent at once."""
-        try:
-            message = socket_messages.parse(text)
-        except AntiphonError as error:
-            return [socket_messages.error(error)]
+    def receive(self, message: Create | Steer) -> list[bytes]:
+        """Takes a message of the client. Returns the answers that are sent at once."""
         if isinstance(message, Steer):
             return [socket_messages.steer_failed(message)]
         if not self._has_room(message):
@@ -97,11 +92,10 @@ class Session:
     def begin(self) -> Asked:
         """The next response. Whatever comes of it is told with `end` or `fail`, also what is raised here.
 
-        InvalidRequest: what is wrong with it. ChainTooLong."""
+        ChainTooLong."""
         self._step(Step.BEGIN)
         self._running = running = self._waiting.popleft()
-        request = running.request()
-        return Asked(request, self._histories.get(running.previous_id), running.generates is not False)
+        return Asked(running, self._histories.get(running.previous_id), running.generates is not False)
 
     def told(self, frames: bytes) -> list[bytes]:
         """Events of the running response, as they are sent."""

@@ -6,7 +6,9 @@ so nothing is counted either; what a model would refuse is refused in the turn t
 
 from __future__ import annotations
 
-from antiphon_core import events, response
+from functools import partial
+
+from antiphon_core import events, offload, response
 from antiphon_core.clock import Clock
 from antiphon_core.errors import ModelNotFound
 from antiphon_core.jsons import Object, loads
@@ -32,7 +34,8 @@ class WarmUps:
 
     async def run(self, accepted: AcceptedTurn) -> tuple[Batch, Final]:
         """All events of the response, when its record is safe. Raises when it cannot be written."""
-        batch, final = whole(accepted, now_s=self._clock.now_ms() // 1000)
+        now_s = self._clock.now_ms() // 1000
+        batch, final = await offload.run(partial(whole, accepted, now_s=now_s), size_bytes=len(accepted.turn.request))
         await self._finisher.commit(accepted, batch, final)
         return batch, final
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 
 from antiphon_core import items as item_arrays
-from antiphon_core import limits
+from antiphon_core import limits, offload
 from antiphon_core.errors import InvalidRequest, ItemNotFound
 from antiphon_core.ids import UNIQUE_DIGITS, Ids, new_conversation_id
 from antiphon_core.jsons import Object, dumps
@@ -42,15 +43,19 @@ class ConversationOperations:
         conversation_rules.check_conversation_id(conversation_id, "id")
         lifetime_ms = self._conversation_lifetime_ms(ttl_ms)
         kept_metadata = conversation_rules.parse_metadata(metadata)
-        entries = conversation_rules.parse_items(items)
-        founding = Founding(
-            conversation_id=conversation_id,
-            metadata=kept_metadata,
-            origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
-            incarnation=self._ids.hex(UNIQUE_DIGITS),
-            first=self._addition(entries, _FIRST) if entries else None,
-            ttl_ms=lifetime_ms,
-        )
+
+        def found() -> Founding:
+            entries = conversation_rules.parse_items(items)
+            return Founding(
+                conversation_id=conversation_id,
+                metadata=kept_metadata,
+                origin=sha256(kept_metadata + dumps(entries)).hexdigest(),
+                incarnation=self._ids.hex(UNIQUE_DIGITS),
+                first=self._addition(entries, _FIRST) if entries else None,
+                ttl_ms=lifetime_ms,
+            )
+
+        founding = await offload.run(found, size_bytes=len(items))
         return await self._backend.create_conversation(tenant, founding)
 
     async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
@@ -85,10 +90,14 @@ class ConversationOperations:
         conversation_rules.check_conversation_id(conversation_id, "conversation_id")
         conversation_rules.check_fence(fence, conversation_id)
         rules.check_key(idempotency_key)
-        entries = conversation_rules.parse_items(items)
-        if not entries:
-            raise InvalidRequest("'items' must not be empty.", field="items", code="invalid_value")
-        addition = self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
+
+        def read() -> Addition:
+            entries = conversation_rules.parse_items(items)
+            if not entries:
+                raise InvalidRequest("'items' must not be empty.", field="items", code="invalid_value")
+            return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
+
+        addition = await offload.run(read, size_bytes=len(items))
         return await self._backend.add_items(tenant, conversation_id, addition)
 
     async def list_conversation_items(
@@ -105,7 +114,8 @@ class ConversationOperations:
         rules.check_page_limit(limit)
         rules.check_after(after)
         context = await self._backend.conversation_items(tenant, conversation_id)
-        page = item_arrays.page(context, after=after, limit=limit, order=order)
+        cut = partial(item_arrays.page, context, after=after, limit=limit, order=order)
+        page = await offload.run(cut, size_bytes=len(context))
         if page is None:
             raise InvalidRequest(f"'after' names no item of '{conversation_id}'.", field="after", code="invalid_value")
         return page
@@ -115,7 +125,7 @@ class ConversationOperations:
         conversation_rules.check_conversation_id(conversation_id, "conversation_id")
         conversation_rules.check_item_id(item_id)
         context = await self._backend.conversation_items(tenant, conversation_id)
-        item = find(context, item_id)
+        item = await offload.run(partial(find, context, item_id), size_bytes=len(context))
         if item is None:
             raise ItemNotFound.of(item_id)
         return dumps(item)

@@ -66,7 +66,9 @@ def may_name_urls(turn: Turn) -> bool:
 def wanted(turn: Turn, sight: Sight) -> dict[str, int]:
     """The URLs to fetch before this turn can be read, and how many bytes each may have. InvalidRequest: no JSON."""
     urls: dict[str, int] = {}
-    items = (*parse_array(turn.history, field="history"), *parse_array(turn.input, field="input"))
+    if not may_name_urls(turn):
+        return urls
+    items = (*parse_array(turn.history, field="history", is_known=True), *parse_array(turn.input, field="input"))
     for url, bytes_max in islice(_urls(items, sight), limits.IMAGES_ITEMS_MAX):
         urls[url] = max(bytes_max, urls.get(url, 0))
     return urls

@@ -40,7 +40,7 @@ async def test_a_job_holds_the_whole_turn(store: StoreService, session_id: str |
     begun = AcceptedTurn("acme", TURN, parent_id="resp_" + "b" * 48, lease=lease)
     await queueing.enqueue(store, begun)
     job = await claimed(store, "acme")
-    again = queueing.accepted_of("acme", job)
+    again = await queueing.accepted_of("acme", job)
     assert (again.tenant, again.turn, again.parent_id) == ("acme", TURN, begun.parent_id)
     assert (again.lease is None) == (session_id is None)
     assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
@@ -77,7 +77,7 @@ def test_a_stream_opens_with_created_and_queued() -> None:
     assert all(event["response"] == queued for event in told)
 
 
-def test_a_job_that_holds_something_else_is_no_turn() -> None:
+async def test_a_job_that_holds_something_else_is_no_turn() -> None:
     job = Job(RESPONSE_ID, queueing.QUEUE, dumps({}), 1, 3, False, Fence(RESPONSE_ID, 1), 0)
     with pytest.raises(KeyError):
-        queueing.accepted_of("acme", job)
+        await queueing.accepted_of("acme", job)

@@ -12,13 +12,15 @@ from antiphon_core.limits import BODY_BYTES_MAX, SOCKET_WAITING_ITEMS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Final, Turn
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
+from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket import session as socket_session
 from antiphon_edge.websocket.local_histories import LocalHistories
 from antiphon_edge.websocket.session import Phase, Session, Step
 
 
-def message(**members: Any) -> str:
-    return dumps({"type": "response.create", "model": "m", "input": "hi", "store": False} | members).decode()
+def message(**members: Any) -> socket_messages.Create | socket_messages.Steer:
+    body = {"type": "response.create", "model": "m", "input": "hi", "store": False}
+    return socket_messages.parse(dumps(body | members).decode())
 
 
 def begun(response_id: str = "resp_1", *, keep: bool = False) -> AcceptedTurn:
@@ -59,12 +61,12 @@ def test_one_response_runs_and_the_others_wait_their_turn() -> None:
     for text in ("a", "b"):
         assert session.receive(message(input=text)) == []
     assert session.has_next
-    assert session.begin().request.input == "a"
+    assert session.begin().create.request().input == "a"
     assert not session.has_next
     with pytest.raises(AssertionError, match="impossible"):
         session.begin()
     session.end(begun(), final())
-    assert session.begin().request.input == "b"
+    assert session.begin().create.request().input == "b"
     session.fail(EngineFault("no"))
     assert not session.has_next
     assert session.phase is Phase.IDLE
@@ -73,8 +75,9 @@ def test_one_response_runs_and_the_others_wait_their_turn() -> None:
 def test_what_is_wrong_with_a_request_is_told_in_its_turn() -> None:
     session = Session()
     assert session.receive(message(input=42, stream_id="x")) == []
+    asked = session.begin()
     with pytest.raises(InvalidRequest) as raised:
-        session.begin()
+        asked.create.request()
     (told,) = session.fail(raised.value)
     assert (loads(told)["error"]["param"], loads(told)["stream_id"]) == ("input", "x")
     assert session.phase is Phase.IDLE
@@ -83,9 +86,8 @@ def test_what_is_wrong_with_a_request_is_told_in_its_turn() -> None:
 def test_what_is_no_create_is_answered_at_once() -> None:
     session = Session()
     begin_next(session)
-    (refused,) = session.receive("{")
-    (steered,) = session.receive('{"type": "response.steer", "previous_response_id": "r", "input": "x"}')
-    assert (loads(refused)["type"], loads(steered)["type"]) == ("error", "response.steer.failed")
+    (steered,) = session.receive(message(type="response.steer", previous_response_id="r"))
+    assert loads(steered)["type"] == "response.steer.failed"
     assert session.phase is Phase.RUNNING
 
 
@@ -115,9 +117,9 @@ def test_a_stored_response_is_left_to_the_store() -> None:
 def test_a_turn_that_fails_takes_what_it_continued_with_it(how: str) -> None:
     session = session_after("resp_1")
     if how == "refused":
-        session.receive(message(previous_response_id="resp_1", input=42))
+        asked = begin_next(session, previous_response_id="resp_1", input=42)
         with pytest.raises(InvalidRequest) as raised:
-            session.begin()
+            asked.create.request()
         session.fail(raised.value)
     elif how == "error":
         begin_next(session, previous_response_id="resp_1")

@@ -1,0 +1,73 @@
+"""How late the event loop runs its callbacks. One slow call on the loop delays every request of the process.
+
+A timer is due every PERIOD_S; the lag is how much later it runs. What makes it late is a call that blocks the loop, a
+library that keeps the GIL, a pause of the garbage collector, or a machine without a free processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+log = logging.getLogger(__name__)
+
+PERIOD_S = 0.1
+RECENT_S = 10.0
+WARNING_S = 0.25
+WARNING_EVERY_S = 60.0
+
+
+class LoopLag:
+    """The lag of one event loop, in seconds. Metrics read the properties."""
+
+    def __init__(self) -> None:
+        self.last_s = 0.0
+        self.max_s = 0.0
+        """Since the process started."""
+        self._recent: deque[tuple[float, float]] = deque()
+        self._warned_at: float | None = None
+
+    @property
+    def recent_max_s(self) -> float:
+        """The longest lag within RECENT_S before the last measurement."""
+        return max((lag_s for _, lag_s in self._recent), default=0.0)
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Measures the running loop inside this context."""
+        watching = asyncio.create_task(self._watch(), name="loop lag")
+        try:
+            yield
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
+
+    def note(self, lag_s: float, *, now_s: float) -> None:
+        """Takes one measurement, made at `now_s` of a monotonic clock."""
+        self.last_s = lag_s
+        self.max_s = max(self.max_s, lag_s)
+        self._recent.append((now_s, lag_s))
+        while self._recent[0][0] < now_s - RECENT_S:
+            self._recent.popleft()
+        if lag_s >= WARNING_S and (self._warned_at is None or now_s - self._warned_at >= WARNING_EVERY_S):
+            self._warned_at = now_s
+            log.warning(
+                "the event loop was blocked for %.0f ms: every request of this process waited as long. The machine may "
+                "have no free processor; otherwise this is a fault of the server.",
+                lag_s * 1000,
+            )
+
+    async def _watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due_s = loop.time() + PERIOD_S
+            await asyncio.sleep(PERIOD_S)
+            now_s = loop.time()
+            self.note(max(0.0, now_s - due_s), now_s=now_s)
+
+
+PROCESS = LoopLag()
+"""The lag of this process's event loop, measured by `lifecycle.run`."""

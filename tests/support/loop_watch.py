@@ -1,0 +1,101 @@
+"""Watches how long single callbacks of asyncio's event loop take, in CPU time of the loop's own thread.
+
+CPU time does not count what a busy machine makes a thread wait, so a bound on it holds on any machine. It works on
+asyncio's own loop only, whose handles are Python objects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+SAMPLE_S = 0.005
+STACK_FRAMES = 12
+
+
+@dataclass(frozen=True)
+class SlowCallback:
+    """A callback that took long. `stack` is where it was at the last sample."""
+
+    cpu_s: float
+    name: str
+    stack: str
+
+    def __str__(self) -> str:
+        return f"{self.cpu_s * 1000:.0f} ms in {self.name}\n{self.stack}"
+
+
+@dataclass
+class LoopWatch:
+    """What was seen. `slow` are the callbacks that took at least `least_s`."""
+
+    least_s: float
+    slow: list[SlowCallback] = field(default_factory=list)
+    callbacks: int = 0
+
+    @property
+    def longest(self) -> SlowCallback:
+        return max(self.slow, key=lambda each: each.cpu_s, default=SlowCallback(0.0, "nothing", ""))
+
+    def report(self) -> str:
+        """The longest ones, for the message of a failing test."""
+        return "\n".join(str(each) for each in sorted(self.slow, key=lambda each: -each.cpu_s)[:5])
+
+
+@contextmanager
+def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
+    """Watches the loop of the calling thread. A second thread samples its stack meanwhile."""
+    watch = LoopWatch(least_s)
+    sampler = _Sampler(threading.get_ident())
+    run = asyncio.Handle._run
+
+    def timed(handle: asyncio.Handle) -> None:
+        if threading.get_ident() != sampler.thread_id:
+            run(handle)
+            return
+        sampler.stack = ""
+        before = time.thread_time()
+        run(handle)
+        cpu_s = time.thread_time() - before
+        watch.callbacks += 1
+        if cpu_s >= least_s:
+            watch.slow.append(SlowCallback(cpu_s, repr(handle), sampler.stack))
+
+    monkey: Any = asyncio.Handle
+    monkey._run = timed
+    sampler.start()
+    try:
+        yield watch
+    finally:
+        monkey._run = run
+        sampler.stop()
+
+
+class _Sampler:
+    """Keeps the last stack of a thread that was seen outside the loop itself."""
+
+    def __init__(self, thread_id: int) -> None:
+        self.thread_id = thread_id
+        self.stack = ""
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="loop watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._stopping.wait(SAMPLE_S):
+            frame = sys._current_frames().get(self.thread_id)
+            if frame is not None and frame.f_code.co_name != "select":
+                self.stack = "".join(traceback.format_stack(frame, STACK_FRAMES))
