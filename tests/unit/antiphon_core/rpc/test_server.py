@@ -78,7 +78,7 @@ async def test_a_handler_sees_request_tenant_request_id_and_deadline(fixture: Se
     (seen,) = state.calls
     assert (seen.tenant, seen.request_id) == ("acme", "req_1")
     assert seen.time_remaining_s is not None
-    assert 0 < seen.time_remaining_s <= 5
+    assert 0 < seen.time_remaining_s < 6  # gRPC rounds what it sends
 
 
 async def test_the_tenant_defaults(fixture: Setup) -> None:
