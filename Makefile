@@ -35,25 +35,20 @@ run: install     ## start everything on this machine, with a real Triton and a s
 # Tests start hundreds of interpreters, which read the bytecode that the first of them wrote.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 
-# Three plain runs at once, one of them mostly waiting: pytest-xdist would collect all tests in each of its processes and
-# send every result to another, which takes a fifth of the time. A timer thread for each test takes a tenth.
-UNIT_RUNS := unit-waiting unit-translator unit-others
+# Four plain runs at once, two of them mostly waiting: pytest-xdist would collect all tests in each of its processes and
+# send every result to another, which takes a fifth of the time. A timer thread for each test takes another twentieth.
+UNIT_RUNS := unit-programs unit-turns unit-translator unit-others
+UNIT_programs := $(addprefix tests/unit/,antiphon antiphon_core repo)
+UNIT_turns := $(addprefix tests/unit/antiphon_edge/,background turns)
+UNIT_translator := tests/unit/antiphon_translator
+UNIT_others := tests/unit $(addprefix --ignore=,$(UNIT_programs) $(UNIT_turns) $(UNIT_translator))
 .PHONY: $(UNIT_RUNS)
-UNIT_WAITING := $(addprefix tests/unit/,antiphon antiphon_core antiphon_edge/background antiphon_edge/turns repo)
-UNIT_TRANSLATOR := tests/unit/antiphon_translator
-UNIT := $(PYTEST) -n 0 -q -p no:schemathesis --timeout-method=signal -o faulthandler_timeout=0 $(ARGS)
 
 unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, without check
-	$(MAKE) --no-print-directory --jobs=3 --keep-going --output-sync=target $(UNIT_RUNS)
+	$(MAKE) --no-print-directory --jobs=4 --keep-going --output-sync=target $(UNIT_RUNS)
 
-unit-waiting: $(VENV)/.installed-dev
-	@$(UNIT) $(UNIT_WAITING)
-
-unit-translator: $(VENV)/.installed-dev
-	@$(UNIT) $(UNIT_TRANSLATOR)
-
-unit-others: $(VENV)/.installed-dev
-	@$(UNIT) tests/unit $(addprefix --ignore=,$(UNIT_WAITING) $(UNIT_TRANSLATOR))
+$(UNIT_RUNS): unit-%: $(VENV)/.installed-dev
+	@$(PYTEST) -n 0 -q -p no:schemathesis --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(ARGS)
 
 # The tests of a service beside those in folders of its name.
 TESTS_OF_edge := tests/faults/test_frozen_store.py tests/faults/test_lost_background.py
