@@ -45,7 +45,7 @@ class StreamServer:
             yield message
             await self.released.wait()
             yield message
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):  # the latter, when the message was just being written
             self.seen.append("cancelled")
             raise
 
