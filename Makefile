@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator goldens replicas fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -32,9 +32,41 @@ node_modules/.installed: package.json package-lock.json
 run: install     ## start everything on this machine, with a real Triton and a small model
 	$(BIN)/antiphon up --port $(PORT) $(ARGS)
 
-# The tests start hundreds of interpreters, which read what the first of them compiled.
+# Tests start hundreds of interpreters, which read the bytecode that the first of them wrote.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
+
+# Four plain runs at once, two of them mostly waiting: pytest-xdist would collect all tests in each of its processes and
+# send every result to another, which takes a fifth of the time. A timer thread for each test takes another twentieth.
+UNIT_RUNS := unit-programs unit-turns unit-translator unit-others
+UNIT_programs := $(addprefix tests/unit/,antiphon antiphon_core repo)
+UNIT_turns := $(addprefix tests/unit/antiphon_edge/,background turns)
+UNIT_translator := tests/unit/antiphon_translator
+UNIT_others := tests/unit $(addprefix --ignore=,$(UNIT_programs) $(UNIT_turns) $(UNIT_translator))
+.PHONY: $(UNIT_RUNS)
+
+unit: $(VENV)/.installed-dev  ## the fast loop: the tests of single modules, without check
+	$(MAKE) --no-print-directory --jobs=4 --keep-going --output-sync=target $(UNIT_RUNS)
+
+$(UNIT_RUNS): unit-%: $(VENV)/.installed-dev
+	@$(PYTEST) -n 0 -q -p no:schemathesis --timeout-method=signal -o faulthandler_timeout=0 $(UNIT_$*) $(ARGS)
+
+# The tests of a service beside those in folders of its name.
+TESTS_OF_edge := tests/faults/test_frozen_store.py tests/faults/test_lost_background.py
+TESTS_OF_store := tests/integration/store
+TESTS_OF_translator := $(wildcard tests/contract/engine tests/contract/http2) tests/faults/test_lost_engines.py tests/golden
+SERVICE_FOLDERS = $(wildcard $(foreach kind,unit service,tests/$(kind)/antiphon_$(SERVICE)) $(foreach kind,contract faults,tests/$(kind)/$(SERVICE)))
+
+test-service: $(VENV)/.installed-dev  ## one service with its real backend, without check: SERVICE=edge, translator, store or core
+	$(if $(SERVICE_FOLDERS),,$(error name a service: make test-service SERVICE=store))
+	$(PYTEST) $(SERVICE_FOLDERS) $(TESTS_OF_$(SERVICE)) $(ARGS)
+
 test: check      ## check, then run every test
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest $(ARGS)
+	$(PYTEST) --hypothesis-profile=full $(ARGS)
+
+nightly: check   ## check, then every test with random examples and full volume, and the long fuzzers
+	TEST_VOLUME=nightly $(PYTEST) --hypothesis-profile=nightly $(ARGS)
+	$(BIN)/python -m tests.golden.tool_calls.fuzz
+	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
 	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint manifests
@@ -70,7 +102,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
 
-bench: bench-store bench-translator  ## run the benchmarks: ratios against a baseline of the same run
+bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
 
 bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, beside the engine itself
@@ -79,11 +111,14 @@ bench-store: $(VENV)/.installed-dev  ## what the store costs on each engine, bes
 bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each model family cost, beside the tokenizer library
 	$(BIN)/python -m tests.bench.translator $(ARGS)
 
+bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and a peer
+	$(BIN)/python -m tests.bench.gateway $(ARGS)
+
+profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
+	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)
+
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record
-
-replicas: $(VENV)/.installed-dev  ## the test of many replicas, with 100 idempotency keys instead of 10
-	REPLICA_KEYS=100 $(BIN)/pytest tests/integration/test_replicas.py $(ARGS)
 
 fuzz: $(VENV)/.installed-dev    ## read a million soups of markers with the parsers of all model families
 	$(BIN)/python -m tests.golden.tool_calls.fuzz $(ARGS)
@@ -92,4 +127,4 @@ schemathesis: $(VENV)/.installed-dev  ## ask a scripted system 10,000 requests t
 	$(BIN)/python -m tests.clients.http_fuzz $(ARGS)
 
 clean:           ## remove what the other targets made
-	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from hypothesis import settings
 
-from tests.contract.store.table import KitTable
+from tests.contract.store.kit_table import KitTable
 from tests.support.system import System, split, up
 
 for _name in [name for name in os.environ if name.startswith(("ANTIPHON_", "NIM_"))]:
@@ -20,9 +20,12 @@ for _name in [name for name in os.environ if name.startswith(("ANTIPHON_", "NIM_
 # server running. Holding it open for the session turns that hang into the failure that it is.
 grpc.aio.init_grpc_aio()
 
-# Slow machines are no fault of the code; the same examples every time are no surprise for the next contributor.
-settings.register_profile("antiphon", deadline=None, derandomize=True)
-settings.load_profile("antiphon")
+# Examples per property: few while you work, more in `make test`, random ones at night (--hypothesis-profile). The same
+# examples in each run are no surprise for the next contributor. A slow machine is no fault of the code: no deadline.
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=25)
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=100)
+settings.register_profile("nightly", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
+settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:

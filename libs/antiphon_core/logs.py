@@ -26,16 +26,18 @@ class LogSettings:
     )
 
 
-def configure(settings: LogSettings) -> None:
-    """Sends all logs to standard error in the chosen form."""
+def configure(settings: LogSettings, *, worker: int | None = None) -> None:
+    """Sends all logs to standard error in the chosen form. `worker` is the number of this process among several that
+    write to the same place."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLine() if settings.json else _TextLine())
+    handler.setFormatter(_JsonLine(worker) if settings.json else _TextLine(worker))
     logging.basicConfig(level=settings.level, handlers=[handler], force=True)
 
 
 class _TextLine(logging.Formatter):
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s%(request)s")
+    def __init__(self, worker: int | None) -> None:
+        process = f" worker {worker}:" if worker is not None else ""
+        super().__init__(f"%(asctime)s %(levelname)-7s{process} %(name)s: %(message)s%(request)s")
 
     def format(self, record: logging.LogRecord) -> str:
         current = request_id.get()
@@ -44,6 +46,10 @@ class _TextLine(logging.Formatter):
 
 
 class _JsonLine(logging.Formatter):
+    def __init__(self, worker: int | None) -> None:
+        super().__init__()
+        self._worker = worker
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "ts": record.created,
@@ -51,6 +57,8 @@ class _JsonLine(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
+        if self._worker is not None:
+            line["worker"] = self._worker
         if current := request_id.get():
             line["request_id"] = current
         if record.exc_info:

@@ -282,12 +282,24 @@ async def test_when_all_are_lost_the_turn_fails_with_all_that_came(pair: Pair) -
 async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As in a fleet: the server stays, calls itself ready, and answers for its dead model."""
+    """As in a fleet: the server stays, calls itself ready, and answers for its dead model. On a busy machine one Triton
+    in twenty dies with the processes of its model, which shows nothing of this: then there is another try."""
+    for _ in range(5):
+        caplog.clear()
+        if await turns_around_a_dead_model(pair, caplog):
+            return
+    raise AssertionError("Triton died with its model each time")
+
+
+async def turns_around_a_dead_model(pair: Pair, caplog: pytest.LogCaptureFixture) -> bool:
+    """Whether the server outlived its model."""
     async with triton_server(*speakers(delay_ms=SLOW_MS, obeys=True)[:1]) as lone:
         await lone.leave_alone()
         engine = fleet_on(lone, pair.good, token_timeout_s=1.0)
         async with serving_all(engine) as service:
             first = Outcome(await run(service, named(HI, THEN_SILENT), {3: lone.kill_stubs}), engine)
+            if "closed the connection" in caplog.text:
+                return False
             assert "no next token within 1 s" in caplog.text
             await at_work(lone)
             await asyncio.sleep(EJECT_FIRST_S)
@@ -298,6 +310,7 @@ async def test_a_model_that_nobody_starts_again_costs_a_silence_and_no_turn(
             assert "lost the process that runs the model" in caplog.text
     assert [outcome.is_whole() for outcome in (first, *others)] == [True] * 3
     assert engine.migrations == 1
+    return True
 
 
 async def test_nobody_waits_for_a_server_that_hangs(pair: Pair) -> None:

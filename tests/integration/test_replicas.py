@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -23,11 +22,12 @@ from tests.support.patience import PATIENCE_S, least
 from tests.support.replicas import Replicas, fleet
 from tests.support.schema import validate_response
 from tests.support.storytelling import StorytellingTriton, story, story_ids, storytelling_triton
+from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORDS = 30
-KEYS = int(os.environ.get("REPLICA_KEYS", "10"))  # `make replicas` takes 100
+KEYS = volume(10, 100)
 SAME_KEY = 32
 SOME_IDS, MOST_IDS = len(story_ids(WORDS)) // 4, len(story_ids(WORDS)) // 2
 LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import cache
 
 import aiohttp
 
@@ -106,10 +107,15 @@ class ScriptedModel:
         self._closed = True
 
 
+@cache
+def _template() -> JinjaTemplate:
+    return JinjaTemplate(TEMPLATE, special_tokens={}, image_token=IMAGE)
+
+
 def _model(name: str, sight: Sight, context_length: int) -> ServedModel:
     return model(
         name=name,
-        prompt=PromptEncoder(JinjaTemplate(TEMPLATE, special_tokens={}, image_token=IMAGE), TOKENIZER),
+        prompt=PromptEncoder(_template(), TOKENIZER),
         tokenizer=TOKENIZER,
         stop_ids=(_END_ID,),
         syntax=TokenSyntax(families.load("hermes"), TOKENIZER),

@@ -30,8 +30,13 @@ END_ID = 2
 
 
 @cache
+def _tokenizer_json() -> bytes:
+    return gzip.decompress((FILES / "tokenizer.json.gz").read_bytes())
+
+
+@cache
 def tokenizer() -> ModelTokenizer:
-    return ModelTokenizer(Tokenizer.from_buffer(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes())))
+    return ModelTokenizer(Tokenizer.from_buffer(_tokenizer_json()))
 
 
 @cache
@@ -56,7 +61,7 @@ def model(**changes: object) -> ServedModel:
 def write_directory(target: Path) -> Path:
     """SmolLM2's model directory, as an operator has it on disk."""
     shutil.copytree(FILES, target, ignore=shutil.ignore_patterns("*.gz", "README.md"))
-    (target / "tokenizer.json").write_bytes(gzip.decompress((FILES / "tokenizer.json.gz").read_bytes()))
+    (target / "tokenizer.json").write_bytes(_tokenizer_json())
     return target
 
 

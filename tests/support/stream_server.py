@@ -28,6 +28,11 @@ class StreamServer:
         for number in range(int(message)):
             yield b"%d" % number
 
+    async def tokens(self, message: bytes, _context: Any) -> AsyncIterator[bytes]:
+        """As many messages, each of the size in which Triton sends one token."""
+        for _ in range(int(message)):
+            yield b"x" * 117
+
     async def bulk(self, message: bytes, _context: Any) -> AsyncIterator[bytes]:
         """`message` is how many times 10,000 bytes."""
         for _ in range(int(message)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -42,10 +43,15 @@ EXEC = {"type": "custom", "name": "exec"}
 CALL = ("<tool_call>", '{"name": "get_weather", "arguments": {"city": "Rome"}}', "</tool_call>")
 
 
+@cache
+def _template() -> JinjaTemplate:
+    return JinjaTemplate(TEMPLATE, special_tokens={})
+
+
 def thinker() -> ServedModel:
     """A model of the Hermes family with a vocabulary of bytes."""
     return model(
-        prompt=PromptEncoder(JinjaTemplate(TEMPLATE, special_tokens={}), TOKENIZER),
+        prompt=PromptEncoder(_template(), TOKENIZER),
         tokenizer=TOKENIZER,
         stop_ids=(END_ID,),
         syntax=TokenSyntax(families.load("hermes"), TOKENIZER),

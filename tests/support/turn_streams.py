@@ -8,7 +8,6 @@ from typing import Any
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_service import TurnService
 from tests.support.pushed import pulled
 
@@ -18,15 +17,6 @@ def sent(turns: TurnService, tenant: str, request: CreateRequest, **options: Any
 
     async def run(take: Callable[[Batch], object]) -> None:
         await turns.send(tenant, request, lambda batch: _void(take(batch)), Flow(), **options)
-
-    return pulled(run)
-
-
-def attached(turns: TurnService, accepted: AcceptedTurn, **options: Any) -> AsyncGenerator[Batch, None]:
-    """The batches of a turn that was accepted without a key."""
-
-    async def run(take: Callable[[Batch], object]) -> None:
-        await turns.run(accepted, lambda batch: _void(take(batch)), Flow(), **options)
 
     return pulled(run)
 

@@ -15,10 +15,10 @@ from antiphon_core.errors import Unavailable
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import Method, Service
-from antiphon_core.rpc.server import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
 from antiphon_core.rpc.status import from_rpc_error
 
 log = logging.getLogger(__name__)

@@ -29,6 +29,7 @@ from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import reflection
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import TokenGuard, text_metadata
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.methods import Method, Service
 from antiphon_core.rpc.security import ServerSecurity
@@ -36,9 +37,6 @@ from antiphon_core.rpc.status import to_status
 
 log = logging.getLogger(__name__)
 
-TENANT_KEY = "antiphon-tenant"
-REQUEST_ID_KEY = "x-request-id"
-DEFAULT_TENANT = "default"
 READY_POLL_S = 1.0
 OPEN = ServerSecurity()
 
@@ -51,7 +49,6 @@ _OPTIONS = [
     # Clients look their endpoints up again after this long; the grace outlives the longest stream.
     ("grpc.max_connection_age_ms", 600_000),
     ("grpc.max_connection_age_grace_ms", 3_600_000),
-    ("grpc.so_reuseport", 0),
 ]
 
 
@@ -69,11 +66,12 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class RpcServer:
-    """A gRPC server for one or more services. Without `security` whoever reaches it may call, for every tenant."""
+    """A gRPC server for one or more services. Without `security` whoever reaches it may call, for every tenant. With
+    `shares_port` other processes of this user may listen on its port, too: each connection is one of theirs or ours."""
 
-    def __init__(self, security: ServerSecurity = OPEN) -> None:
+    def __init__(self, security: ServerSecurity = OPEN, *, shares_port: bool = False) -> None:
         self._security = security
-        self._server = grpc.aio.server(options=_OPTIONS)
+        self._server = grpc.aio.server(options=[*_OPTIONS, ("grpc.so_reuseport", int(shares_port))])
         self._health = health.aio.HealthServicer()
         self._ready: dict[str, Ready] = {}
         self._watcher: asyncio.Task[None] | None = None

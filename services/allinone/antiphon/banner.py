@@ -64,3 +64,8 @@ def store_line(process: Process) -> str:
 def without_password(url: str) -> str:
     """A URL that may be shown: its password, if it has one, replaced by stars."""
     return re.sub(r"(://[^:/@]*):[^@/]*@", r"\1:***@", url)
+
+
+def workers(addresses: str, count: int) -> str:
+    """The banner of several workers: what one says of itself holds for each."""
+    return f"{addresses}\nworkers     {count} processes, each with all of this"

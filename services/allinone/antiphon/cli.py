@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from antiphon.local.errors import LocalModelError
-from antiphon_core.config import SettingsError
-from antiphon_core.errors import StoreUnavailable
+from antiphon.mistakes import MISTAKES, explain
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class Command:
 
 COMMANDS = {
     "up": Command("up_command", "run everything on this machine, with a real Triton and a small model"),
-    "serve": Command("serve_command", "run some targets in this process"),
+    "serve": Command("serve_command", "run some targets, in one process or several"),
     "store": Command("store_commands", "look after a store's data"),
     "keys": Command("keys_command", "make, list and revoke the API keys of the edge"),
     "parse": Command("parse_command", "show what is made of a model's raw output"),
@@ -43,15 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser(given[:1]).parse_args(given)
     try:
         return int(options.run(options))
-    except (SettingsError, LocalModelError) as error:
-        print(f"antiphon: {error}", file=sys.stderr)
-        return 2
-    except StoreUnavailable as error:
-        print(f"antiphon: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"antiphon: {error.strerror or error}", file=sys.stderr)
-        return 1
+    except MISTAKES as error:
+        line, status = explain(error)
+        print(f"antiphon: {line}", file=sys.stderr)
+        return status
 
 
 def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:

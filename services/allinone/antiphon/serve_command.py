@@ -1,32 +1,51 @@
-"""`antiphon serve`: some targets in this process."""
+"""`antiphon serve`: some targets, in this process or in several workers that it looks after."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from antiphon import banner
 from antiphon.settings import Settings
-from antiphon.settings_flags import add_settings, load
+from antiphon.settings_flags import add_settings, flags_of, load
 from antiphon.targets import GROUPS, TARGETS, Process, build, expand
 from antiphon_core import event_loop, lifecycle, logs
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default="all", help=f"any of {', '.join([*TARGETS, *GROUPS])}, comma-separated")
+    parser.add_argument("--workers", metavar="N", help="processes that run them, each on a core of its own (default 1)")
     add_settings(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
+    flags = flags_of(options)
+    if options.workers is not None:
+        flags.setdefault("--serve-workers", options.workers)
     names = expand(options.target.split(","))
-    loaded = load(options)
+    loaded = load(options, flags=flags)
     logs.configure(loaded.log)
     loaded.print_warnings(names)  # a target's section has its name
+    if loaded.serve.workers > 1:
+        return _run_workers(names, loaded)
     event_loop.run(_run_targets(names, loaded))
     return 0
 
 
 async def _run_targets(names: Sequence[str], loaded: Settings) -> None:
     process = Process(loaded)
-    await lifecycle.run(build(names, process), on_started=lambda: print(banner.addresses(process), flush=True))
+    with lifecycle.building():
+        parts = build(names, process)
+    await lifecycle.run(parts, on_started=lambda: print(banner.addresses(process), flush=True))
+
+
+def _run_workers(names: Sequence[str], loaded: Settings) -> int:
+    from antiphon.workers import service
+
+    try:
+        return event_loop.run(service.run(names, loaded))
+    except service.WorkerFailed as error:
+        print(f"antiphon: {error}", file=sys.stderr)
+        return error.status

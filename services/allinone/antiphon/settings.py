@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,26 @@ from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
 
+WORKERS_MAX = 256
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    workers: int = field(
+        default=1,
+        metadata={
+            "doc": "Processes that 'antiphon serve' runs its targets in, each on a core of its own, with one set of "
+            "ports. More than one need a store that several processes may share."
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.workers <= WORKERS_MAX:
+            raise config.SettingsError(f"ANTIPHON_SERVE_WORKERS must be 1 to {WORKERS_MAX}, but is {self.workers}.")
+
+
 SECTIONS: config.Sections = {
+    "serve": ServeSettings,
     "edge": EdgeSettings,
     "worker": WorkerSettings,
     "translator": TranslatorSettings,
@@ -30,6 +49,7 @@ class Settings:
     translator: TranslatorSettings
     store: StoreSettings
     log: LogSettings
+    serve: ServeSettings = field(default_factory=ServeSettings)
 
     def warnings(self, sections: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:
         """(message, explanation) for what is legal and unwise in the sections that matter."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from antiphon_core.ports.full_store import FullStore
     from antiphon_core.ports.translator import Translator
     from antiphon_edge.background.worker import Worker
-    from antiphon_edge.sealed.sealing import Sealer
+    from antiphon_edge.sealed.sealing import Sealer, SealingKeys
     from antiphon_edge.server import EdgeServer
 
 
@@ -36,6 +36,10 @@ class Process:
     settings: Settings
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
+    shares_ports: bool = False
+    """Whether other processes listen on the same ports."""
+    sealing_keys: SealingKeys | None = None
+    """Instead of keys of its own, where no file has keys."""
     store: StorePart | None = None
     translator: TranslatorPart | None = None
     edge: EdgeServer | None = None
@@ -47,6 +51,8 @@ class Process:
         from antiphon_edge.sealed.sealing import Sealer
 
         edge = self.settings.edge
+        if self.sealing_keys is not None:
+            return Sealer(self.sealing_keys, ttl_s=edge.sealed_ttl_s, clock=self.clock)
         return Sealer.of(edge.sealing_keys_file, ttl_s=edge.sealed_ttl_s, clock=self.clock)
 
     def store_port(self) -> FullStore:
@@ -77,14 +83,14 @@ class Process:
 def _store(process: Process) -> Part:
     from antiphon.parts.store import StorePart
 
-    process.store = StorePart(process.settings, process.clock)
+    process.store = StorePart(process.settings, process.clock, shares_port=process.shares_ports)
     return process.store
 
 
 def _translator(process: Process) -> Part:
     from antiphon.parts.translator import TranslatorPart
 
-    process.translator = TranslatorPart(process.settings, process.clock)
+    process.translator = TranslatorPart(process.settings, process.clock, shares_port=process.shares_ports)
     return process.translator
 
 
@@ -98,6 +104,7 @@ def _edge(process: Process) -> Part:
         clock=process.clock,
         ids=process.ids,
         sealer=process.sealer,
+        shares_port=process.shares_ports,
     )
     return process.edge
 

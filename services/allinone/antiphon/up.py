@@ -115,7 +115,9 @@ async def run(plan: Plan, settings: Settings) -> None:
     plan.data.mkdir(parents=True, exist_ok=True)
     models = await _models(plan)
     process = Process(settings)
-    await lifecycle.run([models, *build(["all"], process), _Welcome(process, models)], on_started=lambda: None)
+    with lifecycle.building():
+        parts = build(["all"], process)
+    await lifecycle.run([models, *parts, _Welcome(process, models)], on_started=lambda: None)
 
 
 class _Models(Part, Protocol):

@@ -55,8 +55,11 @@ class EdgeServer:
         clock: Clock,
         ids: Ids,
         sealer: Sealer | None = None,
+        shares_port: bool = False,
     ) -> None:
-        """Without a `sealer` it has one of its own, as the settings say."""
+        """Without a `sealer` it has one of its own, as the settings say. With `shares_port` other processes may listen
+        on its port, too."""
+        self._shares_port = shares_port
         self._settings = settings
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
@@ -133,7 +136,7 @@ class EdgeServer:
             shutdown_timeout=self._settings.drain_s,
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._settings.host, self._settings.port)
+        site = web.TCPSite(self._runner, self._settings.host, self._settings.port, reuse_port=self._shares_port or None)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -113,13 +113,12 @@ class Conversation:
 
 
 def _mapped(message: Message, change: Callable[[str], str]) -> Message:
-    parts = tuple(change(part) if isinstance(part, str) else part for part in message.parts)
-    reasoning = change(message.reasoning) if message.reasoning else ""
-    if parts == message.parts and reasoning == message.reasoning and not (message.calls or message.role == "tool"):
-        return message
-    calls = tuple(Call(change(call.id), change(call.name), _changed(call.arguments, change)) for call in message.calls)
-    call_id, name = change(message.call_id), change(message.name)
-    return message._replace(parts=parts, reasoning=reasoning, calls=calls, call_id=call_id, name=name)
+    role, parts, reasoning, calls, call_id, name, is_commentary = message
+    parts = tuple([change(part) if isinstance(part, str) else part for part in parts])
+    if not (reasoning or calls or role == "tool"):
+        return Message(role, parts, is_commentary=is_commentary)
+    calls = tuple(Call(change(call.id), change(call.name), _changed(call.arguments, change)) for call in calls)
+    return Message(role, parts, change(reasoning), calls, change(call_id), change(name), is_commentary)
 
 
 def _changed(value: Any, change: Callable[[str], str]) -> Any:

@@ -87,6 +87,10 @@ class GuidedOutput:
     def usage(self) -> Usage:
         return self._inner.usage()
 
+    @property
+    def must_count(self) -> bool:
+        return self._inner.must_count
+
     def follow_up(self) -> GenerationRequest | None:
         """The guided generation of the answer, if one is wanted."""
         if not self._watches or not (self._answers or self._ended_before_answering()):

@@ -44,6 +44,11 @@ class ModelOutput(Protocol):
     def usage(self) -> Usage:
         """What has been counted so far."""
 
+    @property
+    def must_count(self) -> bool:
+        """Whether `usage` has to encode the prompt and the answer, because the server has not counted them: that takes
+        as long as they are, so it is no work for the event loop."""
+
     def follow_up(self) -> GenerationRequest | None:
         """What is to be generated next, where one generation is not enough. Asked when nothing more comes, or nothing
         more is wanted."""
@@ -130,6 +135,10 @@ class TokenOutput:
     def usage(self) -> Usage:
         return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens)
 
+    @property
+    def must_count(self) -> bool:
+        return False
+
     def follow_up(self) -> None:
         return None
 
@@ -200,6 +209,10 @@ class TextOutput:
     def usage(self) -> Usage:
         return self._count.usage()
 
+    @property
+    def must_count(self) -> bool:
+        return self._count.is_open
+
     def follow_up(self) -> None:
         return None
 
@@ -228,6 +241,10 @@ class ChatOutput:
     def usage(self) -> Usage:
         return self._count.usage()
 
+    @property
+    def must_count(self) -> bool:
+        return self._count.is_open
+
     def follow_up(self) -> None:
         return None
 
@@ -250,6 +267,11 @@ class _Count:
         self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
         if text:
             self._texts[is_reasoning].append(text)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server has said nothing yet, or not all: it counts what is carried as a part of the prompt."""
+        return self._said is None or bool(self._carried)
 
     def carry(self, text: str) -> None:
         """For the engine this was part of the prompt; it is part of the output."""

@@ -98,6 +98,7 @@ class TurnPipeline:
         self._resume = resume
         self._unsaid: list[int] = []
         self._request_bytes = len(turn.request)
+        self._turn_bytes = turn.size_bytes
         self._said_bytes = 0
         resumable = guide is None and _is_resumable(self._request, level)
         if resume is not None and resume.token_ids and not resumable:
@@ -111,10 +112,12 @@ class TurnPipeline:
 
     @property
     def end_bytes(self) -> int:
-        """How much work `finish` is, in bytes of JSON that would take as long to read: the terminal event repeats the
-        request, and an answer is checked against its schema."""
+        """How much work `finish` and `fail` are, in bytes of JSON that would take as long to read: the terminal event
+        repeats the request, an answer is checked against its schema, and where the engine counted nothing, prompt and
+        answer are encoded."""
         check_bytes = self._answer_check.work_bytes(self._said_bytes) if self._answer_check is not None else 0
-        return self._request_bytes + check_bytes
+        count_bytes = self._turn_bytes if self._output.must_count else 0
+        return self._request_bytes + check_bytes + count_bytes
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:
         """The first events, and what the engine is to do. What the model was made to begin with comes with its first

@@ -43,7 +43,11 @@ class PromptBound:
 
     def of(self, conversation: Conversation) -> int:
         """So many tokens at most, but for images."""
-        tokens = self._fixed + self._json_tokens(conversation.tools)
+        tokens = self._fixed
+        if conversation.tools:
+            # Mistral's templates write the tools before each message that equals the last one.
+            times = conversation.messages.count(conversation.messages[-1])
+            tokens += times * self._json_tokens(conversation.tools)
         for message in conversation.messages:
             tokens += AROUND_TOKENS
             for part in message.parts:

@@ -100,6 +100,10 @@ class ScoredOutput:
     def usage(self) -> Usage:
         return self._output.usage()
 
+    @property
+    def must_count(self) -> bool:
+        return self._output.must_count
+
     def follow_up(self) -> GenerationRequest | None:
         return self._output.follow_up()
 

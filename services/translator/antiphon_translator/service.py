@@ -191,10 +191,11 @@ class TranslatorService:
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)
             route.readiness.doubt()
-            return pipeline.fail(error)
+            fail = partial(pipeline.fail, error)
         except Exception:
             log.exception("%s failed", request.request_id)
-            return pipeline.fail(InternalError("The translator failed on this response."))
+            fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
+        return await offload.run(fail, size_bytes=pipeline.end_bytes)
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import Parameters
@@ -85,8 +86,12 @@ class TurnPrompt:
         return self.encoded.ids if self.encoded is not None else ()
 
     def count(self) -> int:
-        """How many ids the prompt has, which may have to be found out."""
-        return (self.encoded or self.encode(self.conversation)).tokens
+        """How many ids the prompt has, which may have to be found out; the bound, where the model's template refuses a
+        conversation that its server took."""
+        try:
+            return (self.encoded or self.encode(self.conversation)).tokens
+        except InvalidRequest:
+            return self.tokens
 
     def answers_at_once(self, model: ServedModel) -> bool:
         """Whether nothing but an answer can come first: neither reasoning nor a call."""

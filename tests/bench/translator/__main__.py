@@ -1,4 +1,4 @@
-"""What the translator costs: parsers and whole pipelines of each family, single steps, prompts.
+"""What the translator costs: parsers and whole pipelines of each family, single steps, prompts, long chats.
 
     make bench-translator
     make bench-translator ARGS='--tables parsers,pipelines --families gpt_oss,hermes'
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from antiphon_translator.parsing import families
+from tests.bench.translator.depth import print_depths
 from tests.bench.translator.families import print_parsers, print_pipelines
 from tests.bench.translator.prompts import print_prompts
 from tests.bench.translator.steps import print_steps
@@ -28,6 +29,7 @@ def main() -> None:
         "pipelines": partial(print_pipelines, names),
         "steps": print_steps,
         "prompts": print_prompts,
+        "depth": print_depths,
     }
     print(f"{os.cpu_count()} cores")
     for table in _chosen("table", asked.tables, list(tables)):
@@ -36,7 +38,7 @@ def main() -> None:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", default="", help="which, of parsers,pipelines,steps,prompts; all when not said")
+    parser.add_argument("--tables", default="", help="which, of parsers,pipelines,steps,prompts,depth")
     parser.add_argument("--families", default="", help="which; all when not said")
     return parser.parse_args()
 

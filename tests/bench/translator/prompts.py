@@ -22,6 +22,7 @@ PAIRS = (1, 10, 100)  # of messages before the question
 CHARS = 300  # of each message
 TURNS = 50
 CACHE_BYTES = 64 * 2**20
+CONTEXT_TOKENS = 10_000_000
 
 
 def print_prompts() -> None:
@@ -43,7 +44,7 @@ def _print_lengths() -> None:
 def _print_growth() -> None:
     """All turns of a chat, each behind the one before, from nothing kept to everything."""
     chats = [_chat(pairs) for pairs in range(TURNS)]
-    prompts = [_prompt(model(), chat) for chat in chats]
+    prompts = [_prompt(_served(cache_bytes=0), chat) for chat in chats]
     texts = [tokenizer().decode(ids) for ids in prompts]
 
     def encode_anew() -> None:
@@ -81,7 +82,7 @@ def _prompt(served: ServedModel, given: Turn) -> Sequence[int]:
 
 def _served(*, cache_bytes: int) -> ServedModel:
     template = JinjaTemplate((FILES / "chat_template.jinja").read_text("utf-8"), special_tokens={})
-    return model(prompt=PromptEncoder(template, tokenizer(), cache_bytes=cache_bytes))
+    return model(prompt=PromptEncoder(template, tokenizer(), cache_bytes=cache_bytes), context_length=CONTEXT_TOKENS)
 
 
 def _chat(pairs: int) -> Turn:

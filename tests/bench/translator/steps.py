@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing
 from functools import partial
 
 from tokenizers.decoders import DecodeStream
@@ -25,7 +24,6 @@ from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.tokens import Detokenizer
 from tests.bench.measuring import print_table, work
-from tests.support import pushed
 from tests.support.served_models import model, tokenizer, turn
 
 TEXT = "The quick brown fox jumps over the lazy dog, 3.14 times; naïve Größe 北京 ☃. " * 250
@@ -106,9 +104,7 @@ def _service(batch: int) -> None:
         emits = [Emit(*([token_id] for token_id in IDS[start : start + batch])) for start in range(0, len(IDS), batch)]
         translator = TranslatorService(TranslatorSettings(), clock=SystemClock())
         translator.add(model(), ScriptedEngine(emits))
-        async with aclosing(pushed.generated(translator, turn("Hi"))) as batches:
-            async for _ in batches:
-                pass
+        await translator.generate(turn("Hi"), lambda batch: None)
 
     asyncio.run(run())
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -183,7 +184,7 @@ def asked(*, ending: str = "", **changes: object) -> GenerationRequest:
 async def test_a_model_that_stalls_is_given_up_after_the_time_limit(
     server: RunningTriton, name: str, tokens: int, which: str, limit: str
 ) -> None:
-    limits = {"first_token_timeout_s": SOON_S, "token_timeout_s": SOON_S} | {limit: 0.3}
+    limits: dict[str, Any] = {"first_token_timeout_s": SOON_S, "token_timeout_s": SOON_S} | {limit: 0.3}
     engine = engine_for(server, name, **limits)
     with pytest.raises(EngineTimeout, match=f"no {which} token within 0.3 s"):
         await collect(engine, asked(ending=f"/stall/{tokens}"))

@@ -5,7 +5,6 @@ python -m tests.contract.store.table > docs/reference/store-engines.md
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from inspect import getmembers, isfunction
 
@@ -13,11 +12,11 @@ import pytest
 
 from antiphon_store.testing.topics import TOPICS, Capability, Suite
 from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, NOT_YET
+from tests.contract.store.kit_table import PROPERTY
 
 FREE_NAMES = Capability.UNTAGGED_SESSIONS
 
-PROPERTY = "kit"  # of a test's report: its topic and implementation
-HOLE, NOT_ASKED, NOT_RUN = "hole", "", "not run"
+HOLE, NOT_ASKED = "hole", ""
 MODELS = "any sequence, as in memory"  # test_model.py, test_jobs_model.py
 ROWS = (*TOPICS, MODELS)
 
@@ -65,42 +64,6 @@ def promise_of_models(name: str) -> str:
     if name not in ENGINES or name == "memory":
         return NOT_ASKED
     return f"no: {FREE_NAMES}" if FREE_NAMES in ENGINES[name].lacks else "yes"
-
-
-class KitTable:
-    """A pytest plugin: counts the tests of suites by topic and implementation, and prints the table at the end."""
-
-    def __init__(self) -> None:
-        self.passed: Counter[tuple[str, str]] = Counter()
-        self.failed: Counter[tuple[str, str]] = Counter()
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        for key, value in report.user_properties:
-            if key == PROPERTY:
-                topic, name = str(value).split("|")
-                self.count(report, (topic, name))
-
-    def count(self, report: pytest.TestReport, field: tuple[str, str]) -> None:
-        if report.failed:
-            self.failed[field] += 1
-        elif report.when == "call" and report.passed:
-            self.passed[field] += 1
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        ran = {topic for topic, _ in self.passed + self.failed}
-        if ran:
-            terminalreporter.section("the store's engines: tests passed by topic")
-            for line in aligned(rows_of([topic for topic in ROWS if topic in ran], self.result)):
-                terminalreporter.write_line(line)
-
-    def result(self, topic: str, name: str) -> str:
-        """What came of a field in this run."""
-        field, promised = (topic, name), promise(topic, name)
-        if self.failed[field]:
-            return f"{self.failed[field]} failed"
-        if promised.startswith("yes"):
-            return str(self.passed[field]) if self.passed[field] else NOT_RUN
-        return promised
 
 
 def mark(item: pytest.Item, topic: str, name: str) -> None:

@@ -30,6 +30,7 @@ from antiphon_store.backends.roles.jobs import JobAtoms
 from antiphon_store.testing.subject import draft
 from antiphon_store.testing.topics import Capability
 from tests.contract.store.implementations import ENGINES
+from tests.support.volume import volume
 
 T = TypeVar("T")
 
@@ -173,5 +174,7 @@ for _name, _engine in ENGINES.items():
     if _name == "memory" or Capability.JOBS in _engine.lacks:
         continue
     _made = cast("type[JobMachine]", type(f"JobMachine_{_name}", (JobMachine,), {"engine": _name}))
-    _made.TestCase.settings = settings(max_examples=40, stateful_step_count=40, deadline=None, database=None)
+    _made.TestCase.settings = settings(
+        max_examples=volume(20, 400), stateful_step_count=40, deadline=None, database=None
+    )
     globals()[f"Test{_name.title().replace(' ', '')}AgainstMemory"] = _made.TestCase

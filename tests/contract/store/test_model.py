@@ -9,6 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import TestCase
+
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine
 
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
@@ -17,6 +21,7 @@ from antiphon_store.testing import lineage_model, model
 from antiphon_store.testing.topics import Capability
 from tests.contract.store.conftest import open_pair, title_of
 from tests.contract.store.implementations import ENGINES, Engine
+from tests.support.volume import volume
 
 
 def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]:
@@ -30,7 +35,14 @@ def opener(engine: Engine) -> Callable[[Clock], AbstractAsyncContextManager[Resp
     return open_store
 
 
+def case_of(machine: type[RuleBasedStateMachine]) -> type[TestCase]:
+    made: type[TestCase] = machine.TestCase
+    made.settings = settings(made.settings, max_examples=volume(20, 400))  # type: ignore[attr-defined]
+    return made
+
+
 for _name, _engine in ENGINES.items():
     if _name != "memory" and Capability.UNTAGGED_SESSIONS not in _engine.lacks:
-        globals()[f"Test{title_of(_name)}AgainstMemory"] = model.machine(opener(_engine)).TestCase
-        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = lineage_model.machine(opener(_engine)).TestCase
+        _open = opener(_engine)
+        globals()[f"Test{title_of(_name)}AgainstMemory"] = case_of(model.machine(_open))
+        globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = case_of(lineage_model.machine(_open))

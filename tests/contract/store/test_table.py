@@ -11,7 +11,8 @@ import pytest
 from antiphon_store import testing
 from antiphon_store.testing.topics import NEEDS, TOPICS, Capability, Suite
 from tests.contract.store.implementations import ENGINES, NOT_YET
-from tests.contract.store.table import HOLE, PROPERTY, KitTable, page, promise
+from tests.contract.store.kit_table import PROPERTY, KitTable
+from tests.contract.store.table import HOLE, page, promise
 
 DOCUMENT = Path(__file__).parents[3] / "docs/reference/store-engines.md"
 WRAPPERS_OWN = {testing.ReadOnlySuite}  # runs where the wrapper has its tests

@@ -12,10 +12,11 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Record, ResponseStore, TurnCommit
 from antiphon_store.testing.subject import content, draft
 from tests.support.patience import patiently
+from tests.support.volume import volume
 
 TENANT = "t"
 WRITERS = 64  # at once, so that those who wait for the disk share a flush
-ACKNOWLEDGED = 10_000  # in all
+ACKNOWLEDGED = volume(2_000, 10_000)  # in all
 WRITING_S_MAX = 150.0
 
 

@@ -21,8 +21,9 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import dumps
+from antiphon_core.rpc.call_metadata import TENANT_KEY
 from antiphon_core.rpc.methods import STORE
-from antiphon_core.rpc.server import TENANT_KEY, RpcServer
+from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.server import handlers

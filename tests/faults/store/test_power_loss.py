@@ -16,9 +16,10 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, Lost, require_all
 from tests.support.sqlite_disk import Disk, recording
+from tests.support.volume import volume
 
 WRITERS = 16
-CUTS = 24
+CUTS = volume(24, 240)
 BETWEEN = 40  # acknowledged responses
 CHANCES = (0.0, 0.5, 0.9)  # that a change which was not flushed is there
 

@@ -20,8 +20,10 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Call, Conversation, Image, Message
 from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.templates import jinja, probes
 from antiphon_translator.templates.control_tokens import ControlTokens, Mask
 from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.templates.minijinja_twin import MinijinjaTwin, _outcome
 from antiphon_translator.tokens import ModelTokenizer
 from tests.golden.templates.test_detection import FOLDERS
 from tests.support.served_models import FILES
@@ -113,6 +115,23 @@ def test_whatever_was_kept_the_ids_are_those_of_the_whole_prompt(
             assert len(wanted) <= encoder.tokens_at_most(prompt)
 
 
+_SHORT_TURN = (Message("user", ("a",)), Message("assistant", ("b",), "c"))
+_SHORT_CALL = (
+    Message("user", ("a",)),
+    Message("assistant", (), "c", (Call("call_1", "f", {"d": "e", "g": [1]}),)),
+    Message("tool", ("h",), call_id="call_1", name="f"),
+    Message("assistant", ("b",)),
+)
+
+
+@pytest.mark.parametrize("messages", [_SHORT_TURN, _SHORT_CALL], ids=["turns", "calls"])
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+def test_many_short_messages_have_no_more_tokens_than_was_said(path: Path, messages: tuple[Message, ...]) -> None:
+    shown = Conversation((*messages * 100, Message("user", ("a",))), (TOOL,) * 20)
+    ids = encoded_anew(path, shown)
+    assert ids is None or len(ids) <= PromptEncoder(template(path), vocabulary(path)).tokens_at_most(shown)
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
 @settings(max_examples=EXAMPLES)
 @given(chats())
@@ -123,6 +142,27 @@ def test_control_tokens_are_those_of_the_template(path: Path, shown: list[Conver
         if ids is not None:
             found = [vocabulary(path).added[each] for each in ids if each in control.ids]
             assert found in list(_written(path, control, prompt))
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.stem)
+@settings(max_examples=EXAMPLES)
+@given(chats())
+def test_minijinja_writes_what_jinja_writes_where_it_is_used(path: Path, shown: list[Conversation]) -> None:
+    made = twin(path)
+    if made is not None:
+        for prompt in shown:
+            offered = template(path)._offered(prompt, NOW_S)
+            assert _outcome(made._write, offered) in (None, _outcome(template(path)._template.render, offered))
+
+
+@cache
+def twin(path: Path) -> MinijinjaTwin | None:
+    """Whether it is also the faster one is for tests/bench to say."""
+    given = template(path)
+    made = MinijinjaTwin(
+        path.read_text("utf-8"), given._template.render, to_json=jinja._to_json, raise_exception=jinja._raise
+    )
+    return made if made.agrees(map(given._offered, probes.conversations())) else None
 
 
 def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterator[list[str]]:

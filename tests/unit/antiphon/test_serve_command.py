@@ -5,6 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from antiphon.cli import main
+from antiphon.settings import Settings
+from antiphon.workers import service
+from antiphon.workers.messages import Failed
+from antiphon.workers.supervisor import WorkerFailed
 from antiphon_core import lifecycle
 from antiphon_core.lifecycle import Part
 
@@ -27,3 +31,26 @@ def test_the_targets_are_started_and_their_addresses_printed(
     assert out.startswith("store       127.0.0.1:")
     assert "warning: Responses are kept in memory only." in err
     assert "edge" not in out
+
+
+@pytest.mark.parametrize("flag", ["--workers=2", "--serve-workers=2"])
+def test_several_workers_are_looked_after_and_their_status_is_the_commands(
+    flag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(targets: Sequence[str], settings: Settings) -> int:
+        assert (targets, settings.serve.workers) == (["edge"], 2)
+        return 143
+
+    monkeypatch.setattr(service, "run", run)
+    assert main(["serve", "--target=edge", flag]) == 143
+
+
+def test_a_worker_that_cannot_start_is_one_message(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run(_targets: Sequence[str], _settings: Settings) -> int:
+        raise WorkerFailed(Failed("No such file.", 2))
+
+    monkeypatch.setattr(service, "run", run)
+    assert main(["serve", "--target=edge", "--workers=2"]) == 2
+    assert capsys.readouterr().err == "antiphon: No such file.\n"

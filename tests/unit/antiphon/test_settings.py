@@ -34,3 +34,9 @@ def test_every_setting_is_explained() -> None:
 def test_the_reference_page_is_up_to_date() -> None:
     page = (ROOT / "docs/reference/settings.md").read_text(encoding="utf-8")
     assert page == settings.as_markdown(), "run `make docs`"
+
+
+@pytest.mark.parametrize("workers", ["0", "257"])
+def test_the_number_of_workers_has_bounds(workers: str) -> None:
+    with pytest.raises(SettingsError, match="ANTIPHON_SERVE_WORKERS must be 1 to 256, but is"):
+        settings.load(environ={"ANTIPHON_SERVE_WORKERS": workers}, flags={}, file=None)

@@ -15,7 +15,7 @@ from antiphon_core.errors import ResponseNotFound, Unauthenticated
 from antiphon_edge import server
 from antiphon_edge.background import worker
 from antiphon_edge.background.worker import Worker
-from antiphon_edge.sealed.sealing import Sealer
+from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.client import StoreClient
@@ -68,6 +68,36 @@ async def test_what_a_worker_seals_the_edge_of_its_process_opens(monkeypatch: py
     remember("worker", worker, Worker)
     build(["all"], Process(settings()))
     assert sealers["edge"].open("acme", sealers["worker"].seal("acme", "a thought")) == "a thought"
+
+
+def test_keys_that_processes_share_open_what_any_of_them_sealed() -> None:
+    keys = SealingKeys.ephemeral()
+    one, other = (Process(settings(), sealing_keys=keys).sealer for _ in range(2))
+    assert one.open("acme", other.seal("acme", "a thought")) == "a thought"
+
+
+async def test_processes_that_share_ports_listen_together(tmp_path: Path) -> None:
+    edge = EdgeSettings(port=0, store="h:1", translator="h:1")
+    given = replace(settings(edge), translator=TranslatorSettings(port=0, profiles=tmp_path))
+    first = Process(given, shares_ports=True)
+    parts = build(["store", "translator", "edge"], first)
+    for part in parts:
+        await part.start()
+    assert first.store is not None
+    assert first.translator is not None
+    assert first.edge is not None
+    ports = [int(address.rpartition(":")[2]) for address in (first.store.address, first.translator.address)]
+    same = replace(
+        given,
+        store=replace(given.store, port=ports[0]),
+        translator=replace(given.translator, port=ports[1]),
+        edge=replace(edge, port=int(first.edge.url.rpartition(":")[2])),
+    )
+    others = build(["store", "translator", "edge"], Process(same, shares_ports=True))
+    for part in others:
+        await part.start()
+    for part in (*others, *parts):
+        await part.stop()
 
 
 async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Path) -> None:

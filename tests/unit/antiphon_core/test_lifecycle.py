@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from dataclasses import dataclass, field
 
 import pytest
 
-from antiphon_core.lifecycle import run
+from antiphon_core.lifecycle import building, run
 
 
 @dataclass
@@ -59,6 +60,21 @@ async def test_a_signal_during_the_start_ends_it() -> None:
     signal_self()
     await asyncio.wait_for(running, 30)
     assert diary == ["start a", "stop a"]
+
+
+def test_what_is_made_while_a_process_is_built_is_not_looked_through_again() -> None:
+    frozen_before = gc.get_freeze_count()
+    with building():
+        assert not gc.isenabled()
+        made = [[number] for number in range(1_000)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= frozen_before + len(made)
+
+
+def test_the_garbage_collector_runs_again_when_building_fails() -> None:
+    with pytest.raises(OSError, match="no room"), building():
+        raise OSError("no room")
+    assert gc.isenabled()
 
 
 async def test_the_lag_of_the_loop_is_measured_while_the_parts_run() -> None:

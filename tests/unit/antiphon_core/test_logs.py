@@ -45,3 +45,13 @@ def test_the_level_is_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(LogSettings(level="WARNING"))
     logging.getLogger("x").info("quiet")
     assert capsys.readouterr().err == ""
+
+
+def test_lines_of_one_process_among_several_say_which(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(LogSettings(), worker=2)
+    logging.getLogger("x").info("hello")
+    logs.configure(LogSettings(json=True), worker=2)
+    logging.getLogger("x").info("hello")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("INFO    worker 2: x: hello")
+    assert loads(second)["worker"] == 2

@@ -35,10 +35,10 @@ async def test_a_call_that_blocks_the_loop_is_measured() -> None:
     lag = LoopLag()
     async with lag.watched():
         await asyncio.sleep(0)  # the watch begins
-        time.sleep(PERIOD_S + 0.2)  # noqa: ASYNC251 - it is what is measured
+        time.sleep(PERIOD_S + 0.08)  # noqa: ASYNC251 - it is what is measured
         while lag.max_s == 0:
             await asyncio.sleep(0.001)
-    assert lag.max_s >= 0.19
+    assert lag.max_s >= 0.07
 
 
 async def test_nothing_runs_behind_the_context() -> None:

@@ -4,7 +4,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
@@ -45,7 +45,6 @@ def test_arguments_are_not_run_together() -> None:
     refuse(cursors.encode(("ab", "c"), END), ("a", "bc"))
 
 
-@settings(max_examples=200, database=None, deadline=None)
 @given(data=st.data())
 def test_every_damage_is_noticed(data: st.DataObject) -> None:
     cursor = cursors.encode(QUESTION, END)
@@ -55,7 +54,6 @@ def test_every_damage_is_noticed(data: st.DataObject) -> None:
     refuse(cursor[:place])
 
 
-@settings(max_examples=200, database=None, deadline=None)
 @given(text=st.text())
 def test_what_nobody_made_is_refused(text: str) -> None:
     refuse(text)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
@@ -91,7 +91,6 @@ ROUND_TRIPS = {
 
 
 @pytest.mark.parametrize("kind", ROUND_TRIPS)
-@settings(max_examples=30, database=None, deadline=None)
 @given(data=st.data())
 def test_values_survive_the_wire(kind: str, data: st.DataObject) -> None:
     values, to_wire, from_wire = ROUND_TRIPS[kind]

@@ -57,6 +57,7 @@ def test_ids_are_counted_up_to_the_end() -> None:
     made.take(EngineChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
     assert made.finish is FinishReason.STOP
     assert made.usage() == Usage(3, 1 + 2 + 1 + 2 + 1, 2 + 1)
+    assert not made.must_count
 
 
 def test_as_many_ids_as_were_asked_for_are_the_end() -> None:
@@ -93,6 +94,7 @@ def test_what_was_counted_is_not_encoded_again(said: Usage, reasoning: int) -> N
         made.take(EngineChunk(text="abcde", segments=[Reasoning("abcde")]))
         made.take(EngineChunk(text="</think>", segments=[]))
         made.take(EngineChunk(text="f" * 15, segments=[Text("f" * 15)], finish=FinishReason.STOP, usage=said))
+    assert not chat.must_count
     assert chat.usage() == Usage(30, said.output_tokens, reasoning)
     assert text.usage().output_tokens == said.output_tokens
 
@@ -101,6 +103,7 @@ def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:
     made = output(Level.TEXT)
     for chunk in chunks(Level.TEXT, "<think>", "ab", "</think>", "cd"):
         made.take(chunk)
+    assert made.must_count
     assert made.usage() == Usage(3, tokens("<think>ab</think>cd"), tokens("ab</think>"))
 
 

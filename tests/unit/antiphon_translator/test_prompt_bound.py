@@ -14,6 +14,7 @@ from antiphon_translator.prompt_bound import AROUND_TOKENS, JSON_GROWTH, PromptB
 from antiphon_translator.tokens import ModelTokenizer
 
 TOOL: Object = {"name": "f"}
+HELLO = Conversation((Message("user"),))
 
 
 def nothing(conversation: Conversation, *, now_s: int) -> str:
@@ -37,15 +38,21 @@ def test_calls_results_tools_and_images_count() -> None:
     asking = Message("assistant", calls=(Call("id", "name", {"a": 1}),))
     assert bound(asking) == AROUND_TOKENS + 6 + AROUND_TOKENS + JSON_GROWTH * len('{"a":1}')
     assert bound(Message("tool", ("x",), call_id="id", name="name")) == AROUND_TOKENS + 7
-    assert bound(tools=(TOOL,)) == AROUND_TOKENS + JSON_GROWTH * len('{"name":"f"}')
+    assert bound(Message("user"), tools=(TOOL,)) - AROUND_TOKENS == AROUND_TOKENS + JSON_GROWTH * len('{"name":"f"}')
     assert bound(Message("user", (Image(b"", "png", 1, 1),))) == 2 * AROUND_TOKENS
+
+
+def test_tools_count_for_each_message_that_equals_the_last() -> None:
+    yes, no = Message("user", ("yes",)), Message("user", ("no",))
+    tools = bound(yes, tools=(TOOL,)) - bound(yes)
+    assert bound(yes, no, yes, tools=(TOOL,)) == bound(yes, no, yes) + 2 * tools
 
 
 def test_what_a_template_writes_in_any_case_counts() -> None:
     def with_tools(conversation: Conversation, *, now_s: int) -> str:
         return "x" * (100 if conversation.tools else 10)
 
-    assert PromptBound(with_tools, 1).of(Conversation(())) == 100
+    assert PromptBound(with_tools, 1).of(HELLO) == 100 + AROUND_TOKENS
 
 
 def test_a_template_that_takes_no_tools_is_asked_without() -> None:
@@ -54,14 +61,14 @@ def test_a_template_that_takes_no_tools_is_asked_without() -> None:
             raise InvalidRequest("no tools", field="tools")
         return "x" * 10
 
-    assert PromptBound(render, 1).of(Conversation(())) == 10
+    assert PromptBound(render, 1).of(HELLO) == 10 + AROUND_TOKENS
 
 
 def test_of_a_template_that_refuses_everything_nothing_is_known() -> None:
     def render(conversation: Conversation, *, now_s: int) -> str:
         raise InvalidRequest("no", field="input")
 
-    assert PromptBound(render, 1).of(Conversation(())) >= sys.maxsize
+    assert PromptBound(render, 1).of(HELLO) >= sys.maxsize
 
 
 @pytest.mark.parametrize(

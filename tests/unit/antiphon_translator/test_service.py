@@ -29,8 +29,9 @@ from antiphon_translator import service as service_module
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
-from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.prompt import EncodedPrompt, PromptEncoder
 from antiphon_translator.service import TranslatorService
@@ -155,6 +156,54 @@ async def test_a_bug_is_a_failed_response_that_tells_nothing_of_it(caplog: pytes
     assert loads(batches[-1].final.body)["error"]["cause"] == {"reason": "INTERNAL"}
     assert b"secret" not in b"".join(batch.frames for batch in batches)
     assert "secret" in caplog.text
+
+
+async def test_a_bug_of_the_pipeline_is_a_failed_response_and_stops_the_engine(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def receive(*_: object) -> list[Batch]:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(TurnPipeline, "receive", receive)
+    service, engine = serving(Emit([20]), Hang())
+    async with asyncio.timeout(30):
+        batches = await run(service)
+    assert batches[-1].final is not None
+    assert loads(batches[-1].final.body)["error"]["cause"] == {"reason": "INTERNAL"}
+    assert engine.stopped.is_set()
+    assert "secret" in caplog.text
+
+
+async def test_batches_are_received_within_the_call_that_delivers_their_chunks() -> None:
+    service, _ = serving()
+    received: list[Batch] = []
+    counts: list[int] = []
+
+    class Counting(ScriptedEngine):
+        async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+            for token_id in tokenizer().encode("a b c"):
+                deliver([EngineChunk([token_id])])
+                counts.append(sum(batch.count for batch in received))
+            deliver([EngineChunk([END_ID])])
+
+    service.add(model(), Counting([]))
+    await service.generate(turn("Hi"), received.append)
+    assert counts == [5, 6, 7]  # two of the opening, two that open the message, and one for each id
+
+
+async def test_engine_is_given_the_callers_flow() -> None:
+    service, engine = serving(*saying("Hello"))
+    flow, received = Flow(), list[Batch]()
+    flow.pause(received)
+    running = asyncio.create_task(service.generate(turn("Hi"), received.append, flow=flow))
+    async with asyncio.timeout(30):
+        while not engine.requests:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        assert [batch.count for batch in received] == [2]
+        flow.resume(received)
+        await running
+    assert received[-1].final is not None
 
 
 async def test_what_is_wrong_with_a_turn_is_raised_before_the_first_batch() -> None:

@@ -17,9 +17,11 @@ from antiphon_translator.generation import Level
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
-from tests.support.served_models import message, model, turn
+from tests.support.served_models import message, model, tokenizer, turn
 
 TOOL = {"type": "function", "name": "f"}
 
@@ -155,3 +157,13 @@ def test_the_calls_of_a_chat_are_forced_by_its_server() -> None:
     made = chat("Hi", context_length=8192, tools=[TOOL], tool_choice="required")
     assert made.encoded is None
     assert made.chat().tool_choice == {"type": "function", "function": {"name": "f"}}
+
+
+def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_refuse() -> None:
+    template = JinjaTemplate("{{ raise_exception('no') if messages | length > 1 else 'x' }}", special_tokens={})
+    served = model(prompt=PromptEncoder(template, tokenizer()))
+    history = [message("user", "a"), message("assistant", "b")]
+    made = prompt("c", history=history, served=served, level=Level.CHAT)
+    assert made.count() == made.tokens
+    with pytest.raises(InvalidRequest, match="refuses the conversation"):
+        prompt("c", history=history, served=served)

@@ -1,4 +1,5 @@
-"""Where a module's tests are: at the same path under tests/unit. Exceptions stand in a table, with their reason."""
+"""Where a module's tests are: at the same path under tests/unit, or under tests/service if they need a real backend, a
+process or real time. Exceptions stand in a table, with their reason."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ SOURCES = {
     "antiphon_edge": ROOT / "services/edge",
     "antiphon": ROOT / "services/allinone",
 }
+MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
 # module -> (the tests that cover it, why they are not at the mirrored path)
 ELSEWHERE = {
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
     ),
+    "antiphon_core/rpc/call_metadata.py": ("tests/unit/antiphon_core/rpc/test_server.py", "names without behaviour"),
     "antiphon_core/ports/store.py": ("tests/contract/store", "a protocol: every implementation runs its suite"),
     "antiphon_core/ports/translator.py": ("tests/contract/translator", "a protocol: local and remote run its suite"),
     "antiphon_core/ports/full_store.py": ("tests/contract/store/test_suites.py", "the sum of protocols"),
@@ -131,7 +134,7 @@ ELSEWHERE = {
         "a protocol without behaviour",
     ),
     "antiphon_store/backends/redis/engine.py": (
-        "tests/unit/antiphon_store/backends/redis",
+        "tests/service/antiphon_store/backends/redis",
         "a protocol without behaviour",
     ),
     "antiphon_store/backends/base.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
@@ -148,6 +151,7 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "hands each atom to its thread; the atoms have tests of their own",
     ),
+    "antiphon_core/http2/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
     "antiphon/local/errors.py": ("tests/unit/antiphon/local", "one class without behaviour"),
 }
@@ -178,23 +182,22 @@ def source_modules() -> list[str]:
     return sorted(found)
 
 
-def mirrored(module: str) -> Path:
+def has_tests(module: str) -> bool:
     folder, _, name = module.rpartition("/")
-    return ROOT / "tests/unit" / folder / f"test_{name}"
+    return any((root / folder / f"test_{name}").exists() for root in MIRRORS)
 
 
 def test_every_module_has_its_own_test_module() -> None:
-    missing = [m for m in source_modules() if m not in ELSEWHERE and not mirrored(m).exists()]
+    missing = [m for m in source_modules() if m not in ELSEWHERE and not has_tests(m)]
     assert not missing, "no test module for: " + ", ".join(missing)
 
 
 def test_every_test_module_mirrors_a_module() -> None:
     sources = set(source_modules())
-    for path in (ROOT / "tests/unit").rglob("test_*.py"):
-        relative = path.relative_to(ROOT / "tests/unit")
+    for relative in (path.relative_to(root) for root in MIRRORS for path in root.rglob("test_*.py")):
         if relative.parts[0] == "repo" or relative.as_posix() in FOREIGN:
             continue
-        source = (relative.parent / path.name.removeprefix("test_")).as_posix()
+        source = (relative.parent / relative.name.removeprefix("test_")).as_posix()
         assert source in sources, f"{relative} mirrors no module"
 
 

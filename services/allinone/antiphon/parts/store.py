@@ -17,7 +17,8 @@ from antiphon_store.service import StoreService
 class StorePart:
     name = "store"
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, *, shares_port: bool = False) -> None:
+        self._shares_port = shares_port
         self._settings = settings.store
         self.backend = open_backend(
             self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
@@ -29,7 +30,7 @@ class StorePart:
     async def start(self) -> None:
         security = ServerSecurity.of(self._settings)
         await self.backend.open()
-        self._server = RpcServer(security)
+        self._server = RpcServer(security, shares_port=self._shares_port)
         self._server.add(STORE, store_server.handlers(self.service), ready=self.service.ready)
         port = await self._server.start(self._settings.host, self._settings.port)
         self.address = address(self._settings.host, port)

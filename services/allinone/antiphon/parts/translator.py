@@ -16,7 +16,8 @@ from antiphon_translator.service import TranslatorService
 class TranslatorPart:
     name = "translator"
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: Settings, clock: Clock, *, shares_port: bool = False) -> None:
+        self._shares_port = shares_port
         self._settings = settings.translator
         self.service = TranslatorService(self._settings, clock=clock)
         self.address = ""
@@ -26,7 +27,7 @@ class TranslatorPart:
             raise SettingsError("A translator needs models: set ANTIPHON_TRANSLATOR_PROFILES to a folder of profiles.")
         security = ServerSecurity.of(self._settings)
         await self.service.open()
-        self._server = RpcServer(security)
+        self._server = RpcServer(security, shares_port=self._shares_port)
         self._server.add(TRANSLATOR, translator_server.handlers(self.service), ready=self.service.ready)
         port = await self._server.start(self._settings.host, self._settings.port)
         self.address = address(self._settings.host, port)

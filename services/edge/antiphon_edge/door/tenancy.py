@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from antiphon_core.rpc.server import DEFAULT_TENANT
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 
 _TENANT: web.RequestKey[str] = web.RequestKey("tenant", str)
 

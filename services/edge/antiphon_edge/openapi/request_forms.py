@@ -10,12 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
+from pydantic_core import core_schema
 
 from antiphon_core.jsons import Object
 from antiphon_core.request import CountRequest, CreateRequest
 from antiphon_core.request_chat import ChatRequest
 from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.forms import PATH
+from antiphon_edge.openapi.member_docs import member_docs
 from antiphon_edge.routes.compact import MEMBERS as COMPACT_MEMBERS
 
 BODIES: tuple[type[BaseModel], ...] = (
@@ -30,7 +32,16 @@ BODIES: tuple[type[BaseModel], ...] = (
 
 
 class _Plain(GenerateJsonSchema):
-    """Without titles that repeat a name, and without the null of members that may be left out."""
+    """With the texts behind members, without titles that repeat a name, and without the null of members that may be
+    left out."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
+        found: dict[str, Any] = super().model_schema(schema)
+        docs = member_docs(schema["cls"])
+        for name, member in found.get("properties", {}).items():
+            if name in docs:
+                member.setdefault("description", docs[name])
+        return found
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False

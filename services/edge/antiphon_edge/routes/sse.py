@@ -73,8 +73,8 @@ class EventStream:
         """Lets go of the connection."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._opening is not None:
-            self._opening.cancel()
+        if self._opening is not None and not self._opening.cancel() and not self._opening.cancelled():
+            self._opening.exception()  # retrieved: a client that left meanwhile is not a fault
         connections.watch_writing(self._request, None)
 
     def _open(self) -> None:

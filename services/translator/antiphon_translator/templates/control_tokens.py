@@ -52,6 +52,7 @@ class ControlTokens:
         self.ids = frozenset(names)
         self.alphabet = sorted({char for name in names.values() for char in name if not char.isspace()})
         self._names = frozenset(names.values())
+        self._openings = frozenset(name[:2] for name in self._names)
         self._lengths = sorted({len(name) for name in self._names}, reverse=True)
         self._first = sorted({name[0] for name in self._names})
         self._begins = re.compile(f"[{''.join(map(re.escape, self._first))}]" if names else "(?!)")
@@ -67,7 +68,8 @@ class ControlTokens:
         end = start
         for window in range(start, len(text), _WINDOW_CHARS):
             for match in self._begins.finditer(text, window, window + _WINDOW_CHARS):
-                if (begin := match.start()) < end:
+                begin = match.start()
+                if begin < end or text[begin : begin + 2] not in self._openings:
                     continue
                 for length in self._lengths:
                     if text[begin : begin + length] in self._names:
@@ -118,15 +120,16 @@ class ControlTokens:
 
     def _cut(self, text: str, masked: str) -> Iterator[str]:
         """`text`, cut inside each control token that `masked` does not have at the same place."""
-        start = position = 0
-        while (span := self.find(text, position)) is not None:
-            begin, end = span
-            if masked[begin:end] == text[begin:end]:
-                position = end
-            else:
-                yield text[start : begin + 1]
-                start = position = begin + 1
+        start = 0
+        while (begin := self._unconfirmed(text, masked, start)) is not None:
+            yield text[start : begin + 1]
+            start = begin + 1
         yield text[start:]
+
+    def _unconfirmed(self, text: str, masked: str, start: int) -> int | None:
+        """Where the first one begins."""
+        spans = self.spans(text, start)
+        return next((begin for begin, end in spans if masked[begin:end] != text[begin:end]), None)
 
 
 def may_be_completed(literals: Iterable[str], names: Collection[str]) -> bool:

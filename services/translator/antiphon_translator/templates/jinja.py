@@ -29,6 +29,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any, NoReturn
 
+import minijinja
 from jinja2 import TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.ext import Extension
 from jinja2.ext import loopcontrols as LoopControls
@@ -37,8 +38,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Call, Conversation, Image, Message
-from antiphon_translator.templates import image_mark
+from antiphon_translator.templates import image_mark, probes
 from antiphon_translator.templates.content_format import loops_over_content
+from antiphon_translator.templates.minijinja_twin import MinijinjaTwin
 
 
 class InvalidTemplate(Exception):
@@ -65,34 +67,58 @@ class JinjaTemplate:
         self.literals = _literals(tree) | set(self._special_tokens.values()) | {image_token or ""}
         """All texts that it writes by itself."""
         self._image_token = image_token
+        self._twin: MinijinjaTwin | None = None
+        self._twin = self._twin_of(source)
         self.image_mark = image_token or image_mark.of(self.render)
         """What stands for an image in the prompt; empty if nothing does."""
 
     def render(self, conversation: Conversation, *, now_s: int, switches: Mapping[str, Any] | None = None) -> str:
         """The prompt up to where the model has to go on. InvalidRequest: the template refuses the conversation."""
+        prompt = self._rendered(self._offered(conversation, now_s, switches))
+        return _cut_at_tag(prompt) if conversation.continues_last else prompt
+
+    def _offered(
+        self, conversation: Conversation, now_s: int = 0, switches: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What the template is given."""
         messages = [self._plain(message) for message in self._merged(conversation.messages)]
         if conversation.continues_last:
             _tag(messages[-1])
-        prompt = self._rendered(
-            {
-                **{name: value for name, value in (switches or {}).items() if name in self.variables},
-                **self._special_tokens,
-                "messages": messages,
-                "add_generation_prompt": not conversation.continues_last,
-                "tools": list(conversation.tools) or None,
-                "documents": None,
-                "strftime_now": _clock(now_s),
-            }
-        )
-        return _cut_at_tag(prompt) if conversation.continues_last else prompt
+        return {
+            **{name: value for name, value in (switches or {}).items() if name in self.variables},
+            **self._special_tokens,
+            "messages": messages,
+            "add_generation_prompt": not conversation.continues_last,
+            "tools": list(conversation.tools) or None,
+            "documents": None,
+            "strftime_now": _clock(now_s),
+        }
 
     def _rendered(self, offered: Mapping[str, Any]) -> str:
+        prompt = self._twin.render(offered) if self._twin is not None else None
+        if prompt is not None:
+            return prompt
         try:
             return self._template.render(offered)
         except _TEMPLATE_FAULTS as error:
             raise InvalidRequest(
                 f"The chat template of this model refuses the conversation: {error}", field="input"
             ) from error
+
+    def _twin_of(self, source: str) -> MinijinjaTwin | None:
+        """What renders this template in place of Jinja; None where Jinja is to do it by itself."""
+        try:
+            twin = MinijinjaTwin(source, self._template.render, to_json=_to_json, raise_exception=_raise)
+        except minijinja.TemplateError:
+            return None
+        known = [{name: value for name, value in each.items() if name in self.variables} for each in _SWITCHES]
+        offers = (
+            self._offered(probe, switches=switches)
+            for switches in [{}, *filter(None, known)]
+            for probe in probes.conversations()
+        )
+        half, whole = (self._offered(probes.long_chat(messages)) for messages in _LONG)
+        return twin if twin.agrees(offers) and twin.is_faster(half, whole) else None
 
     def _merged(self, messages: Iterable[Message]) -> Iterator[Message]:
         for role, run in groupby(messages, key=self._role):
@@ -133,6 +159,13 @@ def _literals(tree: nodes.Template) -> set[str]:
 
 def _plain_call(call: Call) -> dict[str, Any]:
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+_SWITCHES: tuple[Mapping[str, Any], ...] = (
+    {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"},
+    {"enable_thinking": False, "thinking": False, "reasoning_effort": "low"},
+)
+_LONG = (64, 128)  # messages, to see which renderer is the faster
 
 
 _TAG = "CONTINUE_FINAL_MESSAGE_TAG "

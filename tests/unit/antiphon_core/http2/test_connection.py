@@ -112,7 +112,7 @@ def test_receiver_is_called_once_per_read_with_all_messages_then_ok() -> None:
 def test_call_cannot_begin_before_the_servers_settings() -> None:
     connection = Connection(OPTIONS)
     with pytest.raises(ConnectionLost):
-        connection.calls.open(Request("host:1", "http", "/", b""), len, repr)
+        connection.calls.open(Request("host:1", "http", "/", b""), lambda _messages: None, lambda _end: None)
 
 
 def test_padding_and_continuations_are_read() -> None:
@@ -461,7 +461,7 @@ FAULTS = {
     "continuation of nothing": b"\0\0\0\x09\x04\0\0\0\x01",
     "header block not continued": b"\0\0\0\x01\0\0\0\0\x01" + Http2Peer().ping(),
     "header block continued elsewhere": b"\0\0\0\x01\0\0\0\0\x01" + b"\0\0\0\x09\x04\0\0\0\x03",
-    "data inside a header block": b"\0\0\0\x01\0\0\0\0\x01" + Http2Peer().data(1, b""),
+    "data inside a header block": b"\0\0\0\x01\0\0\0\0\x01" + Http2Peer().data(3, b""),
     "headers that are none": b"\0\0\x01\x01\x04\0\0\0\x01\xff",
     "push": b"\0\0\x04\x05\x04\0\0\0\x01\0\0\0\x02",
     "settings of a stream": b"\0\0\0\x04\0\0\0\0\x01",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from aiohttp.test_utils import make_mocked_request
 
-from antiphon_core.rpc.server import DEFAULT_TENANT
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_edge.door.tenancy import set_tenant, tenant_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import StaleFence
@@ -79,7 +79,6 @@ def test_an_ended_job_can_be_cancelled_no_more() -> None:
     assert job_states.heeds_cancellation(job_states.cancelled(QUEUED, now_ms=70))
 
 
-@settings(max_examples=200, database=None)
 @given(st.lists(st.sampled_from(["claim", "retry", "cancel", "wait"]), max_size=12), st.integers(1, 3))
 def test_what_an_engine_sorts_by_is_what_time_does(steps: list[str], max_attempts: int) -> None:
     """A job is claimable, or forgotten, from exactly the moment on that the stored columns said beforehand."""

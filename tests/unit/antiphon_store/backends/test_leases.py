@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import AntiphonError, SessionLocked, StaleFence
@@ -55,7 +55,6 @@ def test_a_released_lease_is_nobodys() -> None:
     assert (state.head_id, state.last_fence) == ("head", 7)
 
 
-@settings(max_examples=200, database=None)
 @given(st.lists(st.tuples(st.sampled_from("abr"), st.integers(0, 150)), max_size=20))
 def test_two_holders_never_have_the_same_token(steps: list[tuple[str, int]]) -> None:
     """a and b acquire, r releases, with time passing in between: each token belongs to one holder, and they grow."""

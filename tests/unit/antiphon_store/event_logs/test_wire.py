@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
@@ -19,7 +19,6 @@ batches = st.builds(
 )
 
 
-@settings(max_examples=50, database=None, deadline=None)
 @given(appends, fences, batches)
 def test_values_survive_the_wire(append: EventAppend, fence: Fence | None, batch: EventBatch) -> None:
     message = sent(wire.to_append(append, fence))

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
@@ -18,7 +18,6 @@ jobs = st.builds(Job, names, names, st.binary(max_size=9), numbers, numbers, st.
 drafts = st.builds(JobDraft, names, names, st.binary(max_size=9), numbers, numbers)
 
 
-@settings(max_examples=50, database=None, deadline=None)
 @given(jobs, drafts)
 def test_values_survive_the_wire(job: Job, draft: JobDraft) -> None:
     message = wire.to_job(job)

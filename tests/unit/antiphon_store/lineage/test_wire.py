@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
@@ -45,7 +45,6 @@ ROUND_TRIPS = {
 
 
 @pytest.mark.parametrize("kind", ROUND_TRIPS)
-@settings(max_examples=30, database=None, deadline=None)
 @given(data=st.data())
 def test_values_survive_the_wire(kind: str, data: st.DataObject) -> None:
     values, to_wire, from_wire = ROUND_TRIPS[kind]
@@ -54,7 +53,6 @@ def test_values_survive_the_wire(kind: str, data: st.DataObject) -> None:
     assert from_wire(sent(message)) == value  # type: ignore[operator]
 
 
-@settings(max_examples=30, database=None, deadline=None)
 @given(source=st.builds(ForkSource, cursors, cursors), new_session_id=cursors)
 def test_a_fork_survives_the_wire(source: ForkSource, new_session_id: str | None) -> None:
     message = sent(wire.to_fork_request(source, new_session_id))

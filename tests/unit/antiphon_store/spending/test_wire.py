@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spent
@@ -22,7 +22,6 @@ refusals = st.builds(Refusal, names, numbers) | st.just(Refusal(None))
 answers = st.builds(Spent, st.lists(levels, max_size=3).map(tuple), st.none() | refusals)
 
 
-@settings(max_examples=50, database=None, deadline=None)
 @given(spends, answers)
 def test_values_survive_the_wire(spend: Spend, spent: Spent) -> None:
     request = wire.to_spend(spend)

@@ -9,6 +9,8 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.endpoint_choice import EJECT_FIRST_S, FAULTS_TO_EJECT, EndpointChoice
 from antiphon_translator.engines.endpoints import MOVES_MAX, EndpointsEngine
 from antiphon_translator.engines.scripted import Break, Emit, Hang, ScriptedEngine, Step
@@ -204,6 +206,21 @@ async def test_many_faults_in_a_row_leave_an_endpoint_out() -> None:
     await fleet.ids()
     await fleet.ids()
     assert fleet.asked() == [FAULTS_TO_EJECT, FAULTS_TO_EJECT + 2]
+
+
+async def test_endpoint_that_is_lost_when_nothing_more_is_wanted_needs_no_other() -> None:
+    class Losing(ScriptedEngine):
+        async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+            await super().generate(request, deliver, flow)
+            raise EngineUnavailable("gone")
+
+    fleet = Fleet([], [Emit([6], [0])])
+    fleet.engines[0] = Losing([Emit([5])])
+    fleet.engine = EndpointsEngine(dict(zip("ab", fleet.engines, strict=True)), fleet.clock)
+    await fleet.settle()
+    deliveries = pushed.Deliveries(most=1)
+    await fleet.engine.generate(REQUEST, deliveries, Flow())
+    assert (deliveries.ids, fleet.asked()) == ([5], [1, 0])
 
 
 async def test_who_reads_no_further_was_served_well() -> None:

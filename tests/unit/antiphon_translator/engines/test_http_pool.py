@@ -79,6 +79,14 @@ async def test_post_that_a_used_connection_lost_is_sent_once_more_on_a_new_one(p
     assert server.requests == [(0, b"1"), (0, b"2"), (1, b"2")]
 
 
+async def test_second_attempt_is_on_a_new_connection_whatever_else_the_pool_has(pool: HttpPool) -> None:
+    async with served(answers=1) as server:
+        await asyncio.gather(post(pool, server, b"1"), post(pool, server, b"1"))
+        assert await post(pool, server, b"2") == b"hi"
+    assert server.requests[-1] == (2, b"2")
+    assert [body for _, body in server.requests].count(b"2") == 2
+
+
 async def test_post_that_a_new_connection_lost_has_failed(pool: HttpPool) -> None:
     async with served(answers=0) as server:
         with pytest.raises(aiohttp.ServerDisconnectedError):

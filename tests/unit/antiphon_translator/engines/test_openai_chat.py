@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -215,13 +215,18 @@ async def test_what_one_read_brings_is_one_delivery(fake: FakeChat, engine: Open
 async def test_the_time_of_a_paused_flow_is_not_the_servers(fake: FakeChat, profile: ModelProfile) -> None:
     engine = OpenAIChatEngine(replace(profile, token_timeout_s=0.2))
     fake.script = [delta(content="a"), Ending.SILENCE]
-    flow, deliveries = Flow(), pushed.Deliveries()
-    running = asyncio.create_task(engine.generate(REQUEST, deliveries, flow))
-    await deliveries.came.wait()
-    flow.pause(deliveries)
+    flow, came = Flow(), asyncio.Event()
+
+    def deliver(chunks: Sequence[EngineChunk]) -> bool:
+        flow.pause(came)
+        came.set()
+        return True
+
+    running = asyncio.create_task(engine.generate(REQUEST, deliver, flow))
+    await came.wait()
     await asyncio.sleep(0.4)
     assert not running.done()
-    flow.resume(deliveries)
+    flow.resume(came)
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
         await running
     await engine.close()

@@ -86,13 +86,15 @@ async def test_block_that_is_told_to_end_ends_without_an_error() -> None:
 
 
 async def test_no_token_is_waited_for_after_the_end() -> None:
-    flow = Flow()
+    flow, came_through = Flow(), False
     async with timed(limits(next_s=0.01), flow) as timer:
         timer.token_came()
         timer.end_within(PATIENCE_S)
         flow.pause(flow)
         flow.resume(flow)
         await asyncio.sleep(0.05)
+        came_through = True
+    assert came_through
 
 
 async def test_cancellation_of_the_task_stays_a_cancellation() -> None:

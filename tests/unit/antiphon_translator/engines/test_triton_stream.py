@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from antiphon_core.flow import Flow
 from antiphon_translator.engines import triton_text, triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import END_GRACE_S, TritonEngine
-from antiphon_translator.generation import FinishReason, GenerationRequest, Sampling
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Sampling
 from antiphon_translator.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.engine_plays import Ending
@@ -227,13 +227,18 @@ async def test_time_of_a_paused_flow_is_not_the_servers(
 ) -> None:
     engine = triton_tokens.engine(replace(profile, token_timeout_s=0.2), channels)
     fake.script = [token_response([5]), Ending.SILENCE]
-    flow, deliveries = Flow(), pushed.Deliveries()
-    running = asyncio.create_task(engine.generate(REQUEST, deliveries, flow))
-    await deliveries.came.wait()
-    flow.pause(deliveries)
+    flow, came = Flow(), asyncio.Event()
+
+    def deliver(chunks: Sequence[EngineChunk]) -> bool:
+        flow.pause(came)
+        came.set()
+        return True
+
+    running = asyncio.create_task(engine.generate(REQUEST, deliver, flow))
+    await came.wait()
     await asyncio.sleep(0.4)
     assert not running.done()
-    flow.resume(deliveries)
+    flow.resume(came)
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
         await running
     await engine.close()

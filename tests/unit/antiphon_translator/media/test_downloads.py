@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from typing import get_args
 
-from openai.types.responses.response_error import ResponseError
-
 from antiphon_translator.media.downloads import Download, Failure, Problem, at
 
 
 def test_problems_are_called_as_openai_calls_them() -> None:
+    # Imported here: it takes half a second, of every run that only collects this file.
+    from openai.types.responses.response_error import ResponseError
+
     assert {problem.value for problem in Problem} <= set(get_args(ResponseError.model_fields["code"].annotation))
 
 

@@ -17,8 +17,8 @@ from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.testing.conversations import names_in, new_id
 from antiphon_store.testing.idempotency import FINGERPRINT, OTHER, keyed
 from antiphon_store.testing.subject import draft
+from tests.service.antiphon_store.backends.redis.test_turns import converse, interfere
 from tests.support.redis_servers import backend_at, shared_cluster
-from tests.unit.antiphon_store.backends.redis.test_turns import converse, interfere
 
 CLAIM_MS = 600_000
 HOUR_MS = 3600 * 1000

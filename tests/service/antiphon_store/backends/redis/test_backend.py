@@ -28,8 +28,8 @@ from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.testing.lineage import joined, size_bytes
 from antiphon_store.testing.subject import content, draft, turn_in
+from tests.service.antiphon_store.backends.redis.conftest import Shrink
 from tests.support.redis_servers import NO_FILES, backend_at, redis_server, shared_cluster, shared_redis
-from tests.unit.antiphon_store.backends.redis.conftest import Shrink
 
 HOUR_MS = 3600 * 1000
 

@@ -27,6 +27,11 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend_module, "READY_TIMEOUT_S", 30.0)
 
 
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
 @pytest.fixture(scope="session")
 def url() -> str:
     return shared_postgres().url

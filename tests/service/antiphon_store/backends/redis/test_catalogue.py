@@ -17,8 +17,8 @@ from antiphon_store.backends.redis import scripts
 from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.backends.roles.lineage import Position
 from antiphon_store.testing.subject import content, draft
+from tests.service.antiphon_store.backends.redis.conftest import Shrink
 from tests.support.redis_servers import backend_at, shared_cluster
-from tests.unit.antiphon_store.backends.redis.conftest import Shrink
 
 PASSED_OVER = 520  # more than a script looks at, where it looks at 512
 MANY_BYTES = 10**9

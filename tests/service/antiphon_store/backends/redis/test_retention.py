@@ -18,8 +18,8 @@ from antiphon_store.backends.redis import retention
 from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.backends.redis.keys import TENANTS
 from antiphon_store.testing.subject import draft
+from tests.service.antiphon_store.backends.redis.conftest import Shrink
 from tests.support.redis_servers import backend_at, shared_cluster
-from tests.unit.antiphon_store.backends.redis.conftest import Shrink
 
 TTL_MS = 1000
 

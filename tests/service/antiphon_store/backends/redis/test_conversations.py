@@ -16,9 +16,9 @@ from antiphon_store.backends.redis import scripts
 from antiphon_store.backends.redis.backend import RedisBackend
 from antiphon_store.testing.conversations import array, names_in, new_id
 from antiphon_store.testing.subject import draft, turn_in
+from tests.service.antiphon_store.backends.redis.test_idempotency import changes
+from tests.service.antiphon_store.backends.redis.test_turns import converse, interfere
 from tests.support.redis_servers import backend_at, shared_cluster
-from tests.unit.antiphon_store.backends.redis.test_idempotency import changes
-from tests.unit.antiphon_store.backends.redis.test_turns import converse, interfere
 
 HOUR_MS = 3600 * 1000
 

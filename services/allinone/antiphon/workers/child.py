@@ -1,0 +1,68 @@
+"""What a worker process runs: the targets of its assignment, on ports that it shares with the other workers.
+
+Its standard output belongs to the supervisor. What is printed by mistake goes to standard error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import traceback
+
+from antiphon import banner
+from antiphon.mistakes import MISTAKES, explain
+from antiphon.targets import Process, build
+from antiphon.workers.messages import Assignment, Failed, Ready
+from antiphon_core import event_loop, lifecycle, logs
+
+log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """The exit status. A start that fails is reported, not printed: the other workers fail in the same way."""
+    reports = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    assignment = Assignment.read(sys.stdin.buffer)
+    logs.configure(assignment.settings.log, worker=assignment.number)
+    worker = _Worker(assignment, reports)
+    try:
+        event_loop.run(worker.run())
+    except MISTAKES as error:
+        return worker.fail(*explain(error))
+    except Exception:  # noqa: BLE001 - the end of the process: the supervisor tells of it
+        return worker.fail(f"A worker failed.\n{traceback.format_exc()}", 1)
+    return 0
+
+
+class _Worker:
+    def __init__(self, assignment: Assignment, reports: int) -> None:
+        self._assignment = assignment
+        self._reports = reports
+        self._is_ready = False
+
+    async def run(self) -> None:
+        given = self._assignment
+        process = Process(given.settings, shares_ports=True, sealing_keys=given.sealing_keys)
+        with lifecycle.building():
+            parts = build(given.targets, process)
+        await lifecycle.run(parts, on_started=lambda: self._tell_ready(process))
+
+    def fail(self, message: str, status: int) -> int:
+        if self._is_ready:
+            log.error("the worker failed: %s", message)
+        else:
+            self._report(Failed(message, status))
+        return status
+
+    def _tell_ready(self, process: Process) -> None:
+        self._is_ready = True
+        self._report(Ready(banner.addresses(process)))
+
+    def _report(self, report: Ready | Failed) -> None:
+        with os.fdopen(self._reports, "wb") as pipe:
+            pipe.write(report.line())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""What a supervisor and its worker processes tell each other: an assignment on the worker's standard input, one report
+on its standard output. Both ends are the same release, and nobody else holds the pipes."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from antiphon.settings import Settings
+from antiphon_core.jsons import dumps, loads
+from antiphon_edge.sealed.sealing import SealingKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """What a worker process runs. `sealing_keys` are those of all workers, where no file has keys."""
+
+    number: int
+    targets: tuple[str, ...]
+    settings: Settings
+    sealing_keys: SealingKeys | None
+
+    def encode(self) -> bytes:
+        return pickle.dumps(self)
+
+    @classmethod
+    def read(cls, pipe: BinaryIO) -> Assignment:
+        found: Assignment = pickle.load(pipe)  # noqa: S301 - written by the parent process
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The worker serves. `addresses` is what the banner says of it."""
+
+    addresses: str
+
+    def line(self) -> bytes:
+        return dumps({"addresses": self.addresses}) + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The worker could not start, and ends with `status`."""
+
+    message: str
+    status: int
+
+    def line(self) -> bytes:
+        return dumps({"message": self.message, "status": self.status}) + b"\n"
+
+
+def parse_report(line: bytes) -> Ready | Failed:
+    found = loads(line)
+    return Ready(**found) if "addresses" in found else Failed(**found)

@@ -1,0 +1,70 @@
+"""One worker process, as its supervisor sees it. The kernel kills it when the supervisor dies, however that dies
+(orphan_guard.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from antiphon.local import orphan_guard
+from antiphon.workers.messages import Assignment, Failed, Ready, parse_report
+
+_REPORT_BYTES_MAX = 2**20  # a traceback
+
+
+class WorkerProcess:
+    """A started process. It belongs to the event loop that started it."""
+
+    def __init__(self, number: int, process: asyncio.subprocess.Process) -> None:
+        self.number = number
+        self._process = process
+
+    @classmethod
+    async def start(cls, assignment: Assignment) -> Self:
+        """A new interpreter, in a session of its own: Ctrl-C reaches the supervisor alone, which tells all workers."""
+        guard = ("-I", str(Path(orphan_guard.__file__)), str(os.getpid()))
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, *guard, sys.executable, "-m", "antiphon.workers.child"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            limit=_REPORT_BYTES_MAX,
+            start_new_session=True,
+        )
+        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+        with suppress(ConnectionError):  # it died at once: `report` says so
+            process.stdin.write(assignment.encode())
+            await process.stdin.drain()
+        process.stdin.close()
+        return cls(assignment.number, process)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def report(self) -> Ready | Failed:
+        """How its start went."""
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        line = await self._process.stdout.readline()
+        if line.endswith(b"\n"):
+            return parse_report(line)
+        status = await self.wait()
+        return Failed(f"Worker {self.number} (process {self.pid}) {told(status)} before it was ready.", status or 1)
+
+    async def wait(self) -> int:
+        """Its exit status, when it has ended: as shells have it, 128 and the number for a signal."""
+        status = await self._process.wait()
+        return 128 - status if status < 0 else status
+
+    def terminate(self) -> None:
+        """Asks it to drain and end; asked twice, it ends at once."""
+        with suppress(ProcessLookupError):
+            self._process.terminate()
+
+
+def told(status: int) -> str:
+    """An exit status in words."""
+    return f"was killed by signal {status - 128}" if status > 128 else f"ended with status {status}"

@@ -1,0 +1,49 @@
+"""What several processes of one service can share, and how each has its part.
+
+ports            by SO_REUSEPORT: the kernel gives each new connection to one of them
+sealing keys     one set for all, so that each opens what another sealed
+rate limits      counted by the store, or divided among all workers of all edges
+a store          only a database that several processes may open; memory belongs to one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from antiphon.settings import Settings
+from antiphon_core.config import SettingsError
+
+_ALONE = (
+    "Run the store as a process of its own (antiphon serve --target=store), and the workers with ANTIPHON_EDGE_STORE"
+)
+
+
+def require_shareable(settings: Settings, targets: Collection[str]) -> None:
+    """SettingsError: the workers would not be one service, and what to do instead."""
+    if "store" not in targets:
+        return
+    scheme = settings.store.url.partition(":")[0]
+    if scheme == "memory":
+        raise SettingsError(
+            f"{settings.serve.workers} workers cannot share memory://: each would have a store of its own. {_ALONE}, "
+            "or set ANTIPHON_STORE_URL to a database."
+        )
+    if scheme == "sqlite" and "edge" in targets and _are_limits_in_the_store(settings):
+        raise SettingsError(
+            f"Over SQLite each of {settings.serve.workers} workers would allow as much as all of the rate limits say: "
+            f"they are counted in the process. {_ALONE}, or set ANTIPHON_EDGE_SHARED_LIMITS=false, so that each "
+            "enforces its part."
+        )
+
+
+def of_one_worker(settings: Settings) -> Settings:
+    """The settings that each worker has: what an edge enforces by itself is its part among all workers of all edges."""
+    edge = replace(settings.edge, replicas=settings.edge.replicas * settings.serve.workers)
+    return replace(settings, edge=edge)
+
+
+def _are_limits_in_the_store(settings: Settings) -> bool:
+    edge = settings.edge
+    limits = (edge.requests_per_minute, edge.tokens_per_minute, edge.streams_per_tenant)
+    return edge.shared_limits and not edge.store and any(limits)

@@ -1,0 +1,126 @@
+"""Keeps the worker processes of a service running.
+
+    starting --all ready--> serving --SIGTERM, SIGINT--> draining --all ended--> the worst of their exit statuses
+        \\--one fails--> WorkerFailed, once the others have ended
+
+A worker that dies while the service runs is replaced, after a pause that grows while that does not help: its
+connections are lost, as those of a pod are, and the others go on. All drain at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from antiphon.workers.messages import Assignment, Failed, Ready
+from antiphon.workers.process import WorkerProcess, told
+from antiphon_core.clock import Clock
+
+log = logging.getLogger(__name__)
+
+RESTART_PAUSE_S = 0.5
+RESTART_PAUSE_S_MAX = 30.0
+STEADY_S = 60.0
+"""A worker that ran for so long was not the victim of its own start: its successor is started at once again."""
+
+
+class WorkerFailed(Exception):
+    """A worker failed while the service started. `status` is the exit status."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.message)
+        self.status = failed.status
+
+
+class Supervisor:
+    """Runs `count` workers with the same assignment. Make it inside an event loop."""
+
+    def __init__(
+        self, assignment: Assignment, count: int, *, clock: Clock, restart_pause_s: float = RESTART_PAUSE_S
+    ) -> None:
+        self._assignment = assignment
+        self._count = count
+        self._clock = clock
+        self._restart_pause_s = restart_pause_s
+        self._workers: dict[int, WorkerProcess] = {}
+        self._ready: set[int] = set()
+        self._is_serving = False
+        self._stopping = asyncio.Event()
+
+    async def run(self, on_started: Callable[[Ready], None]) -> int:
+        """Runs until a signal has ended all workers; the worst of their exit statuses. `on_started` is called once,
+        when all are ready. WorkerFailed: one was not."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop, number)
+        try:
+            async with asyncio.TaskGroup() as group:
+                kept = [group.create_task(self._keep(n, on_started)) for n in range(1, self._count + 1)]
+        except* WorkerFailed as failures:
+            raise failures.exceptions[0] from None
+        return max(task.result() for task in kept)
+
+    def _stop(self, number: signal.Signals) -> None:
+        log.info("%s: draining %d workers; once more to stop at once", number.name, len(self._workers))
+        self._stopping.set()
+        for worker in self._workers.values():
+            worker.terminate()
+
+    async def _keep(self, number: int, on_started: Callable[[Ready], None]) -> int:
+        """One worker and its successors; the exit status of the last."""
+        pause_s = self._restart_pause_s
+        while not self._stopping.is_set():
+            began_s = self._clock.monotonic()
+            status = await self._run_one(number, on_started)
+            if self._stopping.is_set():
+                return status
+            if self._clock.monotonic() - began_s > STEADY_S:
+                pause_s = self._restart_pause_s
+            log.error("worker %d %s; another one is started in %g s", number, told(status), pause_s)
+            await self._pause(pause_s)
+            pause_s = min(2 * pause_s, RESTART_PAUSE_S_MAX)
+        return 0
+
+    async def _run_one(self, number: int, on_started: Callable[[Ready], None]) -> int:
+        """From the start of a process to its end, whatever ends it; its exit status."""
+        worker = await WorkerProcess.start(replace(self._assignment, number=number))
+        self._workers[number] = worker
+        try:
+            if self._stopping.is_set():
+                worker.terminate()
+            report = await worker.report()
+            if isinstance(report, Failed):
+                return await self._failed(worker, report)
+            log.info("worker %d is ready, as process %d", number, worker.pid)
+            self._note_ready(number, report, on_started)
+            return await worker.wait()
+        except asyncio.CancelledError:
+            worker.terminate()
+            await worker.wait()
+            raise
+        finally:
+            del self._workers[number]
+
+    async def _failed(self, worker: WorkerProcess, report: Failed) -> int:
+        """What a start that failed means: while the service starts, its end."""
+        await worker.wait()
+        if self._stopping.is_set():
+            return 0  # it was told to end before it could hear of it
+        if not self._is_serving:
+            raise WorkerFailed(report)
+        log.error("worker %d cannot start: %s", worker.number, report.message)
+        return report.status
+
+    def _note_ready(self, number: int, report: Ready, on_started: Callable[[Ready], None]) -> None:
+        self._ready.add(number)
+        if not self._is_serving and len(self._ready) == self._count:
+            self._is_serving = True
+            on_started(report)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()

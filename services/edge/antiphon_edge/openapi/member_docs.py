@@ -1,0 +1,44 @@
+"""The texts behind the members of models, as the OpenAPI document repeats them.
+
+pydantic reads them itself when it is told to, and parses the source of every model for it when a process starts: a
+tenth of an edge's start. They are read here when somebody asks for the document.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from inspect import cleandoc, getsource
+from itertools import pairwise
+
+from pydantic import BaseModel
+
+
+def member_docs(model: type[BaseModel]) -> Mapping[str, str]:
+    """The texts of a model's members by their names in JSON, those that it inherits among them."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if issubclass(base, BaseModel) and base is not BaseModel:
+            found |= _docs_of_module(base.__module__).get(base.__name__, {})
+    return {field.alias or name: found[name] for name, field in model.model_fields.items() if name in found}
+
+
+@cache
+def _docs_of_module(name: str) -> Mapping[str, Mapping[str, str]]:
+    """The texts of the members of all classes of a module."""
+    tree = ast.parse(getsource(sys.modules[name]))
+    return {node.name: dict(_docs_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _docs_of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for member, behind in pairwise(node.body):
+        if (
+            isinstance(member, ast.AnnAssign)
+            and isinstance(member.target, ast.Name)
+            and isinstance(behind, ast.Expr)
+            and isinstance(behind.value, ast.Constant)
+            and isinstance(behind.value.value, str)
+        ):
+            yield member.target.id, cleandoc(behind.value.value)

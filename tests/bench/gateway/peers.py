@@ -1,0 +1,67 @@
+"""Other Responses servers before the same chat engine: SMG, or any that somebody has started."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.bench.gateway.chat_answers import MODEL
+from tests.bench.gateway.engines import Engines
+from tests.bench.gateway.http_client import connect
+from tests.bench.gateway.requests import turn
+from tests.bench.gateway.subjects import Column, Route, Subject
+from tests.support.children import start_child
+from tests.support.ports import HOST, free_ports
+
+START_TIMEOUT_S = 60.0
+
+
+def running_peer(url: str, pid: int | None, model: str) -> Subject:
+    """A server that somebody has started, once it answers; without its process id its processor time is unknown."""
+    parts = urlsplit(url)
+    if parts.hostname is None:
+        raise SystemExit(f"--peer {url}: give a URL such as http://127.0.0.1:9000/v1/responses")
+    path = parts.path if parts.path.strip("/") else "/v1/responses"
+    pids = {} if pid is None else {"peer": pid}
+    subject = Subject(Column.PEER, parts.hostname, parts.port or 80, pids, model=model, path=path)
+    asyncio.run(_answers(subject))
+    return subject
+
+
+@contextmanager
+def smg(program: Path, engines: Engines, folder: Path) -> Iterator[Subject]:
+    """SMG with its history in memory, ready to answer."""
+    port, metrics_port = free_ports(2)
+    where = f"launch --host {HOST} --port {port} --prometheus-host {HOST} --prometheus-port {metrics_port}"
+    upstream = f"--backend openai --worker-urls http://{HOST}:{engines.chat_port}"
+    options = f"{where} {upstream} --history-backend memory --log-level warn".split()
+    with (folder / "smg.log").open("w") as log:
+        process = start_child([str(program), *options], stdout=log, stderr=log, cwd=folder)
+        try:
+            subject = Subject(Column.PEER, HOST, port, {"smg": process.pid}, model=MODEL)
+            asyncio.run(_answers(subject))
+            yield subject
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def _answers(subject: Subject) -> None:
+    """Returns when a turn succeeds. TimeoutError: none did in time."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            connection = await connect(subject.host, subject.port, b"delta")
+        except OSError:
+            await asyncio.sleep(0.1)
+            continue
+        reply = await connection.ask(turn(subject, Route.CHAT, 1))
+        connection.transport.close()
+        if reply.status == 200:
+            return
+        await asyncio.sleep(0.1)
+    raise TimeoutError(f"the peer on port {subject.port} did not answer")

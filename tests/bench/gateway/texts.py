@@ -1,0 +1,21 @@
+"""Texts that requests and answers consist of."""
+
+from __future__ import annotations
+
+STORY = (
+    "The ferry left the harbour at six, while the lamps along the quay were still lit. On its upper deck an old man "
+    "counted the gulls and wrote their number into a small book, as he had done on every crossing for eleven years. "
+    "Nobody had asked him to. The captain, who knew him well, slowed down a little where the birds were many. That "
+    "morning there were forty-two, and one of them sat down beside the book as if it wanted to check the sum. "
+)
+
+
+def sentence(number: int) -> str:
+    """What a user says in one turn: about twenty tokens, and no two numbers give the same text."""
+    return f"{number}. The old man counted the gulls again and wrote their number into his small book. Why?"
+
+
+def long_text(characters: int, number: int) -> str:
+    """A text of this length, different for each number."""
+    text = f"{number}. " + STORY * (characters // len(STORY) + 1)
+    return text[:characters]

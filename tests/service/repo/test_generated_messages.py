@@ -1,0 +1,24 @@
+"""The generated messages are those of the .proto files."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+GENERATED = ROOT / "protos/python/antiphon_protos"
+
+
+def test_committed_messages_are_up_to_date(tmp_path: Path) -> None:
+    # The compiler's plugin is found on PATH, next to the interpreter.
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [sys.executable, str(ROOT / "protos/generate.py"), str(tmp_path)]
+    subprocess.run(command, check=True, env=env, capture_output=True)
+    fresh = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*.py"))
+    committed = sorted(path.relative_to(GENERATED) for path in GENERATED.rglob("*.py"))
+    assert fresh == committed
+    different = [str(path) for path in fresh if not filecmp.cmp(tmp_path / path, GENERATED / path, shallow=False)]
+    assert not different, f"run `make protos`: {different}"

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import minijinja
+import pytest
+
+from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.templates import jinja as jinja_module
+from antiphon_translator.templates import minijinja_twin
+from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.templates.minijinja_twin import COMPARED_EVERY, COMPARED_FIRST, MinijinjaTwin, Rendering
+
+TEXTS = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
+PROMPT = "[user:Hi]"
+
+
+class Jinja:
+    """Says what it is told to, and remembers how often it was asked."""
+
+    def __init__(self, says: str = PROMPT) -> None:
+        self.says = says
+        self.asked = 0
+
+    def __call__(self, given: Rendering) -> str:
+        self.asked += 1
+        return self.says
+
+
+def refuse(message: str) -> NoReturn:
+    raise minijinja.TemplateError(message)
+
+
+def twin_of(source: str = TEXTS, jinja: Jinja | None = None, *, messages_most: int = 10) -> MinijinjaTwin:
+    made = MinijinjaTwin(source, jinja or Jinja(), to_json=json.dumps, raise_exception=refuse)
+    made._messages_most = messages_most
+    return made
+
+
+def offer(*texts: str, tools: Any = None, **message: Any) -> Rendering:
+    return {"messages": [{"role": "user", "content": text} | message for text in texts or ("Hi",)], "tools": tools}
+
+
+def test_the_first_prompts_and_some_of_the_others_are_compared() -> None:
+    jinja = Jinja()
+    twin = twin_of(jinja=jinja)
+    for _ in range(COMPARED_EVERY):
+        assert twin.render(offer()) == PROMPT
+    assert jinja.asked == COMPARED_FIRST + 1
+
+
+def test_a_twin_that_writes_something_else_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    jinja = Jinja()
+    twin = twin_of(jinja=jinja)
+    assert twin.render(offer()) == PROMPT
+    jinja.says = "[user:Ho]"
+    assert [twin.render(offer()) for _ in range(3)] == [None] * 3
+    assert jinja.asked == 2
+    assert "rendered by Jinja from now on" in caplog.text
+
+
+def test_what_it_refuses_jinja_is_asked_for() -> None:
+    assert twin_of("{{ raise_exception('no') }}").render(offer()) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        offer(*["x"] * 11),
+        offer("x" * (minijinja_twin.TEXT_CHARS_MAX + 1)),
+        offer("a\x1cb"),
+        offer(tools=[{"function": {"parameters": {"default": 2.0}}}]),
+        offer(tool_calls=[{"function": {"arguments": {"a": [{"b": 1e20}]}}}]),
+    ],
+    ids=["messages", "text", "space", "tools", "calls"],
+)
+def test_what_may_differ_or_take_long_is_jinjas(given: Rendering) -> None:
+    assert twin_of().render(given) is None
+
+
+def test_texts_in_parts_count() -> None:
+    parts = [{"type": "text", "text": "x" * minijinja_twin.TEXT_CHARS_MAX}, {"type": "image"}, {"text": "y"}]
+    assert twin_of().render({"messages": [{"role": "user", "content": parts}], "tools": None}) is None
+
+
+def test_it_is_given_fewer_messages_once_they_took_too_long_and_more_while_they_do_not() -> None:
+    twin = twin_of(messages_most=100)
+    twin._learn(60, 0.001)
+    assert twin._messages_most == 120
+    twin._learn(10, 0.001)
+    assert twin._messages_most == 120
+    twin._learn(110, 1.0)
+    assert twin._messages_most == 55
+    twin._learn(1, 1.0)
+    assert twin._messages_most == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "agrees"),
+    [
+        (TEXTS, True),
+        ("{% generation %}{% set x = 1 %}a{%- endgeneration -%} {{ x is defined }}", True),
+        ("{{ messages[0].content is sequence }}", False),
+        ("{{ messages[9].content }}", True),  # both refuse
+    ],
+)
+def test_a_twin_that_does_not_write_what_jinja_does_is_found_out(source: str, agrees: bool) -> None:
+    template = JinjaTemplate(source, special_tokens={})
+    probe = template._offered(Conversation((Message("user", ("Hi",)),)))
+    twin = MinijinjaTwin(source, template._template.render, to_json=json.dumps, raise_exception=refuse)
+    assert twin.agrees([probe]) is agrees
+
+
+class SlowJinja(Jinja):
+    def __call__(self, given: Rendering) -> str:
+        sum(range(1_000_000))
+        return super().__call__(given)
+
+
+@pytest.mark.parametrize(("jinja", "is_faster"), [(SlowJinja(), True), (Jinja(), False)])
+def test_only_a_twin_that_is_faster_is_worth_its_while(jinja: Jinja, is_faster: bool) -> None:
+    twin = twin_of(jinja=jinja, messages_most=0)
+    assert twin.is_faster(offer(*["x"] * 64), offer(*["x"] * 128)) is is_faster
+    assert twin._messages_most >= 128
+
+
+def test_a_template_that_takes_ever_longer_is_given_no_more_than_was_tried() -> None:
+    loop = "{% for x in messages %}"
+    twin = twin_of(loop * 3 + "{% endfor %}" * 3)
+    twin.is_faster(offer(*["x"] * 20), offer(*["x"] * 40))
+    assert twin._messages_most == 40
+
+
+def test_a_prompt_is_the_same_with_and_without_it() -> None:
+    functions = "(m.tool_calls or []) | map(attribute='function') | list"
+    source = f"{{% for m in messages %}}{{{{ m.content }}}}{{{{ {functions} | tojson }}}}{{% endfor %}}"
+    template = JinjaTemplate(source, special_tokens={})
+    template._twin = MinijinjaTwin(
+        source, template._template.render, to_json=jinja_module._to_json, raise_exception=refuse
+    )
+    template._twin._messages_most = 2
+    for value in ("é\n\"'<b>&", -3, True, None, [1, {"b": "c", "a": []}], 2.0):
+        call = Call("c", "f", {"value": value})
+        shown = Conversation((Message("user", ("Hi",)), Message("assistant", calls=(call,))))
+        written = template.render(shown, now_s=0)
+        assert written == template._template.render(template._offered(shown))
+        assert json.loads(written.removeprefix("Hi[]")) == [{"name": "f", "arguments": call.arguments}]
