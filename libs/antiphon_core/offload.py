@@ -1,11 +1,12 @@
 """CPU work that would block the event loop: parsing large bodies, rendering, tokenising, sealing.
 
 The caller knows how many bytes the work is about. Small work runs inline, because a hop to a thread and back costs
-about 0.1 ms. Large work waits in a queue, first come, first served, for one of a few threads of the process. With
-`asyncio.to_thread` a burst of large requests would take all threads of the default executor, and files and DNS would
-wait behind them. Cancelling a caller that waits removes its work from the queue; work that has begun runs to its end.
+about 0.2 ms. Other work waits for a thread of the process, in one of two lanes, first come, first served: a chat of
+20 KiB waited 0.7 to 2.9 s behind twenty inputs of 1 MiB when there was only one. With `asyncio.to_thread` a burst of
+large requests would take all threads of the default executor, and files and DNS would wait behind them. Cancelling a
+caller that waits removes its work from the lane; work that has begun runs to its end.
 
-Only one thread of the pool runs Python at a time. Each thread that wants the GIL makes the event loop wait one switch
+Only one thread of a lane runs Python at a time. Each thread that wants the GIL makes the event loop wait one switch
 interval longer, every time that the loop comes back from the kernel: beside one such thread a request of 30 loop
 iterations took 8 ms, beside four 22 ms. `without_gil` lets the next thread run while a library works that has released
 the GIL.
@@ -24,19 +25,19 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-INLINE_BYTES_MAX = 16 * 2**10
-"""JSON of this size is parsed, validated and normalised within about 3 ms, whatever it says."""
+INLINE_BYTES_MAX = 64 * 2**10
+"""JSON of this size (`jsons.work_bytes`) is parsed, validated and normalised within 5 ms, whatever it says."""
+MEDIUM_BYTES_MAX = 256 * 2**10
 THREADS_MAX = 4
 
 
 class WorkPool:
-    """A few threads for large work. Event loops may share one."""
+    """A few threads for each lane. Event loops may share a pool."""
 
     def __init__(self, threads: int = 0) -> None:
-        """`threads`: 0 for as many as there are processors, but THREADS_MAX at most."""
+        """`threads` of each lane: 0 for as many as there are processors, but THREADS_MAX at most."""
         count = threads or min(os.cpu_count() or 1, THREADS_MAX)
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="antiphon-work")
-        self._turn = threading.Lock()
+        self._medium, self._large = _Lane("medium", count), _Lane("large", count)
         self._local = threading.local()
 
     async def run(self, work: Callable[[], T], *, size_bytes: int, inline_bytes_max: int = INLINE_BYTES_MAX) -> T:
@@ -45,32 +46,44 @@ class WorkPool:
         Raises what `work` raises. RuntimeError: the pool is closed."""
         if size_bytes <= inline_bytes_max:
             return work()
+        lane = self._medium if size_bytes <= MEDIUM_BYTES_MAX else self._large
         context = copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, self._take_turn, work)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(lane.threads, context.run, self._take_turn, lane, work)
 
     @contextmanager
     def without_gil(self) -> Iterator[None]:
-        """For a long call into a library that releases the GIL: another thread of the pool runs meanwhile."""
-        if not getattr(self._local, "has_turn", False):  # the event loop, or a thread of somebody else
+        """For a long call into a library that releases the GIL: another thread of the lane runs meanwhile."""
+        lane: _Lane | None = getattr(self._local, "lane", None)
+        if lane is None:  # the event loop, or a thread of somebody else
             yield
             return
-        self._turn.release()
+        lane.turn.release()
         try:
             yield
         finally:
-            self._turn.acquire()
+            lane.turn.acquire()
 
     def close(self) -> None:
         """Lets go of the threads. Work that waits is cancelled; work that runs ends by itself."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for lane in (self._medium, self._large):
+            lane.threads.shutdown(wait=False, cancel_futures=True)
 
-    def _take_turn(self, work: Callable[[], T]) -> T:
-        with self._turn:
-            self._local.has_turn = True
+    def _take_turn(self, lane: _Lane, work: Callable[[], T]) -> T:
+        with lane.turn:
+            self._local.lane = lane
             try:
                 return work()
             finally:
-                self._local.has_turn = False
+                self._local.lane = None
+
+
+class _Lane:
+    """Threads for work of about one size, and the lock of the one among them that runs Python."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self.threads = ThreadPoolExecutor(threads, thread_name_prefix=f"antiphon-work-{name}")
+        self.turn = threading.Lock()
 
 
 PROCESS = WorkPool()

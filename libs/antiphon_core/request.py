@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
-from antiphon_core.jsons import Object, parse_object
+from antiphon_core.jsons import Object, parse_object, work_bytes
 from antiphon_core.request_context import ContextManagement
 from antiphon_core.request_errors import TAG, from_validation
 from antiphon_core.request_extensions import Extensions, Seed, StopTexts
@@ -186,18 +186,18 @@ class Parameters(Body):
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """The request in a JSON body. InvalidRequest: `field` is the path of the culprit."""
-        return cls.of(parse_object(body), size_bytes=len(body))
+        return cls.of(parse_object(body), work_bytes=work_bytes(body))
 
     @classmethod
-    def of(cls, given: Object, *, size_bytes: int) -> Self:
-        """The request in a JSON object that was parsed from so many bytes, as `parse`."""
+    def of(cls, given: Object, *, work_bytes: int) -> Self:
+        """The request in a JSON object, as `parse`. `work_bytes` are those of its JSON."""
         refuse_chat_spelling(given)
         try:
             request = cls.model_validate(given)
         except ValidationError as error:
             raise from_validation(error) from error
         refuse_unserved(request)
-        return request.sized(size_bytes)
+        return request.with_work(work_bytes)
 
 
 Input = Annotated[

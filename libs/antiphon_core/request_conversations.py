@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationError
 
 from antiphon_core import limits
-from antiphon_core.jsons import Object, parse_object
+from antiphon_core.jsons import Object, parse_object, work_bytes
 from antiphon_core.request import Metadata
 from antiphon_core.request_errors import from_validation
 from antiphon_core.request_items import Item, items_given
@@ -23,7 +23,7 @@ class _Body(Body):
         """What a JSON body says. InvalidRequest: `field` is the path of the culprit."""
         given = parse_object(body)
         try:
-            return cls.model_validate(given).sized(len(body))
+            return cls.model_validate(given).with_work(work_bytes(body))
         except ValidationError as error:
             raise from_validation(error) from error
 

@@ -24,16 +24,16 @@ class Exact(BaseModel):
 class Body(Exact):
     """The whole body of a request."""
 
-    _size_bytes: int = PrivateAttr(0)
+    _work_bytes: int = PrivateAttr(0)
 
     @property
-    def size_bytes(self) -> int:
-        """How many bytes of JSON it was: how long work on it takes (offload.py)."""
-        return self._size_bytes
+    def work_bytes(self) -> int:
+        """`jsons.work_bytes` of the JSON that it was: how long work on it takes (offload.py)."""
+        return self._work_bytes
 
-    def sized(self, size_bytes: int) -> Self:
-        """Notes the size."""
-        self._size_bytes = size_bytes
+    def with_work(self, work_bytes: int) -> Self:
+        """Notes how much work it is."""
+        self._work_bytes = work_bytes
         return self
 
 

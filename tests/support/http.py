@@ -53,7 +53,7 @@ class Http:
     async def get(self, path: str) -> Answer:
         return await self.ask("GET", path)
 
-    async def post(self, path: str, body: Object | bytes) -> Answer:
+    async def post(self, path: str, body: Object | bytes | BinaryIO) -> Answer:
         return await self.ask("POST", path, body)
 
     async def create(self, **members: Any) -> Answer:

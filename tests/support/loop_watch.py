@@ -7,6 +7,7 @@ asyncio's own loop only, whose handles are Python objects.
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -71,9 +72,11 @@ def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
     monkey: Any = asyncio.Handle
     monkey._run = timed
     sampler.start()
+    gc.disable()  # a collection takes as long as all that earlier tests have left behind
     try:
         yield watch
     finally:
+        gc.enable()
         monkey._run = run
         sampler.stop()
 

@@ -112,14 +112,14 @@ def _template() -> JinjaTemplate:
     return JinjaTemplate(TEMPLATE, special_tokens={}, image_token=IMAGE)
 
 
-def _model(name: str, sight: Sight) -> ServedModel:
+def _model(name: str, sight: Sight, context_length: int) -> ServedModel:
     return model(
         name=name,
         prompt=PromptEncoder(_template(), TOKENIZER),
         tokenizer=TOKENIZER,
         stop_ids=(_END_ID,),
         syntax=TokenSyntax(families.load("hermes"), TOKENIZER),
-        context_length=100_000,
+        context_length=context_length,
         sight=sight,
     )
 
@@ -139,15 +139,15 @@ class ScriptedSystem:
 
 
 @asynccontextmanager
-async def scripted_system(*, port: int = 0) -> AsyncIterator[ScriptedSystem]:
+async def scripted_system(*, port: int = 0, context_length: int = 100_000) -> AsyncIterator[ScriptedSystem]:
     """Ready to answer."""
     backend, clock, ids = MemoryBackend(), SystemClock(), RandomIds()
     engine, seer = ScriptedModel(), ScriptedModel(Level.TEXT)
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     await backend.open()
     store, translator = StoreService(backend), TranslatorService(TranslatorSettings(), clock=clock)
-    translator.add(_model(MODEL, Sight.REFUSE), engine)
-    translator.add(_model(SEER, Sight.NATIVE), seer)
+    translator.add(_model(MODEL, Sight.REFUSE, context_length), engine)
+    translator.add(_model(SEER, Sight.NATIVE, context_length), seer)
     settings = EdgeSettings(port=port, drain_s=1.0)
     server = EdgeServer(settings, store, translator, clock=clock, ids=ids, sealer=sealer)
     worker = Worker(WorkerSettings(drain_s=1.0), store, translator, clock=clock, ids=ids, sealer=sealer)

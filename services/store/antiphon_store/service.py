@@ -14,6 +14,7 @@ from functools import partial
 from antiphon_core import items, limits, offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import Ids, RandomIds, is_conversation_id
+from antiphon_core.jsons import work_bytes
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
     Fence,
@@ -217,7 +218,7 @@ class StoreService(
             await self.release_session(tenant, fence)
 
     async def _write(self, record: Record, precondition: Precondition, lifetime_ms: int | None) -> Write:
-        size_bytes = len(record.body) + len(record.input_items) + len(record.output_items)
+        size_bytes = work_bytes(record.body) + work_bytes(record.input_items) + work_bytes(record.output_items)
         item_ids, record = await offload.run(lambda: _checked(record), size_bytes=size_bytes)
         return Write(
             record,

@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import dumps, has_values_over, join_arrays, kind, loads, parse_array, parse_object, with_member
+from antiphon_core.jsons import (
+    dumps,
+    has_values_over,
+    join_arrays,
+    kind,
+    loads,
+    parse_array,
+    parse_object,
+    with_member,
+    work_bytes,
+)
 from antiphon_core.limits import JSON_DEPTH_MAX, JSON_VALUES_MAX
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8)
@@ -98,6 +108,12 @@ def test_too_many_values_are_refused(values: bytes) -> None:
     with pytest.raises(InvalidRequest, match=f"'input' has more than {JSON_VALUES_MAX} values"):
         parse_array(array, field="input")
     assert len(parse_array(array, is_known=True)) == JSON_VALUES_MAX + 1
+
+
+def test_many_small_values_are_more_work_than_a_text() -> None:
+    text, values = dumps("x" * 3_000), dumps([1] * 1_500)
+    assert work_bytes(text) == len(text)
+    assert work_bytes(values) == 32 * 1_500 > 10 * len(values)
 
 
 def test_marks_in_texts_are_no_values() -> None:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from antiphon_core.offload import INLINE_BYTES_MAX, WorkPool
+from antiphon_core.offload import INLINE_BYTES_MAX, MEDIUM_BYTES_MAX, WorkPool
 
 LARGE = INLINE_BYTES_MAX + 1
 
@@ -79,6 +79,15 @@ async def test_work_runs_in_order_of_arrival(pool: WorkPool, gate: Gate) -> None
     assert await asyncio.gather(*tasks) == [0, 1, 2, 3, 4]
     assert gate.entered == [0, 1, 2, 3, 4]
     assert len(gate.threads) == 1
+
+
+async def test_medium_work_does_not_wait_behind_large_work(pool: WorkPool, gate: Gate) -> None:
+    large = [asyncio.create_task(pool.run(gate.work(n), size_bytes=MEDIUM_BYTES_MAX + 1)) for n in range(3)]
+    await gate.until_entered(1)
+    assert await pool.run(lambda: "done", size_bytes=MEDIUM_BYTES_MAX) == "done"
+    assert gate.entered == [0]
+    gate.open.set()
+    assert await asyncio.gather(*large) == [0, 1, 2]
 
 
 async def test_work_of_a_caller_cancelled_while_it_waits_never_runs(pool: WorkPool, gate: Gate) -> None:

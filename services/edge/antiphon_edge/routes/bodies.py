@@ -9,6 +9,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from antiphon_core import offload
+from antiphon_core.jsons import work_bytes
 
 T = TypeVar("T")
 
@@ -16,4 +17,4 @@ T = TypeVar("T")
 async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
     """What `parse` makes of the body. Raises what it raises."""
     body = await request.read()
-    return await offload.run(partial(parse, body), size_bytes=len(body))
+    return await offload.run(partial(parse, body), size_bytes=work_bytes(body))

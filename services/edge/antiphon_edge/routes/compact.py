@@ -10,7 +10,7 @@ from aiohttp import web
 
 from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object
+from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object, work_bytes
 from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request import CreateRequest
 from antiphon_edge.compaction import compaction, context_window
@@ -82,4 +82,4 @@ def parse(body: bytes) -> CreateRequest:
             raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
     if given.get("input") is None:
         given["input"] = []
-    return CreateRequest.of(given, size_bytes=len(body))
+    return CreateRequest.of(given, work_bytes=work_bytes(body))

@@ -127,9 +127,9 @@ class ConversationRoutes:
         def open_all() -> list[Object]:
             return sealed_items.opened(asked.items_given, self._sealer, tenant, where="items")
 
-        given = await offload.run(open_all, size_bytes=asked.size_bytes)
+        given = await offload.run(open_all, size_bytes=asked.work_bytes)
         found = await item_references.look_up(self._store, tenant, given, field="items")
-        return await offload.run(partial(_renamed, found, ids), size_bytes=asked.size_bytes)
+        return await offload.run(partial(_renamed, found, ids), size_bytes=asked.work_bytes)
 
 
 def _renamed(items: Sequence[Object], ids: Ids) -> bytes:

@@ -172,7 +172,7 @@ class TurnStarter:
                 input=dumps(normalise_input(placed, self._ids)),
             )
 
-        return await offload.run(write, size_bytes=request.size_bytes + len(carried or b""))
+        return await offload.run(write, size_bytes=request.work_bytes + len(carried or b""))
 
     def _asked(
         self,
@@ -252,7 +252,7 @@ class TurnStarter:
         def bring() -> bytes | None:
             return sealed_context.brought(request, self.sealer, tenant, self._ids, open_all)
 
-        return await offload.run(bring, size_bytes=request.size_bytes)
+        return await offload.run(bring, size_bytes=request.work_bytes)
 
     async def _looked_up(self, tenant: str, request: CreateRequest) -> str | Sequence[Object]:
         """The input with the items in it that it only refers to, and with what is sealed in it."""
@@ -261,7 +261,7 @@ class TurnStarter:
             given = request.input_given
             return given if isinstance(given, str) else opened(given, self.sealer, tenant)
 
-        given = await offload.run(open_all, size_bytes=request.size_bytes)
+        given = await offload.run(open_all, size_bytes=request.work_bytes)
         if isinstance(given, str):
             return given
         return await item_references.look_up(self._store, tenant, given, field="input")
@@ -285,7 +285,7 @@ async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
         whole = {"input": request.input_given, "previous_response": previous and previous.model_dump()}
         return hashlib.sha256(canonical([request.asked() | whole, session_id])).digest()
 
-    return await offload.run(digest, size_bytes=request.size_bytes)
+    return await offload.run(digest, size_bytes=request.work_bytes)
 
 
 def _require_one_past(request: CreateRequest, session_id: str | None) -> None:

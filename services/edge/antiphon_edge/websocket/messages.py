@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from antiphon_core import events
 from antiphon_core.error_forms import envelope
 from antiphon_core.errors import AntiphonError, InvalidRequest, row_of
-from antiphon_core.jsons import Object, dumps, parse_object, with_member
+from antiphon_core.jsons import Object, dumps, parse_object, with_member, work_bytes
 from antiphon_core.limits import STREAM_ID_CHARS_MAX
 from antiphon_core.request import CreateRequest
 
@@ -32,6 +32,7 @@ class Create:
     generates: object
     stream_id: str | None
     size_bytes: int
+    work_bytes: int
 
     @property
     def previous_id(self) -> str | None:
@@ -48,7 +49,7 @@ class Create:
                 field="background",
                 code="unsupported_parameter",
             )
-        return CreateRequest.of(self.body, size_bytes=self.size_bytes)
+        return CreateRequest.of(self.body, work_bytes=self.work_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def parse(text: str) -> Create | Steer:
     given = parse_object(raw, field="message")
     given_type = given.pop("type", None)
     if given_type == CREATE:
-        return _create(given, len(raw))
+        return _create(given, raw)
     if given_type == STEER:
         return _steer(given)
     raise InvalidRequest(
@@ -103,7 +104,7 @@ def steer_failed(steer: Steer) -> bytes:
     )
 
 
-def _create(given: Object, size_bytes: int) -> Create:
+def _create(given: Object, raw: bytes) -> Create:
     stream_id = given.pop("stream_id", None)
     if stream_id is not None and not (isinstance(stream_id, str) and _STREAM_ID.fullmatch(stream_id)):
         raise InvalidRequest(
@@ -118,7 +119,7 @@ def _create(given: Object, size_bytes: int) -> Create:
         generates = False
     if generates is False:
         given.setdefault("input", [])
-    return Create(given, generates, stream_id, size_bytes)
+    return Create(given, generates, stream_id, len(raw), work_bytes(raw))
 
 
 def _prewarms(given: Object) -> bool:

@@ -220,7 +220,7 @@ class _Connection:
                 await self._send(self._session.fail(fault))
 
     async def _answer(self, asked: Asked) -> None:
-        request = await offload.run(asked.create.request, size_bytes=asked.create.size_bytes)
+        request = await offload.run(asked.create.request, size_bytes=asked.create.work_bytes)
         await self._limiter.admit(self._tenant, generates=asked.generates)
         if not asked.generates:
             await self._warm_up(request, asked.carried)

@@ -9,7 +9,7 @@ from antiphon_core import items as item_arrays
 from antiphon_core import limits, offload
 from antiphon_core.errors import InvalidRequest, ItemNotFound
 from antiphon_core.ids import UNIQUE_DIGITS, Ids, new_conversation_id
-from antiphon_core.jsons import Object, dumps
+from antiphon_core.jsons import Object, dumps, work_bytes
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence, ItemPage, Order
 from antiphon_store import rules
@@ -55,7 +55,7 @@ class ConversationOperations:
                 ttl_ms=lifetime_ms,
             )
 
-        founding = await offload.run(found, size_bytes=len(items))
+        founding = await offload.run(found, size_bytes=work_bytes(items))
         return await self._backend.create_conversation(tenant, founding)
 
     async def get_conversation(self, tenant: str, conversation_id: str) -> Conversation:
@@ -97,7 +97,7 @@ class ConversationOperations:
                 raise InvalidRequest("'items' must not be empty.", field="items", code="invalid_value")
             return self._addition(entries, self._salt(entries, idempotency_key), fence, idempotency_key)
 
-        addition = await offload.run(read, size_bytes=len(items))
+        addition = await offload.run(read, size_bytes=work_bytes(items))
         return await self._backend.add_items(tenant, conversation_id, addition)
 
     async def list_conversation_items(
