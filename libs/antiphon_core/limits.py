@@ -87,6 +87,7 @@ LEASE_WAIT_MS_MAX = 60_000
 APPEND_EVENTS_MAX = 10_000
 APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response repeats the whole of it
 EVENT_LOG_APPEND_BYTES = 64 * 2**10  # of frames that wait: an append of more costs what its bytes cost
+EVENT_LOG_WAITING_BYTES_MAX = 8 * 2**20  # while the store is away, for each turn; then its model waits, too
 EVENT_LOG_LINGER_MS_MAX = 1_000  # a reader elsewhere would see the text come in jerks
 CHECKPOINT_ITEMS_MAX = 1_000_000  # token ids
 EVENT_PAGE_BYTES = 2**20  # how much of a log is read at once

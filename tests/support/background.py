@@ -21,7 +21,7 @@ from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request import CreateRequest
-from antiphon_edge.background import background, queueing, worker
+from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
@@ -332,5 +332,4 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What TIMING does not reach."""
     monkeypatch.setattr(worker, "PAUSE_S", 0.02)
     monkeypatch.setattr(worker, "CLAIM_WAIT_MS", 1_000)
-    monkeypatch.setattr(background, "LOOK_AGAIN_S", 0.005)
     monkeypatch.setattr(log_follower, "LOOK_AGAIN_S", 0.005)

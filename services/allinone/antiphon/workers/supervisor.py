@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 RESTART_PAUSE_S = 0.5
 RESTART_PAUSE_S_MAX = 30.0
 STEADY_S = 60.0
-"""A worker that ran for so long was not the victim of its own start: its successor is started at once again."""
+"""A worker that ran for so long was not the victim of its own start: the pause begins anew."""
 
 
 class WorkerFailed(Exception):
@@ -86,7 +86,13 @@ class Supervisor:
 
     async def _run_one(self, number: int, on_started: Callable[[Ready], None]) -> int:
         """From the start of a process to its end, whatever ends it; its exit status."""
-        worker = await WorkerProcess.start(replace(self._assignment, number=number))
+        try:
+            worker = await WorkerProcess.start(replace(self._assignment, number=number))
+        except OSError as error:
+            if not self._is_serving:
+                raise
+            log.error("worker %d cannot be started: %s", number, error)  # no memory, say: the others go on
+            return 1
         self._workers[number] = worker
         try:
             if self._stopping.is_set():

@@ -46,7 +46,6 @@ from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN_S = 0.05
 BROKEN_OFF_MS = 60_000
 """A queued response without a job is one whose creation broke off, once it is so old."""
 TICKET_LOST_MS = 10_000
@@ -116,7 +115,7 @@ class Background:
                 yield batch
 
     async def cancel(self, tenant: str, response_id: str) -> Record:
-        """Has a background response stopped, and waits until it has its end, for CANCEL_TIMEOUT_S at most. A response
+        """Has a background response stopped, and waits until it has its end, for `cancel_timeout_s` at most. A response
         that has ended stays as it is.
 
         InvalidRequest: it is not a background response. ResponseNotFound."""
@@ -146,14 +145,15 @@ class Background:
     ) -> AcceptedTurn | Record:
         """A new turn, or the response of the first request with this key, once there is one."""
         stale_key = StaleKey(self._store, stale_after_s=self._timing.stale_key_s)
-        while True:
+        for pause_s in self._timing.look_again.pauses_s():
             begun = await self._starter.begin(tenant, request, session_id=session_id, key=key)
             if not isinstance(begun, RepeatedRequest):
                 return begun
             if begun.record is not None:
                 return begun.record
             await stale_key.release_if_stale(begun)
-            await asyncio.sleep(LOOK_AGAIN_S)
+            await asyncio.sleep(pause_s)
+        raise AssertionError("pauses have no end")
 
     async def _accept(self, accepted: AcceptedTurn) -> Record:
         """Checks a turn, and queues it; or leaves nothing behind."""
@@ -283,7 +283,7 @@ def _born(accepted: AcceptedTurn) -> _Born:
 
 
 def _require_from_the_start(after: int | None) -> None:
-    """What was told once has numbers of its own: beside those that a client saw, they would skip text in silence."""
+    """A replay numbers its events anew: resumed behind a number of the original stream it would skip text."""
     if after is not None:
         raise InvalidRequest(
             "Unsupported parameter: 'starting_after'. The events of this response are not kept, so their numbers mean "
@@ -294,7 +294,7 @@ def _require_from_the_start(after: int | None) -> None:
 
 
 def synchronous() -> InvalidRequest:
-    """What is told to who cancels a response that has its caller: hanging up is what stops that."""
+    """The error for cancelling a response that is not a background response. Its client stops it by disconnecting."""
     return InvalidRequest("Cannot cancel a synchronous response.")
 
 

@@ -101,6 +101,7 @@ class QueuedTurn:
             self._job.id,
             under_fence=self._accepted.under_fence,
             ids_before=len(run.state.token_ids),
+            flow=run.flow,
             timing=self._timing,
             on_lost=run.break_off,
         )

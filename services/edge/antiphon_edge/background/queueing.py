@@ -44,7 +44,7 @@ async def hand_in(jobs: Jobs, tenant: str, response_id: str) -> None:
 
 
 def opening(response_id: str, queued: Object) -> EventAppend:
-    """The first events of a background response; in_progress comes from whoever runs it first."""
+    """The first events of a background response; response.in_progress is sent by the first worker."""
     frames = [
         events.encode({"type": event_type, "sequence_number": number, "response": queued})
         for number, event_type in enumerate((events.CREATED, events.QUEUED))

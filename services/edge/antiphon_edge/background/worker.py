@@ -89,16 +89,17 @@ class Worker:
     async def _slot(self, holder: str) -> None:
         """One ticket after the other."""
         while not self._stopping.is_set():
+            ticket = None
             try:
                 ticket = await self._next_ticket(holder)
                 if ticket is not None:
                     async with self._ticket_kept(ticket):
                         await self._serve(ticket, holder)
             except AntiphonError as error:
-                log.warning("a background response is left for another attempt: %s", error.message)
+                log.warning("response %s is left for another attempt: %s", _named(ticket), error.message)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
-                log.exception("a background response broke")
+                log.exception("the attempt at response %s failed; another one will be made", _named(ticket))
                 await asyncio.sleep(PAUSE_S)
 
     async def _next_ticket(self, holder: str) -> Job | None:
@@ -199,3 +200,7 @@ class Worker:
             lambda: self._store.heartbeat_job(tenant, fence, lease_ttl_ms=self._timing.job_lease_ms),
             self._timing.job_pace,
         )
+
+
+def _named(ticket: Job | None) -> str:
+    return ticket.id if ticket is not None else "that is to be claimed"

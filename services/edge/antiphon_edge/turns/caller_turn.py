@@ -1,4 +1,4 @@
-"""How a turn runs that its caller waits for.
+"""The policy of turns whose caller waits.
 
 Without an idempotency key the turn belongs to its caller: when the caller leaves, the model is stopped, and the record
 is written as cancelled afterwards. Under a key it belongs to the key: it runs in a task of its own, its events are
@@ -18,12 +18,20 @@ from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import with_retries
+from antiphon_edge.turns.terminal_batches import PASSING
 from antiphon_edge.turns.turn_finisher import TurnEnd, TurnFinisher
 from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
+
+
+class _NotTakenUp(Exception):
+    """The store was away too long for a turn to be taken over: it is left to the next edge, and nothing is stored."""
+
+    def __init__(self, cause: AntiphonError) -> None:
+        self.cause = cause
 
 
 class CallerTurn:
@@ -50,8 +58,12 @@ class CallerTurn:
         self._retry = timing.commit_retry
 
     async def take_up(self, run: TurnRun) -> None:
-        if self._reclaims_session:
-            run.accepted = await self._starter.reclaim_session(run.accepted)
+        if not self._reclaims_session:
+            return
+        try:
+            run.accepted = await with_retries(lambda: self._starter.reclaim_session(run.accepted), self._retry)
+        except PASSING as error:
+            raise _NotTakenUp(error) from error
 
     def pause_after(self, run: TurnRun, error: Exception) -> float | None:
         """A caller that waits is told at once."""
@@ -64,6 +76,9 @@ class CallerTurn:
         run.receive(await self._cleanup.finished(self._end(run, terminal)))
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
+        if isinstance(error, _NotTakenUp):
+            await self._cleanup.finished(self._keyed_jobs.release(run.accepted, is_over=False))
+            raise error.cause
         if run.state.next_sequence == 0:
             await self._cleanup.finished(self._departed_before_output(run))
             raise error
@@ -98,8 +113,9 @@ class CallerTurn:
         accepted = await self._with_log_up_to_date(run)
         if isinstance(end, SessionLocked):
             accepted = replace(accepted, lease=None)  # the record stands beside the conversation, not in it
-        self._charge(run, end)
         ended = await self._stored(run, accepted, end)
+        if ended.is_settled or accepted.key is None:  # otherwise the edge that goes on charges it
+            self._charge(run, end)
         if ended.unused is not None:
             await self.give_back(ended.unused)
         else:

@@ -21,8 +21,13 @@ class Cleanup:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     async def finished(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of `work`. A caller that is cancelled leaves the work running."""
-        return await asyncio.shield(self.start(work))
+        """The result of `work`. A caller that is cancelled leaves the work running, and its failure is logged."""
+        task = self.start(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_failure)
+            raise
 
     def schedule(self, work: Coroutine[Any, Any, object], failure: str) -> None:
         """Runs `work` without a caller; `failure` is logged, with the reason, when it fails."""
@@ -32,6 +37,8 @@ class Cleanup:
                 await work
             except AntiphonError as error:
                 log.error("%s: %s", failure, error)
+            except Exception:
+                log.exception(failure)
 
         self.start(run())
 
@@ -51,3 +58,8 @@ class Cleanup:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it again; a waiting caller gets it anyway
+
+
+def _log_failure(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("work that outlived its caller failed", exc_info=task.exception())

@@ -13,7 +13,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
-from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX, EVENT_LOG_APPEND_BYTES
+from antiphon_core.flow import Flow
+from antiphon_core.limits import (
+    APPEND_BYTES_MAX,
+    APPEND_EVENTS_MAX,
+    EVENT_LOG_APPEND_BYTES,
+    EVENT_LOG_WAITING_BYTES_MAX,
+)
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_core.ports.translator import Batch
@@ -39,16 +45,19 @@ class EventLogWriter:
         *,
         under_fence: UnderFence = _without_fence,
         ids_before: int = 0,
+        flow: Flow | None = None,
         timing: TurnTiming = DEFAULT_TIMING,
         on_lost: Callable[[AntiphonError], None] = lambda _error: None,
     ) -> None:
         """`under_fence` gives each append its fence. `ids_before` is how many token ids the log's checkpoints have
-        already. `on_lost` is called with an error that no retry can mend, such as StaleFence."""
+        already. `flow` is paused while EVENT_LOG_WAITING_BYTES_MAX wait. `on_lost` is called with an error that no
+        retry can mend, such as StaleFence."""
         self._logs = logs
         self._tenant = tenant
         self._response_id = response_id
         self._under_fence = under_fence
         self._ids_before = ids_before
+        self._flow = flow or Flow()
         self._timing = timing
         self._on_lost = on_lost
         self._waiting: list[Batch] = []
@@ -63,6 +72,8 @@ class EventLogWriter:
         """Has a batch appended soon. Does not wait."""
         self._waiting.append(batch)
         self._waiting_bytes += len(batch.frames)
+        if self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
+            self._flow.pause(self)
         if self._waiting_bytes >= EVENT_LOG_APPEND_BYTES:
             self._start()
         elif self._timer is None and not self._is_writing:
@@ -106,6 +117,7 @@ class EventLogWriter:
             while self._waiting or self._portions:
                 if not self._portions:
                     batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                    self._flow.resume(self)
                     self._portions.extend(_portions(batches))
                 await self._append(self._portions[0])
                 self._portions.popleft()

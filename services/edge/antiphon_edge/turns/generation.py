@@ -78,6 +78,8 @@ class Generation:
 
     def _take(self, given: Batch) -> None:
         """Passes a batch on; a bug on the way ends this generation, and not the connection that the batch came by."""
+        if self._interrupt.error is not None:
+            return
         try:
             batch = self._batches.take(given)
             if batch is not None and batch.final is not None:

@@ -152,9 +152,12 @@ class IdempotentReplies:
         self, repeated: RepeatedRequest, reader: _Reader, logged: LogState, taken: AcceptedTurn | None
     ) -> None:
         """The rest of a turn that no other edge runs: what its log has, and what is yet to come."""
+        events = self._store.read_events(repeated.tenant, repeated.response_id, after=reader.after)
         with suppress(LogNotFound):
-            async for batch in self._store.read_events(repeated.tenant, repeated.response_id, after=reader.after):
-                reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
+            async with aclosing(events) as batches:
+                async for batch in batches:
+                    await reader.flow.wait_until_open()
+                    reader.take(Batch(batch.first_sequence, batch.count, batch.frames))
         if taken is not None:
             await self._keyed_turns.run(taken, reader.take, reader.flow, state=logged)
         elif logged.next_sequence:
@@ -162,6 +165,7 @@ class IdempotentReplies:
 
     async def _follow_until_silent(self, repeated: RepeatedRequest, reader: _Reader) -> bool:
         """Sends the events of a log as it grows, until none comes for a while; whether the terminal one came."""
+        await reader.flow.wait_until_open()
         loop = asyncio.get_running_loop()
         stream = self._follower.follow(repeated.tenant, repeated.response_id, after=reader.after, missing_for_s=AGAIN_S)
         with suppress(LogNotFound, Unavailable, Timeout, TimeoutError):

@@ -1,4 +1,4 @@
-"""The jobs of turns under idempotency keys: whoever holds the job runs the turn.
+"""The jobs of turns under idempotency keys: the edge that holds the job runs the turn.
 
 Such a turn belongs to its key, not to the connection that asked first. Its job lies in a queue of its own. The edge
 that runs the turn renews the job's lease, and everything that it writes carries the job's fence. When that edge dies,

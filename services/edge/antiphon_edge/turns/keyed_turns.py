@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 
 from antiphon_core.errors import Unavailable
@@ -18,6 +19,8 @@ from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner, discard
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+
+log = logging.getLogger(__name__)
 
 
 class KeyedTurns:
@@ -92,6 +95,7 @@ class KeyedTurns:
             accepted.response_id,
             under_fence=accepted.under_fence,
             ids_before=len(run.state.token_ids),
+            flow=run.flow,
             timing=self._timing,
             on_lost=run.break_off,
         )
@@ -115,7 +119,11 @@ class _DetachableReceiver:
         self._receive = receive
 
     def receive(self, batch: Batch) -> None:
-        self._receive(batch)
+        try:
+            self._receive(batch)
+        except Exception:
+            log.exception("a client of a turn that goes on was dropped")
+            self.detach()
 
     def detach(self) -> None:
         self._receive = discard

@@ -62,3 +62,6 @@ async def _renew(
         except AntiphonError as error:
             log.warning("the lease of %s could not be renewed: %s", what, error.message)
             pause_s = pace.retry_s
+        except Exception:
+            log.exception("the lease of %s could not be renewed", what)
+            pause_s = pace.retry_s

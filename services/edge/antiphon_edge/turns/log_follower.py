@@ -63,21 +63,21 @@ class LogFollower:
         self, tenant: str, response_id: str, after: int | None, missing_for_s: float
     ) -> AsyncGenerator[EventBatch, None]:
         """The events of the log, from one reading or from several."""
-        has_begun = False
+        has_begun, now = False, asyncio.get_running_loop().time
+        until_s = now() + missing_for_s
         while True:
             try:
                 async with aclosing(self._store.read_events(tenant, response_id, after=after, follow=True)) as batches:
                     async for batch in batches:
                         has_begun, after = True, batch.first_sequence + batch.count - 1
-                        missing_for_s = STORE_BACK_S
                         yield batch
+                        until_s = now() + STORE_BACK_S
                 return
             except (LogNotFound, Unavailable, Timeout) as error:
                 # At first only the log may be missing; later only the store, for a log that is not found then is over.
-                if missing_for_s <= 0 or isinstance(error, LogNotFound) is has_begun:
+                if now() >= until_s or isinstance(error, LogNotFound) is has_begun:
                     raise
                 await asyncio.sleep(LOOK_AGAIN_S)
-                missing_for_s -= LOOK_AGAIN_S
 
 
 def _as_sent(batch: EventBatch) -> Batch:

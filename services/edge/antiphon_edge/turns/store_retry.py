@@ -78,7 +78,8 @@ class StoreWatch:
         while True:
             await asyncio.wait([call], timeout=SLOW_S)
             if call.done():
-                self._seen_at = _now()
+                if call.cancelled() or not isinstance(call.exception(), (Unavailable, Timeout)):
+                    self._seen_at = _now()
                 return
             if not self._was_seen():
                 await self._require_sign_of_life()

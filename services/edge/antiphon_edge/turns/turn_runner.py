@@ -55,10 +55,10 @@ class TurnRun:
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def deliver(self, batch: Batch) -> None:
-        """Sends a batch to the receiver and into the event log."""
-        self.receive(batch)
+        """Sends a batch into the event log and to the receiver."""
         if self.event_log is not None:
             self.event_log.put(batch)
+        self.receive(batch)
 
     def break_off(self, error: Exception) -> None:
         """Stops the model; the turn's policy is given `error`."""

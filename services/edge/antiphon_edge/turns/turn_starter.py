@@ -19,6 +19,7 @@ from antiphon_core.errors import (
     InvalidRequest,
     PreviousResponseNotFound,
     SessionLocked,
+    Timeout,
     Unavailable,
 )
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
@@ -39,6 +40,7 @@ from antiphon_edge.turns.fail_fast_store import fail_fast
 from antiphon_edge.turns.store_retry import StoreWatch
 
 NOTHING_BEFORE = TurnStart(History())
+_KEPT = "a request that was given up keeps its lease and key until they expire"
 
 
 class TurnStarter:
@@ -84,9 +86,14 @@ class TurnStarter:
         if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
+        try:
+            turn = await self._turn(response_id, request, start.history.items, given, carried)
+        except BaseException:
+            self.cleanup.schedule(self._let_go(tenant, asked, start), _KEPT)
+            raise
         return AcceptedTurn(
             tenant,
-            await self._turn(response_id, request, start.history.items, given, carried),
+            turn,
             keep=request.store is not False,
             parent_id=previous_id or start.history.head_id,
             lease=start.lease,
@@ -125,11 +132,11 @@ class TurnStarter:
 
     async def give_up(self, accepted: AcceptedTurn) -> None:
         """Gives back the session lease and the key of a turn without events."""
-        if accepted.lease is None and accepted.key is None:
+        if accepted.fence is None and accepted.key is None:
             return
         await self._store.abort_turn(
             accepted.tenant,
-            accepted.lease.fence if accepted.lease is not None else None,
+            accepted.fence,
             idempotency_key=accepted.key,
             response_id=accepted.response_id if accepted.key is not None else None,
         )
@@ -195,25 +202,25 @@ class TurnStarter:
         )
 
     async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
-        """As `_start`. A caller that goes away in between leaves nothing behind."""
+        """Runs `_start`, and undoes it when the caller is cancelled or the store's answer is lost."""
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
             await self.watch.while_it_lives(starting)
             return starting.result()
-        except (asyncio.CancelledError, Unavailable):
-            failure = "a cancelled request keeps its lease and key until they expire"
-            self.cleanup.schedule(self._undo(tenant, asked, starting), failure)
+        except (asyncio.CancelledError, Unavailable, Timeout):
+            self.cleanup.schedule(self._undo(tenant, asked, starting), _KEPT)
             raise
 
     async def _undo(self, tenant: str, asked: TurnRequest, starting: asyncio.Future[TurnStart]) -> None:
-        """Lets go of what was taken for nobody. It waits for no other turn any more: whatever the store has done so
-        far, the same again, without waiting, says what was taken."""
+        """Gives back a lease and a key that nobody will use. Where the answer is lost, the call is repeated without
+        waiting for another turn: it takes what it took before, and tells what that is."""
         starting.cancel()
         await asyncio.wait([starting])
+        has_answer = not starting.cancelled() and starting.exception() is None
         try:
-            start = await self._start(tenant, replace(asked, wait_ms=0)) if starting.cancelled() else starting.result()
+            start = starting.result() if has_answer else await self._start(tenant, replace(asked, wait_ms=0))
         except AntiphonError:
-            return  # then nothing was taken, as far as can be known
+            return  # nothing was taken, as far as can be known
         await self._let_go(tenant, asked, start)
 
     async def _let_go(self, tenant: str, asked: TurnRequest, start: TurnStart) -> None:

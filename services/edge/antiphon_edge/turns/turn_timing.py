@@ -1,4 +1,4 @@
-"""Every interval, timeout and retry of turns, in one place. Tests pass shorter ones."""
+"""The intervals, timeouts and retries of running turns, in one place. Tests pass shorter ones."""
 
 from __future__ import annotations
 

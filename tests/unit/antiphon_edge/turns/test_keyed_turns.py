@@ -8,12 +8,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_core import events
-from antiphon_core.errors import (
-    IdempotencyMismatch,
-    ModelNotFound,
-    ResponseNotFound,
-    SessionLocked,
-)
+from antiphon_core.errors import IdempotencyMismatch, ModelNotFound, ResponseNotFound, SessionLocked, StoreUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobState
@@ -26,7 +21,7 @@ from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.wrappers.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
-from tests.support.turn_bench import TENANT, TIMING, Bench
+from tests.support.turn_bench import IMPATIENT, TENANT, TIMING, Bench
 
 
 @pytest.fixture
@@ -208,3 +203,25 @@ async def test_one_that_others_took_up_at_once_is_theirs(bench: Bench) -> None:
     assert await bench.keyed_turns.hold(accepted) is None
     request = CreateRequest.parse(b'{"model":"m","input":"hi"}')
     assert isinstance(await bench.starter.begin(TENANT, request, key="k"), RepeatedRequest)
+
+
+async def test_a_store_that_is_away_at_a_takeover_ends_no_turn(bench: Bench) -> None:
+    bench.use(IMPATIENT)
+    bench.sayer.pause_at = 9
+    accepted = await bench.begin(key="k", session_id="s")
+    async with aclosing(bench.detached(accepted)) as batches:
+        await anext(batches)
+        await bench.until_it_pauses()
+        await bench.settle()
+    bench.use(IMPATIENT)
+    taken, said = await taken_over(bench, accepted)
+    bench.backend.plan(Fault("begin_turn", When.BEFORE))
+    with pytest.raises(StoreUnavailable):
+        await bench.play(taken, state=said)
+    with pytest.raises(ResponseNotFound):
+        await bench.stored(accepted)
+    assert (await bench.store.describe_job(TENANT, accepted.response_id)).state is JobState.QUEUED
+    bench.sayer.pause_at = None
+    taken, said = await taken_over(bench, accepted)
+    await bench.play(taken, state=said)
+    assert (await bench.stored(accepted))["status"] == "completed"

@@ -176,3 +176,14 @@ async def test_an_error_that_does_not_pass_is_raised_at_once(monkeypatch: pytest
     with pytest.raises(ValueError, match="mine"):
         await with_retries(write, RetryPolicy(for_s=10))
     assert clock.pauses_s == []
+
+
+async def test_calls_that_are_refused_are_no_sign_of_life() -> None:
+    watch = StoreWatch(Store(frozen=True))
+    refused = call(0, StoreUnavailable("gone"))
+    await watch.while_it_lives(refused)
+    assert isinstance(refused.exception(), StoreUnavailable)
+    hanging = call(60)
+    with pytest.raises(StoreUnavailable):
+        await watch.while_it_lives(hanging)
+    hanging.cancel()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from antiphon_core.errors import (
     PreviousResponseNotFound,
     SessionLocked,
     StoreUnavailable,
+    Timeout,
 )
 from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest, TurnStart
+from antiphon_core.ports.store import Fence, Record, Status, TurnCommit, TurnRequest, TurnStart
 from antiphon_core.request import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -323,3 +325,52 @@ async def test_a_store_that_froze_is_given_up_and_what_it_took_all_the_same_is_g
     await desk.starter.cleanup.settle()
     desk.slow.error = None
     assert (await desk.begin(session_id="s", key="k")).lease is not None
+
+
+async def test_a_caller_that_leaves_while_its_input_is_written_leaves_no_lease_and_no_key(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_writing = asyncio.Event()
+
+    async def write(*_: Any, **__: Any) -> None:
+        is_writing.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.starter, "_turn", write)
+        beginning = asyncio.create_task(desk.ask(session_id="s", key="k"))
+        await is_writing.wait()
+        beginning.cancel()
+        await asyncio.wait([beginning])
+    await desk.starter.cleanup.settle()
+    assert (await desk.store.describe_session(TENANT, "s")).lease is None
+    assert (await desk.begin(session_id="s", key="k")).key == "k"
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("the answer is lost"), Timeout("the answer is late")])
+async def test_a_lost_answer_leaves_no_lease_and_no_key(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    begin_turn, answers = desk.store.begin_turn, [error]
+
+    async def lose(*arguments: Any) -> TurnStart:
+        start = await begin_turn(*arguments)
+        if answers:
+            raise answers.pop()
+        return start
+
+    monkeypatch.setattr(desk.store, "begin_turn", lose)
+    with pytest.raises(type(error)):
+        await desk.begin(session_id="s", key="k")
+    await desk.starter.cleanup.settle()
+    assert (await desk.store.describe_session(TENANT, "s")).lease is None
+    assert (await desk.begin(session_id="s", key="k")).key == "k"
+
+
+async def test_a_key_is_given_back_without_the_session_that_was_not_taken_again(desk: Desk) -> None:
+    begun = await desk.begin(session_id="s", key="k")
+    assert begun.lease is not None
+    waiting = replace(begun, lease=replace(begun.lease, fence=Fence("s", 0)))
+    await desk.starter.give_up(waiting)
+    asked = await desk.ask(key="k", input="something else")
+    assert isinstance(asked, AcceptedTurn)
