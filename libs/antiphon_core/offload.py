@@ -35,8 +35,9 @@ class WorkPool:
     """A few threads for each lane. Event loops may share a pool."""
 
     def __init__(self, threads: int = 0) -> None:
-        """`threads` of each lane: 0 for as many as there are processors, but THREADS_MAX at most."""
-        count = threads or min(os.cpu_count() or 1, THREADS_MAX)
+        """`threads` of each lane: 0 for one fewer than there are processors, which leaves one to the event loop, but
+        THREADS_MAX at most."""
+        count = threads or max(1, min((os.cpu_count() or 1) - 1, THREADS_MAX))
         self._medium, self._large = _Lane("medium", count), _Lane("large", count)
         self._local = threading.local()
 

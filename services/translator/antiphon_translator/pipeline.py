@@ -42,6 +42,7 @@ from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.turn_prompt import TurnPrompt
 
+_ENCODING = 32  # to encode a byte takes as long as to read so many
 SEED_DIGITS = 8  # 32 bits: the most that every engine takes
 
 
@@ -116,7 +117,7 @@ class TurnPipeline:
         repeats the request, an answer is checked against its schema, and where the engine counted nothing, prompt and
         answer are encoded."""
         check_bytes = self._answer_check.work_bytes(self._said_bytes) if self._answer_check is not None else 0
-        count_bytes = self._turn_bytes if self._output.must_count else 0
+        count_bytes = _ENCODING * self._turn_bytes if self._output.must_count else 0
         return self._request_bytes + check_bytes + count_bytes
 
     def start(self) -> tuple[list[Batch], GenerationRequest]:

@@ -84,12 +84,14 @@ class EventStream:
     async def _send_head(self) -> None:
         connections.bound_stream(self._request)
         await self.response.prepare(self._request)
-        self._transport = self._request.transport
+        transport = self._request.transport
         self._written_at = self._loop.time()
         connections.watch_writing(self._request, self)
-        early, self._early = self._early, []
-        for frames in early:
-            self._write(frames)
+        while transport is not None and self._early:
+            self._send(transport, self._early.pop(0))
+            if self._early:
+                await asyncio.sleep(0)  # each opening event repeats the request: 10 MiB take 15 ms to write
+        self._transport = transport
         self._watch()
 
     def _write(self, frames: bytes) -> None:
@@ -97,15 +99,18 @@ class EventStream:
             self._early.append(frames)
             self._open()
             return
+        self._send(self._transport, frames)
+
+    def _send(self, transport: asyncio.Transport, frames: bytes) -> None:
         self._written_at = self._loop.time()
-        if self._transport.is_closing():
+        if transport.is_closing():
             return
         if not self._is_chunked:
-            self._transport.write(frames)
-        elif len(frames) > BATCH_BYTES_MAX:  # the opening events repeat the request, which may be 10 MiB: no copy
-            self._transport.writelines([b"%x\r\n" % len(frames), frames, b"\r\n"])
+            transport.write(frames)
+        elif len(frames) > BATCH_BYTES_MAX:  # not worth a copy
+            transport.writelines([b"%x\r\n" % len(frames), frames, b"\r\n"])
         else:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))
+            transport.write(b"%x\r\n%b\r\n" % (len(frames), frames))
 
     def pause_writing(self) -> None:
         """The socket's buffer is full."""
