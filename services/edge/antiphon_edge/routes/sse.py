@@ -1,16 +1,18 @@
 """A stream of server-sent events to one client: whole frames only, a comment after a silence, and an end for clients
 that do not read.
 
-The stream is a receiver: frames are written to the socket within the call that brings them. aiohttp writes the head of
-the answer and its end. In between the chunks of HTTP/1.1 are written here, because aiohttp's `write` is a coroutine and
-would cost a task switch for each batch. When the socket's buffer is full, the flow is paused until the client has
-read.
+The stream is a receiver: frames are written to the socket within the call that brings them, the head of the answer
+included. aiohttp writes that and the end. In between the chunks of HTTP/1.1 are written here, because aiohttp's `write`
+is a coroutine and would cost a task switch for each batch. When the socket's buffer is full, the flow is paused until
+the client has read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
 
 from aiohttp import HttpVersion11, web
 
@@ -44,8 +46,7 @@ class EventStream:
         self._loop = asyncio.get_running_loop()
         self._is_chunked = request.version >= HttpVersion11
         self._transport: asyncio.Transport | None = None
-        self._early: list[bytes] = []  # what came before the head was sent
-        self._opening: asyncio.Task[None] | None = None
+        self._is_open = False
         self._timer: asyncio.TimerHandle | None = None
         self._written_at = 0.0
         self._paused_at: float | None = None
@@ -62,9 +63,6 @@ class EventStream:
 
     async def end(self) -> None:
         """Sends [DONE] and the end of the answer. ConnectionError: the client is gone."""
-        self._open()
-        assert self._opening is not None  # noqa: S101 - `_open` made it
-        await self._opening
         self._write(DONE_FRAME)
         await self.response.write_eof()
 
@@ -72,32 +70,25 @@ class EventStream:
         """Lets go of the connection."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._opening is not None:
-            self._opening.cancel()
         connections.watch_writing(self._request, None)
 
     def _open(self) -> None:
-        if self._opening is None:
-            self._opening = self._loop.create_task(self._send_head(), name="sse head")
-
-    async def _send_head(self) -> None:
+        """Sends the head of the answer. A client that is gone is found by `end`, or its handler is cancelled."""
+        if self._is_open:
+            return
+        self._is_open = True
         connections.bound_stream(self._request)
-        await self.response.prepare(self._request)
+        with suppress(ConnectionError):
+            _run_through(self.response.prepare(self._request))
         self._transport = self._request.transport
         self._written_at = self._loop.time()
         connections.watch_writing(self._request, self)
-        early, self._early = self._early, []
-        if early:
-            self._write(b"".join(early))
         self._watch()
 
     def _write(self, frames: bytes) -> None:
-        if self._transport is None:
-            self._early.append(frames)
-            self._open()
-            return
+        self._open()
         self._written_at = self._loop.time()
-        if not self._transport.is_closing():
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"%x\r\n%b\r\n" % (len(frames), frames) if self._is_chunked else frames)
 
     def pause_writing(self) -> None:
@@ -125,3 +116,14 @@ class EventStream:
                 self._write(KEEP_ALIVE_FRAME)
                 due = now + self._keep_alive_s
         self._timer = self._loop.call_at(min(due, now + self._write_timeout_s), self._watch)
+
+
+def _run_through(work: Coroutine[Any, Any, object]) -> None:
+    """Runs a coroutine that waits for nothing, within this call. aiohttp's `prepare` only calls the signals of the
+    application, and none of them waits."""
+    try:
+        work.send(None)
+    except StopIteration:
+        return
+    work.close()
+    raise AssertionError("the head of an answer waited for something")
