@@ -58,10 +58,10 @@ class Assembly:
         """Makes inputs of segments, neighbouring pieces of one text joined."""
         for segment in segments if len(segments) < 2 else _joined(segments):
             match segment:
-                case Text(text):
-                    self._write(MESSAGE, Append(text))
-                case Reasoning(text):
-                    self._write(REASONING, Append(text))
+                case Text():
+                    self._write(MESSAGE, Append(segment.text))
+                case Reasoning():
+                    self._write(REASONING, Append(segment.text))
                 case CallBegin(name):
                     self._begin_call(name)
                 case Arguments(text):

@@ -232,10 +232,12 @@ class ChatOutput:
         return []
 
     def take(self, chunk: EngineChunk) -> Sequence[Segment]:
-        self._count.note(chunk)
+        if chunk.usage is not None or chunk.finish is not None:
+            self._count.note(chunk)
+            self.finish = self.finish or chunk.finish
         for segment in chunk.segments:
-            self._count.note_text(_text_of(segment), is_reasoning=type(segment) is Reasoning)
-        self.finish = self.finish or chunk.finish
+            text = segment.text if type(segment) is Text else _text_of(segment)
+            self._count.note_text(text, is_reasoning=type(segment) is Reasoning)
         return chunk.segments
 
     def end(self, *, cut_off: bool) -> list[Segment]:
