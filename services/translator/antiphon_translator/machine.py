@@ -249,6 +249,8 @@ class ResponseMachine:
 
 
 def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
+    if len(frames) == 1:  # as most reads are, of most streams
+        return [Batch(first_sequence, 1, frames[0])]
     batches = []
     while frames:
         count = _fitting(frames)
