@@ -8,6 +8,7 @@ from typing import Protocol
 
 from antiphon_core.flow import Flow
 from antiphon_core.ports.store import Status
+from antiphon_core.values import value
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class Final:
     output_items: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Batch:
     """Events that were ready together, framed for the wire. Only the last batch has a `final`: its last frame is the
     terminal event, to be sent after the record was committed. It is the only one, unless the turn failed: then all that

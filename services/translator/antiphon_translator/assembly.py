@@ -7,7 +7,7 @@ the model's format has a channel for what is said before a call.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
@@ -54,14 +54,14 @@ class Assembly:
         """The first call is whole, and a second one is not wanted."""
         return self._one_call and self.calls > 0 and self._kind is None
 
-    def take(self, segments: Iterable[Segment]) -> None:
+    def take(self, segments: Sequence[Segment]) -> None:
         """Makes inputs of segments, neighbouring pieces of one text joined."""
-        for segment in _joined(segments):
+        for segment in segments if len(segments) < 2 else _joined(segments):
             match segment:
-                case Text(text):
-                    self._write(MESSAGE, Append(text))
-                case Reasoning(text):
-                    self._write(REASONING, Append(text))
+                case Text():
+                    self._write(MESSAGE, Append(segment.text))
+                case Reasoning():
+                    self._write(REASONING, Append(segment.text))
                 case CallBegin(name):
                     self._begin_call(name)
                 case Arguments(text):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from antiphon_core.jsons import Object
+from antiphon_core.values import value
 from antiphon_translator.parsing.segments import Segment
 
 
@@ -138,7 +139,7 @@ class Usage:
     cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EngineChunk:
     """What arrived in one message, in order: ids, text or segments, by the engine's level.
 

@@ -27,7 +27,7 @@ there, unless the response failed, when all that was held back stands before it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +38,7 @@ from antiphon_core.jsons import Fragment, Object, dumps
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.values import value
 from antiphon_translator.generation import Usage
 from antiphon_translator.item_kinds import MESSAGE, ItemKind, OpenItem
 
@@ -48,13 +49,15 @@ class State(Enum):
     IN_ITEM = auto()
     ENDED = auto()
 
+    __hash__ = object.__hash__  # the hash of an Enum is a function in Python, and each token looks its state up
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Begin:
     """The response exists and is being worked on."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OpenNext:
     """An item of this kind begins; `members` are what it has besides, the name of a function for example."""
 
@@ -62,14 +65,14 @@ class OpenNext:
     members: Object = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Append:
     """The open item goes on with this text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class AppendScored:
     """The open message goes on with this text, and with the log probabilities of its tokens as clients see them."""
 
@@ -77,14 +80,14 @@ class AppendScored:
     logprobs: Sequence[Object]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Close:
     """The open item ends, `incomplete` when it was cut off."""
 
     status: str = "completed"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Complete:
     """The model said all it had to say. `completed_at` is in Unix seconds."""
 
@@ -92,7 +95,7 @@ class Complete:
     completed_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Incomplete:
     """The model was stopped before it was done; `reason` is OpenAI's word for why."""
 
@@ -100,7 +103,7 @@ class Incomplete:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Fail:
     """Something broke."""
 
@@ -248,6 +251,8 @@ class ResponseMachine:
 
 
 def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
+    if len(frames) == 1:  # as most reads are, of most streams
+        return [Batch(first_sequence, 1, frames[0])]
     batches = []
     while frames:
         count = _fitting(frames)

@@ -35,7 +35,7 @@ class ModelOutput(Protocol):
     def write(self, text: str) -> list[Segment]:
         """Takes what was written for the model: read like its own, and not counted as such."""
 
-    def take(self, chunk: EngineChunk) -> list[Segment]:
+    def take(self, chunk: EngineChunk) -> Sequence[Segment]:
         """What this chunk completed."""
 
     def end(self, *, cut_off: bool) -> list[Segment]:
@@ -56,6 +56,8 @@ class ModelOutput(Protocol):
 
 class ReadOutput(ModelOutput, Protocol):
     """One that is read here, and can be gone on with by another generation."""
+
+    def take(self, chunk: EngineChunk) -> list[Segment]: ...
 
     @property
     def in_reasoning(self) -> bool:
@@ -195,7 +197,8 @@ class TextOutput:
         return self._parser.feed(text)
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
-        self._count.note(chunk, chunk.text, is_reasoning=self._parser.in_reasoning)
+        self._count.note(chunk)
+        self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning)
         self.finish = self.finish or chunk.finish
         return self._parser.feed(chunk.text) if chunk.text else []
 
@@ -228,12 +231,14 @@ class ChatOutput:
     def write(self, text: str) -> list[Segment]:
         return []
 
-    def take(self, chunk: EngineChunk) -> list[Segment]:
+    def take(self, chunk: EngineChunk) -> Sequence[Segment]:
+        if chunk.usage is not None or chunk.finish is not None:
+            self._count.note(chunk)
+            self.finish = self.finish or chunk.finish
         for segment in chunk.segments:
-            self._count.note(chunk, _text_of(segment), is_reasoning=isinstance(segment, Reasoning))
-        self._count.note(chunk, "", is_reasoning=False)
-        self.finish = self.finish or chunk.finish
-        return list(chunk.segments)
+            text = segment.text if type(segment) is Text else _text_of(segment)
+            self._count.note_text(text, is_reasoning=type(segment) is Reasoning)
+        return chunk.segments
 
     def end(self, *, cut_off: bool) -> list[Segment]:
         return []
@@ -262,9 +267,12 @@ class _Count:
         self._texts: tuple[list[str], list[str]] = ([], [])  # not reasoning, reasoning
         self._carried: list[str] = []
 
-    def note(self, chunk: EngineChunk, text: str, *, is_reasoning: bool) -> None:
+    def note(self, chunk: EngineChunk) -> None:
+        """What the engine says besides what it wrote."""
         self._said = chunk.usage or self._said
         self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
+
+    def note_text(self, text: str, *, is_reasoning: bool) -> None:
         if text:
             self._texts[is_reasoning].append(text)
 

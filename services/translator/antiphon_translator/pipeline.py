@@ -163,7 +163,8 @@ class TurnPipeline:
     def _with_ids(self, batches: list[Batch]) -> list[Batch]:
         """The last of some batches brings the ids that led to all of them."""
         if batches and self._unsaid:
-            batches[-1] = replace(batches[-1], token_ids=tuple(self._unsaid))
+            last = batches[-1]
+            batches[-1] = Batch(last.first_sequence, last.count, last.frames, last.final, tuple(self._unsaid))
             self._unsaid.clear()
         return batches
 

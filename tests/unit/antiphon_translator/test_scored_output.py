@@ -80,7 +80,7 @@ def test_alternatives_are_tokens_too_and_no_more_than_were_asked_for(level: Leve
 def test_text_may_come_after_its_tokens() -> None:
     made = output(Level.TEXT)
     said = chunk(Level.TEXT, "Ja.")
-    segments = made.take(EngineChunk(logprobs=said.logprobs))
+    segments = [*made.take(EngineChunk(logprobs=said.logprobs))]
     for text in ("J", "a."):
         segments += made.take(EngineChunk(text=text))
     assert written([*segments, *made.end(cut_off=False)]) == [("J", b"J"), ("a.", b"a.")]

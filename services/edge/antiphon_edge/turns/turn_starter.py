@@ -203,6 +203,8 @@ class TurnStarter:
 
     async def _started(self, tenant: str, asked: TurnRequest, conversation_id: str | None) -> TurnStart:
         """Runs `_start`, and undoes it when the caller is cancelled or the store's answer is lost."""
+        if _begins_anew(asked):
+            return NOTHING_BEFORE
         starting = asyncio.ensure_future(self._start(tenant, asked, conversation_id))
         try:
             await self.watch.while_it_lives(starting)
@@ -235,7 +237,7 @@ class TurnStarter:
     async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
         """What a turn begins with. A session may begin with its first turn; a conversation must have been made. It is
         looked for under its lease: nobody deletes it as long as that is held. ConversationNotFound."""
-        if asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None:
+        if _begins_anew(asked):
             return NOTHING_BEFORE
         if asked.idempotency_key is None:
             asked = replace(asked, response_id=None)
@@ -272,6 +274,11 @@ class TurnStarter:
         if isinstance(given, str):
             return given
         return await item_references.look_up(self._store, tenant, given, field="input")
+
+
+def _begins_anew(asked: TurnRequest) -> bool:
+    """Whether the store has nothing to say about a turn before it ends."""
+    return asked.previous_response_id is None and asked.session_id is None and asked.idempotency_key is None
 
 
 def _is_repeated(start: TurnStart) -> bool:

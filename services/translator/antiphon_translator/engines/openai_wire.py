@@ -6,7 +6,7 @@ has what may be sent to each. A server that says nothing known gets the standard
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +140,8 @@ class ChunkReader:
     def __init__(self) -> None:
         self.complete = False
         """The server said why it ended."""
+        self.is_wanted = True
+        """Whether whoever gets the chunks wants more of them."""
         self._output = Output()
         self._call: int | None = None
         self._calls = 0
@@ -155,7 +157,8 @@ class ChunkReader:
                 self._take_choice(choice)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
-        return self._chunk(self._told())
+        segments = self._told()
+        return EngineChunk(segments=segments) if segments else None
 
     def finish(self) -> EngineChunk:
         """The end: what was held back, why it ended, and the counts."""
@@ -163,25 +166,21 @@ class ChunkReader:
         self._output.finish()
         return EngineChunk(segments=self._told(), finish=self._finish, usage=self._usage)
 
-    @staticmethod
-    def _chunk(segments: Sequence[Segment]) -> EngineChunk | None:
-        return EngineChunk(segments=segments) if segments else None
-
     def _told(self) -> list[Segment]:
         return self._output.take()
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         self._take(choice.get("delta") or {})
-        self._note(choice.get("finish_reason"))
+        if choice.get("finish_reason") is not None:
+            self._note(choice["finish_reason"])
 
     def _take(self, delta: Mapping[str, Any]) -> None:
-        reasoning = reasoning_in(delta)
-        if reasoning:
+        if reasoning := reasoning_in(delta):
             self._end_call()
             self._output.reasoning(reasoning)
-        if delta.get("content"):
+        if content := delta.get("content"):
             self._end_call()
-            self._output.text(delta["content"])
+            self._output.text(content)
         for call in delta.get("tool_calls") or ():
             self._take_call(call)
 
@@ -202,9 +201,7 @@ class ChunkReader:
             self._output.end_call()
             self._call = None
 
-    def _note(self, reason: str | None) -> None:
-        if reason is None:
-            return
+    def _note(self, reason: str) -> None:
         self.complete = True
         if reason in ("stop", "tool_calls", "function_call"):
             self._finish = FinishReason.STOP

@@ -12,21 +12,22 @@ Arguments are the model's own text: joined, they are the call's `arguments`, and
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import NoReturn
 
+from antiphon_core.values import value
 
-@dataclass(frozen=True, slots=True)
+
+@value
 class Text:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reasoning:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallBegin:
     """A call of the tool `name`, as the model spelt it. `model_id` is the id that the model gave it, if any did."""
 
@@ -34,19 +35,19 @@ class CallBegin:
     model_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Arguments:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CallEnd:
     """`is_complete`: the arguments are the whole of a JSON object. Otherwise the model stopped, or lost its way."""
 
     is_complete: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Break:
     """The run of text or reasoning ends here, though the next may be of the same kind. `phase` is what the model calls
     the next text, where its format has words for that."""
@@ -54,14 +55,14 @@ class Break:
     phase: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dropped:
     """Text that began as a call, was none, and cannot be shown: to be counted and logged, never sent to a client."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Candidate:
     """A token that might have been chosen: the bytes that it writes, and how likely it was."""
 
@@ -69,7 +70,7 @@ class Candidate:
     logprob: float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScoredToken:
     """A token that was chosen, and the likeliest ones at its place, likeliest first."""
 
@@ -78,7 +79,7 @@ class ScoredToken:
     top: tuple[Candidate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScoredText:
     """A text, and the tokens that begin in it."""
 
@@ -102,8 +103,8 @@ class TextRun:
         if not body:
             self._held.append(text)
             return
-        whole = "".join((*self._held, body))
-        self._held = [text[len(body) :]]
+        whole = "".join((*self._held, body)) if self._held else body
+        self._held = [text[len(body) :]] if len(body) < len(text) else []
         to.append(self._segment(whole if self._begun else whole.lstrip()))
         self._begun = True
 
@@ -127,6 +128,8 @@ class Output:
         self._text = TextRun(Text, keeps_leading=True)
         self._reasoning = TextRun(Reasoning, keeps_leading=False)
         self._dropped = TextRun(Dropped, keeps_leading=False)
+        self._run: TextRun | None = None
+        """The run that was written last, if nothing came behind it."""
         self._arguments: list[str] = []
         self.in_call = False
         self.in_reasoning = False
@@ -136,17 +139,13 @@ class Output:
         return segments
 
     def text(self, text: str) -> None:
-        self._leave_call()
-        self.in_reasoning = False
-        self._reasoning.end()
-        self._dropped.end()
+        if self._run is not self._text:
+            self._begin_run(self._text, self._reasoning)
         self._text.add(text, self._segments)
 
     def reasoning(self, text: str) -> None:
-        self._leave_call()
-        self.in_reasoning = True
-        self._text.end()
-        self._dropped.end()
+        if self._run is not self._reasoning:
+            self._begin_run(self._reasoning, self._text)
         self._reasoning.add(text, self._segments)
 
     def separate(self, phase: str | None = None) -> None:
@@ -157,6 +156,7 @@ class Output:
 
     def drop(self, text: str) -> None:
         """Here stood what is no text, and cannot be read as a call."""
+        self._run = None
         self._dropped.add(text, self._segments)
 
     def begin_call(self, name: str, model_id: str | None = None) -> None:
@@ -193,7 +193,15 @@ class Output:
         if self.in_call:
             self.break_call()
 
+    def _begin_run(self, run: TextRun, other: TextRun) -> None:
+        self._leave_call()
+        self.in_reasoning = run is self._reasoning
+        other.end()
+        self._dropped.end()
+        self._run = run
+
     def _end_runs(self) -> None:
+        self._run = None
         self._text.end()
         self._reasoning.end()
         self._dropped.end()

@@ -7,8 +7,8 @@ can have several spans. Nothing here decides what text is: cursor and output do 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from antiphon_core.values import value
 from antiphon_translator.parsing.cursor import Cursor
 from antiphon_translator.parsing.segments import Output, Segment, Text, TextRun
 
@@ -16,7 +16,7 @@ Watch = Callable[[str], None]
 Span = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TracedText(Text):
     """A text whose characters stood at these spans, in order."""
 
