@@ -10,16 +10,15 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+
+import aiohttp
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.base import Deliver
-from antiphon_translator.engines.http_connection import HttpConnection
 from antiphon_translator.engines.http_pool import HttpPool
-from antiphon_translator.engines.http_response import HttpError
 from antiphon_translator.engines.openai_wire import ChunkReader, Dialect
 from antiphon_translator.engines.sse import EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
@@ -66,36 +65,34 @@ class OpenAIChatEngine:
 
     async def close(self) -> None:
         if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+            pool, self._pool = self._pool, None
+            await pool.close()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
         body = dumps(openai_wire.body(request, self._model, await self._described()))
         reader = openai_logprobs.reader(request)
         try:
-            async with timed(self._timeouts, flow) as timer, self._asked("POST", "/chat/completions", body) as answer:
-                with flow.fed_by(pause=answer.pause_reading, resume=answer.resume_reading):
-                    await answer.pass_on(partial(self._pass_on, EventData(), reader, deliver, timer))
-            if reader.is_wanted:
-                self._finish(reader, deliver)
+            async with timed(self._timeouts, flow) as timer, self._asked("POST", "/chat/completions", body) as response:
+                await self._pass_on(response.content, reader, deliver, flow, timer)
         except AntiphonError:
             self._dialect = None  # the server may come back as another
             raise
 
-    def _pass_on(
-        self, events: EventData, reader: ChunkReader, deliver: Deliver, timer: TokenTimer, received: bytes
-    ) -> bool:
-        """Delivers what one read brought. Whether more is wanted."""
-        chunks: list[EngineChunk] = []
-        error = self._read(events.feed(received), reader, chunks)
-        if chunks:
-            timer.token_came()
-            reader.is_wanted = deliver(chunks)
-        if error is not None and reader.is_wanted:
-            raise error
-        return reader.is_wanted
-
-    def _finish(self, reader: ChunkReader, deliver: Deliver) -> None:
+    async def _pass_on(
+        self, content: aiohttp.StreamReader, reader: ChunkReader, deliver: Deliver, flow: Flow, timer: TokenTimer
+    ) -> None:
+        """Delivers what each read brings, until nothing more is wanted."""
+        events = EventData()
+        while received := await content.readany():
+            chunks: list[EngineChunk] = []
+            error = self._read(events.feed(received), reader, chunks)
+            if chunks:
+                timer.token_came()
+                if not deliver(chunks):
+                    return
+            if error is not None:
+                raise error
+            await flow.wait_until_open()
         if not reader.complete:
             raise EngineFault(f"{self._server} ended the stream before the generation.")
         deliver((reader.finish(),))
@@ -147,10 +144,10 @@ class OpenAIChatEngine:
             raise EngineTimeout(f"{self._server} did not answer in time.") from error
 
     @asynccontextmanager
-    async def _asked(self, method: str, path: str, body: bytes | None) -> AsyncIterator[HttpConnection]:
+    async def _asked(self, method: str, path: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer with status 200. Its connection is closed at the end, unless all of it was read."""
         with self._translated():
-            response = await self._connected().request(method, path, body, self._headers())
+            response = await self._connected().request(method, self._url + path, body, self._headers())
             try:
                 if response.status != 200:
                     raise self._error((await response.read()).decode("utf-8", "replace"), status=response.status)
@@ -160,10 +157,10 @@ class OpenAIChatEngine:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turns what goes wrong with a connection into our errors."""
+        """Turns what aiohttp raises into our errors."""
         try:
             yield
-        except (HttpError, OSError) as error:
+        except aiohttp.ClientError as error:
             log.info("model '%s': %s", self._profile.name, error)
             raise EngineUnavailable(f"{self._server} cannot be reached.") from error
 
@@ -182,5 +179,5 @@ class OpenAIChatEngine:
 
     def _connected(self) -> HttpPool:
         if self._pool is None:
-            self._pool = HttpPool(self._url)
+            self._pool = HttpPool()
         return self._pool

@@ -140,8 +140,6 @@ class ChunkReader:
     def __init__(self) -> None:
         self.complete = False
         """The server said why it ended."""
-        self.is_wanted = True
-        """Whether whoever gets the chunks wants more of them."""
         self._output = Output()
         self._call: int | None = None
         self._calls = 0
