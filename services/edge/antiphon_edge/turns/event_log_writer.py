@@ -1,9 +1,10 @@
 """Writes a turn's events into the store's event log, for readers elsewhere and for whoever goes on with the turn.
 
-An append costs the same for one event as for a hundred, so the writer waits for more: for `linger_s` (TurnTiming) from
-the first batch that waits, or until EVENT_LOG_APPEND_BYTES wait, or until `flush`. Batches that come while an append is
-under way are appended together next. The turn goes on while the store cannot be reached, and nothing is left out: the
-append is repeated for a while, again with every later batch, and once more at the end.
+An append costs the same for one event as for a hundred, so the writer waits for more: for `linger_s` (TurnTiming) at
+most, or until EVENT_LOG_APPEND_BYTES wait, or until `flush`. All writers of a process append at the same moments, the
+multiples of `linger_s`: appends that meet at the store share a transaction, and on the way there an RPC. Batches that
+come while an append is under way are appended together next. The turn goes on while the store cannot be reached, and
+nothing is left out: the append is repeated for a while, again with every later batch, and once more at the end.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ class EventLogWriter:
         if self._waiting_bytes >= EVENT_LOG_APPEND_BYTES:
             self._start()
         elif self._timer is None and not self._is_writing:
-            self._timer = asyncio.get_running_loop().call_later(self._timing.linger_s, self._start)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(_next_append_s(loop.time(), self._timing.linger_s), self._start)
 
     async def flush(self) -> None:
         """Returns when everything is appended. Raises what went wrong."""
@@ -129,6 +131,11 @@ class EventLogWriter:
 
         await with_retries(write, self._timing.append_retry)
         self._ids_before += len(ids)
+
+
+def _next_append_s(now_s: float, linger_s: float) -> float:
+    """The next multiple of `linger_s` on the event loop's clock."""
+    return now_s + linger_s - now_s % linger_s if linger_s else now_s
 
 
 def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:
