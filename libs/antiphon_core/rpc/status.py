@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -24,6 +25,9 @@ from antiphon_core.errors import (
     revive,
     row_of,
 )
+
+if TYPE_CHECKING:  # its libraries are no part of the base install
+    from antiphon_core.http2.errors import GrpcError
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +60,15 @@ def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) 
     transport's status code says. `unavailable` names the service that could not be reached."""
     call: Any = error  # from_call wants a Call; an AioRpcError has all that it reads of one
     return _from_status(rpc_status.from_call(call), error.code(), error.details() or error.code().name, unavailable)
+
+
+def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> AntiphonError:
+    """The error of a call of antiphon_core.http2, as `from_rpc_error` reads it."""
+    try:
+        status = status_pb2.Status.FromString(error.details)
+    except DecodeError:
+        status = None
+    return _from_status(status, _CODES[error.status], error.message, unavailable)
 
 
 def from_bytes(data: bytes, unavailable: type[Unavailable]) -> AntiphonError:

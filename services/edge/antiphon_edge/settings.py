@@ -53,6 +53,13 @@ class EdgeSettings(DoorSettings):
     translator_tls_key_file: Path | None = field(
         default=None, metadata={"doc": "Private key (PEM) of translator_tls_cert_file."}
     )
+    translator_transport: Literal["lean", "grpc"] = field(
+        default="lean",
+        metadata={
+            "doc": "How generations come from another process: lean (the gateway's own HTTP/2 reader, a third of the "
+            "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
+        },
+    )
     sealing_keys_file: Path | None = field(
         default=None,
         metadata={
