@@ -86,7 +86,7 @@ class EdgeSettings(DoorSettings):
         metadata={"doc": "Seconds after which a WebSocket is closed, behind the response that runs on it."},
     )
     event_log_linger_ms: int = field(
-        default=25,
+        default=50,
         metadata={
             "doc": "Milliseconds, 1,000 at most, that events of a turn under an idempotency key wait for more before "
             "they are appended to its event log together."
@@ -121,7 +121,7 @@ class WorkerSettings:
         metadata={"doc": "Background responses that run at the same time in one worker, of all tenants together."},
     )
     event_log_linger_ms: int = field(
-        default=25,
+        default=50,
         metadata={
             "doc": "Milliseconds, 1,000 at most, that events of a background response wait for more before they are "
             "appended to its event log together."

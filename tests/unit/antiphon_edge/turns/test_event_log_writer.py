@@ -208,6 +208,21 @@ async def test_all_writers_append_at_multiples_of_their_linger(begun_s: float, m
     assert due_s == [120]
 
 
+async def test_what_comes_while_one_is_written_waits_for_the_next_moment() -> None:
+    logs = Recorder()
+    writer = recorded(logs, timing=TurnTiming(linger_s=1e9))
+    writer.put(Batch(0, 1, frame(0, EVENT_LOG_APPEND_BYTES)))
+    await logs.until_asked(1)
+    writer.put(batch(1))
+    logs.go.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert [each.expected_position for each in logs.appends] == [0]
+    assert writer._timer is not None
+    await writer.flush()
+    assert [each.expected_position for each in logs.appends] == [0, 1]
+
+
 async def test_many_bytes_do_not_wait() -> None:
     logs = Recorder()
     logs.go.set()
