@@ -85,6 +85,7 @@ LEASE_TTL_MS_MIN = 100
 LEASE_TTL_MS_MAX = 3_600_000
 LEASE_WAIT_MS_MAX = 60_000
 APPEND_EVENTS_MAX = 10_000
+APPEND_REQUEST_ITEMS_MAX = 256  # in one request
 APPEND_BYTES_MAX = 20 * 2**20  # the last event of a response repeats the whole of it
 EVENT_LOG_APPEND_BYTES = 64 * 2**10  # of frames that wait: an append of more costs what its bytes cost
 EVENT_LOG_WAITING_BYTES_MAX = 8 * 2**20  # while the store is away, for each turn; then its model waits, too

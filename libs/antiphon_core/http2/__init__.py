@@ -3,6 +3,7 @@
 Why it exists: docs/adr/0050-lean-http2-reader.md.
 
     client.py      GrpcStreams and GrpcCall: what callers use
+    balancing.py   BalancedStreams: calls to all addresses of a name in turn
     link.py        one connection on an event loop: socket, timers, backpressure
     connection.py  the protocol: bytes in, bytes out, callbacks; no I/O
     call_table.py  the calls of a connection; stream.py is one of them
@@ -12,5 +13,5 @@ Why it exists: docs/adr/0050-lean-http2-reader.md.
     responses.py   headers and trailers of the answer to the status of a call
     frames.py, header_codec.py, settings.py, statuses.py, keepalive.py, backoff.py, targets.py, options.py, errors.py
 
-Every module but client.py and link.py is synchronous and is given the time as an argument.
+Every module but client.py, balancing.py and link.py is synchronous and is given the time as an argument.
 """

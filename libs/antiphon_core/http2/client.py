@@ -23,7 +23,7 @@ from antiphon_core.http2.link import ALPN, Link, connect
 from antiphon_core.http2.options import Options
 from antiphon_core.http2.requests import Request
 from antiphon_core.http2.statuses import CANCELLED, DEADLINE_EXCEEDED
-from antiphon_core.http2.targets import read_target
+from antiphon_core.http2.targets import Target, read_target
 
 DEFAULT_OPTIONS = Options()
 _CLOSED = "The client was closed."
@@ -97,8 +97,10 @@ class GrpcStreams:
     fail at once until its backoff has passed. `tls` is told to offer HTTP/2. ValueError: the endpoint is none.
     """
 
-    def __init__(self, endpoint: str, *, tls: ssl.SSLContext | None = None, options: Options = DEFAULT_OPTIONS) -> None:
-        self._target = read_target(endpoint)
+    def __init__(
+        self, endpoint: str | Target, *, tls: ssl.SSLContext | None = None, options: Options = DEFAULT_OPTIONS
+    ) -> None:
+        self._target = read_target(endpoint) if isinstance(endpoint, str) else endpoint
         if tls is not None:
             tls.set_alpn_protocols([ALPN])
         self._tls = tls
@@ -109,6 +111,15 @@ class GrpcStreams:
         self._link: Link | None = None
         self._links: set[Link] = set()  # also those that the server is ending, with calls that go on
         self._is_closed = False
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a call could begin at once."""
+        return self._link is not None and self._link.connection.calls.can_open
+
+    async def connect(self) -> None:
+        """Makes the connection if there is none. ConnectionLost: it cannot be made now."""
+        await self._connected()
 
     async def start(
         self,
@@ -152,7 +163,7 @@ class GrpcStreams:
         """The connection; all who wait for it share one attempt to make it."""
         if self._is_closed:
             raise ConnectionLost(_CLOSED, is_unprocessed=True)
-        if self._link is not None and self._link.connection.calls.can_open:
+        if self._link is not None and self.is_connected:
             return self._link
         if self._attempt is None:
             if not self._backoff.can_try(asyncio.get_running_loop().time()):

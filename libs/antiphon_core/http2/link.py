@@ -71,9 +71,11 @@ class Link(asyncio.Protocol):
 
     async def open(self, tls: ssl.SSLContext | None) -> None:
         """Returns when the server has sent its settings. OSError, ConnectionLost: it does not."""
-        host, port = self._target.host, self._target.port
-        hostname = host if tls is not None else None
-        await self._loop.create_connection(lambda: self, host, port, ssl=tls, server_hostname=hostname)
+        target = self._target
+        hostname = target.host if tls is not None else None
+        await self._loop.create_connection(
+            lambda: self, target.address or target.host, target.port, ssl=tls, server_hostname=hostname
+        )
         await self._changed.wait()
         if self.connection.is_closed:
             raise ConnectionLost(f"{self._target.authority}: {self.connection.reason}", is_unprocessed=True)

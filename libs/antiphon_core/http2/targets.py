@@ -15,6 +15,8 @@ class Target:
     host: str
     port: int
     authority: str
+    address: str = ""
+    """An IP address of `host`; empty has the system look one up at each attempt to connect."""
 
 
 def read_target(endpoint: str) -> Target:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Self
 
 import grpc
@@ -121,13 +121,18 @@ class RpcClient:
             raise self._unavailable(f"{self._service.full_name} reports that it is not ready.")
 
     def _start(self, method: Method, request: Any, tenant: str, request_id: str, timeout_s: float | None) -> Any:
-        metadata = [(TENANT_KEY, tenant)]
-        if request_id:
-            metadata.append((REQUEST_ID_KEY, request_id))
-        if self._token is not None:
-            metadata.append((AUTHORIZATION_KEY, f"Bearer {self._token()}"))
+        metadata = call_metadata(tenant, request_id, self._token)
         timeout = timeout_s if timeout_s is not None else method.deadline_s
         return self._callables[method.name](encode(method.request, request), timeout=timeout, metadata=metadata)
+
+
+def call_metadata(tenant: str, request_id: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:
+    metadata = [(TENANT_KEY, tenant)]
+    if request_id:
+        metadata.append((REQUEST_ID_KEY, request_id))
+    if token is not None:
+        metadata.append((AUTHORIZATION_KEY, f"Bearer {token()}"))
+    return metadata
 
 
 def _options(service: Service) -> list[tuple[str, Any]]:

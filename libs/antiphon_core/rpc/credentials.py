@@ -12,6 +12,8 @@ from antiphon_core.rpc.authentication import check_token
 from antiphon_core.rpc.watched import Watched, read_text
 
 if TYPE_CHECKING:
+    import ssl
+
     import grpc
 
 
@@ -58,6 +60,16 @@ class ClientCredentials:
         if self.tls_cert_file is None or self.tls_key_file is None:
             return client_tls(self.tls_ca_file, None)
         return client_tls(self.tls_ca_file, KeyPair(self.tls_cert_file, self.tls_key_file))
+
+    def open_ssl(self) -> ssl.SSLContext | None:
+        """Python's form of the certificates; None for plaintext."""
+        from antiphon_core.rpc.tls import KeyPair, client_ssl
+
+        if self.tls_ca_file is None:
+            return None
+        if self.tls_cert_file is None or self.tls_key_file is None:
+            return client_ssl(self.tls_ca_file, None)
+        return client_ssl(self.tls_ca_file, KeyPair(self.tls_cert_file, self.tls_key_file))
 
 
 ANONYMOUS = ClientCredentials()

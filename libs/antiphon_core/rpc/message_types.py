@@ -23,6 +23,8 @@ from antiphon_protos.message_pool import default_message_pool
 HOT = frozenset(
     {
         "antiphon.store.v1.AppendEventsRequest",
+        "antiphon.store.v1.AppendToLogsRequest",
+        "antiphon.store.v1.AppendToLogsResponse",
         "antiphon.store.v1.ReadEventsResponse",
         "antiphon.translator.v1.GenerateResponse",
     }

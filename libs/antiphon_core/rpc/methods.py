@@ -72,6 +72,7 @@ _STORE_DEADLINES_S: dict[str, float | None] = {
     "GetConversationItem": _POINT_S,
     "DeleteConversationItem": _POINT_S,
     "AppendEvents": _POINT_S,
+    "AppendToLogs": _POINT_S,
     "ReadEvents": None,
     "EnqueueJob": _POINT_S,
     "ClaimJob": _WAIT_S,

@@ -183,10 +183,15 @@ async def _abort(context: grpc.aio.ServicerContext[Any, Any], method: Method, er
         raise error
     if isinstance(error, (Unauthenticated, PermissionDenied)):
         log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
-    elif not isinstance(error, AntiphonError):
-        log.error("%s failed", method.path, exc_info=error)
-        error = InternalError("The server failed to handle this call. Its log says why.")
-    await context.abort_with_status(to_status(error))
+    await context.abort_with_status(to_status(known(error, method.path)))
+
+
+def known(error: Exception, what: str) -> AntiphonError:
+    """The error as callers may see it: a bug becomes an InternalError, and its cause goes to the log."""
+    if isinstance(error, AntiphonError):
+        return error
+    log.error("%s failed", what, exc_info=error)
+    return InternalError("The server failed to handle this call. Its log says why.")
 
 
 def _unimplemented(service: Service, method: Method) -> Handler:

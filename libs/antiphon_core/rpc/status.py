@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -25,38 +26,66 @@ from antiphon_core.errors import (
     row_of,
 )
 
+if TYPE_CHECKING:  # its libraries are no part of the base install
+    from antiphon_core.http2.errors import GrpcError
+
 log = logging.getLogger(__name__)
+
+_CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
 
 def to_status(error: AntiphonError) -> grpc.Status:
     """What a server aborts with."""
+    return rpc_status.to_status(_rich_status(error))
+
+
+def to_bytes(error: AntiphonError) -> bytes:
+    """The error as a serialized google.rpc.Status, for answers that carry several outcomes."""
+    data: bytes = _rich_status(error).SerializeToString()
+    return data
+
+
+def _rich_status(error: AntiphonError) -> status_pb2.Status:
     facts = dict(error.facts)
     if error.field is not None:
         facts["field"] = error.field
     row = row_of(error)
     detail = any_pb2.Any()
     detail.Pack(error_details_pb2.ErrorInfo(reason=row.reason, domain=ERROR_DOMAIN, metadata=facts))
-    return rpc_status.to_status(status_pb2.Status(code=row.grpc_status, message=error.message, details=[detail]))
+    return status_pb2.Status(code=row.grpc_status, message=error.message, details=[detail])
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) -> AntiphonError:
     """What the caller of a failed RPC raises: the very error of the other side when it sent one, otherwise what the
     transport's status code says. `unavailable` names the service that could not be reached."""
-    info = _error_info(error)
-    details = error.details() or error.code().name
-    if info is not None:
-        return revive(info.reason, details, dict(info.metadata))
-    return _from_code(error.code(), details, unavailable)
-
-
-def _error_info(error: grpc.aio.AioRpcError) -> error_details_pb2.ErrorInfo | None:
     call: Any = error  # from_call wants a Call; an AioRpcError has all that it reads of one
-    status = rpc_status.from_call(call)
+    return _from_status(rpc_status.from_call(call), error.code(), error.details() or error.code().name, unavailable)
+
+
+def from_grpc_error(error: GrpcError, unavailable: type[Unavailable]) -> AntiphonError:
+    """The error of a call of antiphon_core.http2, as `from_rpc_error` reads it."""
+    try:
+        status = status_pb2.Status.FromString(error.details)
+    except DecodeError:
+        status = None
+    return _from_status(status, _CODES[error.status], error.message, unavailable)
+
+
+def from_bytes(data: bytes, unavailable: type[Unavailable]) -> AntiphonError:
+    """The error in a serialized google.rpc.Status, as `from_rpc_error` reads it."""
+    status = status_pb2.Status.FromString(data)
+    code = _CODES.get(status.code, grpc.StatusCode.UNKNOWN)
+    return _from_status(status, code, status.message or code.name, unavailable)
+
+
+def _from_status(
+    status: status_pb2.Status | None, code: grpc.StatusCode, details: str, unavailable: type[Unavailable]
+) -> AntiphonError:
     for detail in status.details if status is not None else ():
         info = error_details_pb2.ErrorInfo()
         if detail.Unpack(info) and info.domain == ERROR_DOMAIN:
-            return info
-    return None
+            return revive(info.reason, details, dict(info.metadata))
+    return _from_code(code, details, unavailable)
 
 
 def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailable]) -> AntiphonError:

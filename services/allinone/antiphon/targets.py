@@ -70,8 +70,11 @@ class Process:
         if self.settings.edge.translator:
             from antiphon_translator.client import TranslatorClient
 
+            edge = self.settings.edge
             return TranslatorClient(
-                self.settings.edge.translator, credentials=self.settings.edge.credentials_for("translator")
+                edge.translator,
+                credentials=edge.credentials_for("translator"),
+                transport=edge.translator_transport,
             )
         if self.translator is None:
             raise SettingsError(

@@ -34,6 +34,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 from antiphon_store import rules, wire
 from antiphon_store.conversations.client import ConversationCalls
+from antiphon_store.event_logs.append_queue import AppendQueue
 from antiphon_store.event_logs.client import EventLogCalls
 from antiphon_store.event_logs.rules import end_of_log
 from antiphon_store.jobs.client import JobCalls
@@ -54,6 +55,7 @@ class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, Li
 
     def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS) -> None:
         self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials)
+        self._appends = AppendQueue(self._rpc)
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,6 +65,7 @@ class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, Li
 
     async def close(self) -> None:
         await self._rpc.close()
+        await self._appends.close()
 
     async def ready(self) -> None:
         await self._rpc.ready()

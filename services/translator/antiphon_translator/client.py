@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
+from typing import Any, Literal
 
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 
+log = logging.getLogger(__name__)
+
+Transport = Literal["lean", "grpc"]
+"""What generations come over: antiphon_core.http2 or grpc.aio."""
+
 
 class TranslatorClient:
-    """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target."""
+    """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target.
 
-    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS) -> None:
+    Generations come over antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than
+    host:port and dns:///host:port. All other calls, and what is asked for readiness, go over grpc.aio.
+    """
+
+    def __init__(
+        self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS, transport: Transport = "lean"
+    ) -> None:
         self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
+        self._lean = _lean_streams(endpoint, credentials) if transport == "lean" else None
 
     async def close(self) -> None:
+        if self._lean is not None:
+            await self._lean.close()
         await self._rpc.close()
 
     async def generate(
@@ -37,15 +54,27 @@ class TranslatorClient:
             turn=wire.turn_message(turn), resume=wire.resume_message(resume), checkpoints=checkpoints
         )
         ended = False
-        async with aclosing(self._rpc.stream("Generate", request)) as messages:
-            async for message in messages:
-                batch = wire.batch_value(message)
-                ended = batch.final is not None
-                receive(batch)
-                if flow is not None:
-                    await flow.wait_until_open()
+
+        def take(message: Any) -> None:
+            nonlocal ended
+            batch = wire.batch_value(message)
+            ended = batch.final is not None
+            receive(batch)
+
+        if self._lean is not None:
+            await self._lean.run("Generate", request, take, flow=flow)
+        else:
+            await self._read(request, take, flow)
         if not ended:
             raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
+
+    async def _read(self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None) -> None:
+        """Generates over grpc.aio."""
+        async with aclosing(self._rpc.stream("Generate", request)) as messages:
+            async for message in messages:
+                take(message)
+                if flow is not None:
+                    await flow.wait_until_open()
 
     async def count_tokens(self, turn: Turn) -> int:
         answer = await self._rpc.call("CountTokens", v1.CountTokensRequest(turn=wire.turn_message(turn)))
@@ -57,3 +86,12 @@ class TranslatorClient:
 
     async def ready(self) -> None:
         await self._rpc.ready()
+
+
+def _lean_streams(endpoint: str, credentials: ClientCredentials) -> LeanStreams | None:
+    """None: the endpoint is of a kind that only gRPC's own library knows."""
+    try:
+        return LeanStreams(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
+    except ValueError as error:
+        log.info("generations come over grpc.aio: %s", error)
+        return None

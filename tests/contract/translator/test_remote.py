@@ -7,7 +7,7 @@ import pytest
 from antiphon_core.clock import SystemClock
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import RpcServer
-from antiphon_translator.client import TranslatorClient
+from antiphon_translator.client import TranslatorClient, Transport
 from antiphon_translator.engines.scripted import ScriptedEngine
 from antiphon_translator.server import handlers
 from antiphon_translator.service import TranslatorService
@@ -16,16 +16,17 @@ from tests.contract.translator.suite import Served, TranslatorSuite
 from tests.support.served_models import model
 
 
+@pytest.mark.parametrize("transport", ["lean", "grpc"])
 class TestRemote(TranslatorSuite):
     @pytest.fixture
-    async def served(self) -> AsyncIterator[Served]:
+    async def served(self, transport: Transport) -> AsyncIterator[Served]:
         service = TranslatorService(TranslatorSettings(), clock=SystemClock())
         engine = ScriptedEngine([])
         service.add(model(), engine)
         server = RpcServer()
         server.add(TRANSLATOR, handlers(service), ready=service.ready)
         port = await server.start("127.0.0.1", 0)
-        client = TranslatorClient(f"127.0.0.1:{port}")
+        client = TranslatorClient(f"127.0.0.1:{port}", transport=transport)
         yield Served(client, engine)
         await client.close()
         await server.drain(0)

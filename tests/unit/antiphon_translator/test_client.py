@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from antiphon_core.ports.translator import Batch, Turn
 from antiphon_core.rpc.methods import TRANSLATOR
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_translator import wire
-from antiphon_translator.client import TranslatorClient
+from antiphon_translator.client import TranslatorClient, Transport
 from tests.support import pushed
 
+TRANSPORTS: tuple[Transport, ...] = ("lean", "grpc")
 TURN = Turn(response_id="resp_1", created_at=7, request=b"{}")
 
 
@@ -27,10 +29,11 @@ async def half(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
     yield wire.batch_message(Batch(first_sequence=0, count=1, frames=b"event"))
 
 
-async def test_a_stream_without_its_end_is_a_lost_translator() -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_stream_without_its_end_is_a_lost_translator(transport: Transport) -> None:
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
-    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
+    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}", transport=transport)
     batches = pushed.generated(client, TURN)
     assert (await anext(batches)).frames == b"event"
     with pytest.raises(TranslatorUnavailable, match="without a terminal event"):
@@ -39,26 +42,32 @@ async def test_a_stream_without_its_end_is_a_lost_translator() -> None:
     await server.drain(0)
 
 
-async def test_nobody_there_is_unavailable() -> None:
-    client = TranslatorClient("127.0.0.1:1")
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_nobody_there_is_unavailable(transport: Transport) -> None:
+    client = TranslatorClient("127.0.0.1:1", transport=transport)
     with pytest.raises(TranslatorUnavailable):
         await anext(pushed.generated(client, TURN))
     await client.close()
 
 
-async def test_nothing_is_read_while_the_flow_is_paused() -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_nothing_is_read_while_the_flow_is_paused(transport: Transport) -> None:
+    sent = asyncio.Semaphore(1)  # each in a read of its own: what one read brings is received at once
+
     async def many(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         for number in range(3):
+            await sent.acquire()
             yield wire.batch_message(Batch(first_sequence=number, count=1, frames=b"event"))
 
     server = RpcServer()
     server.add(TRANSLATOR, {"Generate": many}, ready=always_ready)
-    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}")
+    client = TranslatorClient(f"127.0.0.1:{await server.start('127.0.0.1', 0)}", transport=transport)
     flow, received, came = Flow(), list[Batch](), asyncio.Event()
 
     def receive(batch: Batch) -> None:
         flow.pause(came)
         received.append(batch)
+        sent.release()
         came.set()
 
     running = asyncio.create_task(client.generate(TURN, receive, flow=flow))
@@ -70,5 +79,16 @@ async def test_nothing_is_read_while_the_flow_is_paused() -> None:
         flow.resume(came)
     with pytest.raises(TranslatorUnavailable):
         await running
+    await client.close()
+    await server.drain(0)
+
+
+async def test_a_target_of_another_kind_is_left_to_grpc(tmp_path: Path) -> None:
+    server = RpcServer()
+    server.add(TRANSLATOR, {"Generate": half}, ready=always_ready)
+    server._bind(f"unix:{tmp_path}/translator")
+    await server.start("127.0.0.1", 0)
+    client = TranslatorClient(f"unix:{tmp_path}/translator")
+    assert (await anext(pushed.generated(client, TURN))).frames == b"event"
     await client.close()
     await server.drain(0)

@@ -34,7 +34,7 @@ SANS_IO = [
     *(
         f"antiphon_core/http2/{path.name}"
         for path in sorted((PACKAGES["antiphon_core"] / "http2").glob("*.py"))
-        if path.name not in ("client.py", "link.py")
+        if path.name not in ("balancing.py", "client.py", "link.py")
     ),
     "antiphon_core/items.py",
     "antiphon_core/jsons.py",

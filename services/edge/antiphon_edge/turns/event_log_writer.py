@@ -1,9 +1,10 @@
 """Writes a turn's events into the store's event log, for readers elsewhere and for whoever goes on with the turn.
 
-An append costs the same for one event as for a hundred, so the writer waits for more: for `linger_s` (TurnTiming) from
-the first batch that waits, or until EVENT_LOG_APPEND_BYTES wait, or until `flush`. Batches that come while an append is
-under way are appended together next. The turn goes on while the store cannot be reached, and nothing is left out: the
-append is repeated for a while, again with every later batch, and once more at the end.
+An append costs the same for one event as for a hundred, so the writer waits for more: for `linger_s` (TurnTiming) at
+most, or until EVENT_LOG_APPEND_BYTES wait, or until `flush`. All writers of a process append at the same moments, the
+multiples of `linger_s`: appends that meet at the store share a transaction, and on the way there an RPC. The turn goes
+on while the store cannot be reached, and nothing is left out: the append is repeated for a while, again with every
+later batch, and once more at the end.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ class EventLogWriter:
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
             self._flow.pause(self)
-        if self._waiting_bytes >= EVENT_LOG_APPEND_BYTES:
+        if self._are_enough_waiting:
             self._start()
         elif self._timer is None and not self._is_writing:
-            self._timer = asyncio.get_running_loop().call_later(self._timing.linger_s, self._start)
+            self._start_at_the_next_moment()
 
     async def flush(self) -> None:
         """Returns when everything is appended. Raises what went wrong."""
@@ -101,6 +102,14 @@ class EventLogWriter:
     def _is_writing(self) -> bool:
         return self._writer is not None and not self._writer.done()
 
+    @property
+    def _are_enough_waiting(self) -> bool:
+        return self._waiting_bytes >= EVENT_LOG_APPEND_BYTES
+
+    def _start_at_the_next_moment(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_at(_next_append_s(loop.time(), self._timing.linger_s), self._start)
+
     def _start(self) -> None:
         self._stop_timer()
         if not self._is_writing:
@@ -112,19 +121,25 @@ class EventLogWriter:
             self._timer = None
 
     async def _write(self) -> None:
+        """Appends what waits now. What comes meanwhile waits for the next moment, unless it is enough by itself."""
         self._error = None
         try:
-            while self._waiting or self._portions:
+            is_due = True
+            while self._portions or (self._waiting and is_due):
                 if not self._portions:
                     batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
                     self._flow.resume(self)
                     self._portions.extend(_portions(batches))
                 await self._append(self._portions[0])
                 self._portions.popleft()
+                is_due = self._are_enough_waiting
         except AntiphonError as error:
             self._error = error
             if not isinstance(error, (Unavailable, Timeout)):
                 self._on_lost(error)
+        else:
+            if self._waiting:
+                self._start_at_the_next_moment()
 
     async def _append(self, batches: Sequence[Batch]) -> None:
         ids = tuple(token_id for batch in batches for token_id in batch.token_ids)
@@ -141,6 +156,11 @@ class EventLogWriter:
 
         await with_retries(write, self._timing.append_retry)
         self._ids_before += len(ids)
+
+
+def _next_append_s(now_s: float, linger_s: float) -> float:
+    """The next multiple of `linger_s` on the event loop's clock."""
+    return now_s + linger_s - now_s % linger_s if linger_s else now_s
 
 
 def _portions(batches: Sequence[Batch]) -> Sequence[Sequence[Batch]]:

@@ -1,8 +1,9 @@
 """Renewing leases for as long as the work under them runs.
 
 One loop serves every lease that an edge or a worker holds: of sessions, of the jobs of keyed turns, of background jobs
-and of their tickets. A store that cannot be reached is asked again soon, because the lease outlives a short outage.
-Whether a lease is lost is the store's word (StaleFence), never the clock's.
+and of their tickets. All leases of one pace are renewed at the same moments: renewals that meet at the store share a
+transaction. A store that cannot be reached is asked again soon, because the lease outlives a short outage. Whether a
+lease is lost is the store's word (StaleFence), never the clock's.
 """
 
 from __future__ import annotations
@@ -49,12 +50,13 @@ async def kept(
 async def _renew(
     what: str, renew: Callable[[], Awaitable[object]], pace: RenewalPace, on_lost: Callable[[StaleFence], None]
 ) -> None:
-    pause_s = pace.every_s
+    loop = asyncio.get_running_loop()
+    pause_s = _until_next_s(loop.time(), pace.every_s)
     while True:
         await asyncio.sleep(pause_s)
         try:
             await renew()
-            pause_s = pace.every_s
+            pause_s = _until_next_s(loop.time(), pace.every_s)
         except StaleFence as error:
             log.warning("the lease of %s is lost: %s", what, error.message)
             on_lost(error)
@@ -65,3 +67,9 @@ async def _renew(
         except Exception:
             log.exception("the lease of %s could not be renewed", what)
             pause_s = pace.retry_s
+
+
+def _until_next_s(now_s: float, every_s: float) -> float:
+    """How long it is until the next multiple of `every_s`; until the one behind it if that is now, or nearly."""
+    pause_s = every_s - now_s % every_s
+    return pause_s if pause_s > every_s / 10 else pause_s + every_s

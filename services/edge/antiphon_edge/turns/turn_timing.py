@@ -37,8 +37,8 @@ class TurnTiming:
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
     """Something that another process is about to write: a log, a job, the release of a key."""
 
-    linger_s: float = 0.025
-    """How long an event waits for more before it is appended to an event log."""
+    linger_s: float = 0.05
+    """How long an event waits for more at most, before it is appended to an event log."""
     silence_s: float = 1.0
     """How long a keyed turn that runs elsewhere may be silent before its job is looked at."""
     watch_s: float = 5.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
 
 from antiphon_core import logs
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
@@ -13,21 +12,21 @@ from antiphon_core.rpc.client import RpcClient
 from antiphon_protos.antiphon.store import v1
 from antiphon_store import rules as store_rules
 from antiphon_store.event_logs import rules, wire
+from antiphon_store.event_logs.append_queue import AppendQueue
 
 
 class EventLogCalls:
     """The part of StoreClient that implements `antiphon_core.ports.event_logs.EventLogs`."""
 
     _rpc: RpcClient
+    _appends: AppendQueue
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
         store_rules.check_tenant(tenant)
         rules.check_append(append)
         if fence is not None:
             store_rules.check_fence(fence)
-        request = wire.to_append(append, fence)
-        answer: Any = await self._rpc.call("AppendEvents", request, tenant=tenant, request_id=logs.request_id.get())
-        return int(answer.next_position)
+        return await self._appends.append(tenant, wire.to_append(append, fence))
 
     async def read_events(
         self, tenant: str, response_id: str, *, after: int | None = None, follow: bool = False

@@ -27,6 +27,11 @@ def check_append(append: EventAppend, *, at: str = "") -> None:
         _check_checkpoint(append.checkpoint)
 
 
+def check_appends(count: int) -> None:
+    """`count` is how many appends a request has."""
+    check_range(count, 1, limits.APPEND_REQUEST_ITEMS_MAX, "appends")
+
+
 def end_of_log(response_id: str, end: LogEnd) -> EventAppend:
     """What a commit appends to the log of its response, checked."""
     count = end.frames.count(FRAME_END)

@@ -1,18 +1,23 @@
 """Messages of event logs to values and back; see `antiphon_store.wire`.
 
-Both messages are hot, so they are protobuf's own classes (`antiphon_core.rpc.message_types`): an absent message is not
+The messages are hot, so they are protobuf's own classes (`antiphon_core.rpc.message_types`): an absent message is not
 None, but `HasField` says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
+from antiphon_core.rpc import status
 from antiphon_core.rpc.methods import STORE
 
 _AppendEventsRequest = STORE.methods["AppendEvents"].request.message
+_AppendToLogs = STORE.methods["AppendToLogs"]
+_AppendToLogsRequest, _AppendToLogsResponse = _AppendToLogs.request.message, _AppendToLogs.response.message
 _ReadEventsResponse = STORE.methods["ReadEvents"].response.message
 
 
@@ -41,6 +46,26 @@ def from_append(message: Any) -> EventAppend:
 
 def from_append_fence(message: Any) -> Fence | None:
     return Fence(message.fence.session_id, message.fence.token) if message.HasField("fence") else None
+
+
+def to_appends(appends: Sequence[Any]) -> Any:
+    return _AppendToLogsRequest(appends=appends)
+
+
+def to_outcomes(outcomes: Sequence[int | AntiphonError]) -> Any:
+    """`outcomes` are next positions, and errors."""
+    return _AppendToLogsResponse(results=[_to_outcome(outcome) for outcome in outcomes])
+
+
+def from_outcomes(message: Any) -> Sequence[int | AntiphonError]:
+    return [
+        status.from_bytes(result.error, StoreUnavailable) if result.error else result.next_position
+        for result in message.results
+    ]
+
+
+def _to_outcome(outcome: int | AntiphonError) -> dict[str, Any]:
+    return {"next_position": outcome} if isinstance(outcome, int) else {"error": status.to_bytes(outcome)}
 
 
 def to_batch(batch: EventBatch) -> Any:

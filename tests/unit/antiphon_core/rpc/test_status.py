@@ -19,7 +19,7 @@ from antiphon_core.errors import (
     Unauthenticated,
     Unimplemented,
 )
-from antiphon_core.rpc.status import from_rpc_error, to_status
+from antiphon_core.rpc.status import from_bytes, from_rpc_error, to_bytes, to_status
 
 TRAILERS_BYTES_MAX = 8_192  # gRPC drops a stream with more of them
 
@@ -35,6 +35,14 @@ def test_every_error_crosses_the_wire_as_itself(row: Row) -> None:
     status = to_status(error)
     assert status.code.value[0] == row.grpc_status
     back = from_rpc_error(rpc_error(status), StoreUnavailable)
+    assert type(back) is row.error
+    assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
+def test_every_error_is_itself_after_a_way_as_bytes(row: Row) -> None:
+    error = row.error("what happened", field="record.body", id="resp_1")
+    back = from_bytes(to_bytes(error), StoreUnavailable)
     assert type(back) is row.error
     assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
 

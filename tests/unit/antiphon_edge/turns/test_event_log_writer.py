@@ -197,10 +197,36 @@ async def test_events_wait_for_more_before_they_are_appended() -> None:
     assert [(each.expected_position, each.count) for each in logs.appends] == [(0, 3)]
 
 
+@pytest.mark.parametrize("begun_s", [100, 101.5, 119.75])
+async def test_all_writers_append_at_multiples_of_their_linger(begun_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, due_s = asyncio.get_running_loop(), list[float]()
+    monkeypatch.setattr(loop, "time", lambda: begun_s)
+    monkeypatch.setattr(loop, "call_at", lambda when, _callback: due_s.append(when))
+    writer = recorded(Recorder(), timing=TurnTiming(linger_s=40))
+    writer.put(batch(0))
+    monkeypatch.undo()
+    assert due_s == [120]
+
+
+async def test_what_comes_while_one_is_written_waits_for_the_next_moment() -> None:
+    logs = Recorder()
+    writer = recorded(logs, timing=TurnTiming(linger_s=1e9))
+    writer.put(Batch(0, 1, frame(0, EVENT_LOG_APPEND_BYTES)))
+    await logs.until_asked(1)
+    writer.put(batch(1))
+    logs.go.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert [each.expected_position for each in logs.appends] == [0]
+    assert writer._timer is not None
+    await writer.flush()
+    assert [each.expected_position for each in logs.appends] == [0, 1]
+
+
 async def test_many_bytes_do_not_wait() -> None:
     logs = Recorder()
     logs.go.set()
-    writer = recorded(logs, timing=TurnTiming(linger_s=3_600))
+    writer = recorded(logs, timing=TurnTiming(linger_s=1e9))
     writer.put(Batch(0, 1, frame(0, EVENT_LOG_APPEND_BYTES)))
     await logs.until_asked(1)
     writer.put(batch(1))

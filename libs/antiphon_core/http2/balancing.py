@@ -1,0 +1,159 @@
+"""gRPC streams to everything that a name resolves to, in turn: round robin over the addresses that are connected.
+
+The name is looked up by the first call, and again while calls are made: after RESOLVE_INTERVAL_S, or sooner when no
+address is connected. A new address gets calls as soon as it is connected, which no call waits for while another address
+is. An address that the name has no more gets no new calls, and its connection is closed behind its last one. A look-up
+that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+import ssl
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from antiphon_core.http2.client import DEFAULT_OPTIONS, GrpcStreams
+from antiphon_core.http2.errors import ConnectionLost
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.targets import read_target
+
+log = logging.getLogger(__name__)
+
+RESOLVE_INTERVAL_S = 10.0
+RESOLVE_RETRY_S = 1.0  # while no address is connected
+
+
+@dataclass(slots=True, eq=False)
+class Peer:
+    """One address. `users` is how many calls it has."""
+
+    streams: GrpcStreams
+    users: int = 0
+
+
+class BalancedStreams:
+    """Gives each call a GrpcStreams. `tls` and `options` as there. For one event loop. ValueError: no endpoint."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        tls: ssl.SSLContext | None = None,
+        options: Options = DEFAULT_OPTIONS,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._target = read_target(endpoint)
+        self._now_s = now_s
+        self._tls = tls
+        self._options = options
+        self._peers: dict[str, Peer] = {}
+        self._leaving: set[Peer] = set()  # addresses that the name has no more, with calls that go on
+        self._turn = 0
+        self._last_error = ""
+        self._resolved_s = -math.inf
+        self._resolving: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_closed = False
+
+    async def choose(self) -> Peer:
+        """The next address. ConnectionLost: none can be reached."""
+        for _ in range(2):
+            if self._is_closed:
+                raise ConnectionLost("The client was closed.", is_unprocessed=True)
+            self._resolve_if_due()
+            known = set(self._peers)
+            connected = await self._until_connected()
+            if connected:
+                self._turn += 1
+                return connected[self._turn % len(connected)]
+            if self._resolving is not None:
+                await asyncio.wait((self._resolving,))
+            if known >= self._peers.keys():
+                break
+        raise ConnectionLost(self._last_error, is_unprocessed=True)
+
+    @contextmanager
+    def used(self, peer: Peer) -> Iterator[GrpcStreams]:
+        """Keeps the connection to `peer` open."""
+        peer.users += 1
+        try:
+            yield peer.streams
+        finally:
+            peer.users -= 1
+            self._close_if_unused(peer)
+
+    async def close(self) -> None:
+        """Ends open calls as ConnectionLost."""
+        self._is_closed = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for peer in (*self._peers.values(), *self._leaving):
+            await peer.streams.close()
+
+    def _connected(self) -> Sequence[Peer]:
+        return [peer for peer in self._peers.values() if peer.streams.is_connected]
+
+    async def _until_connected(self) -> Sequence[Peer]:
+        """Those that are connected, after waiting for the first if there is none. Has the others connect meanwhile."""
+        attempts: set[asyncio.Task[None]] = set()
+        for peer in self._peers.values():
+            if not peer.streams.is_connected:
+                attempts.add(self._spawn(self._connect(peer), "connecting"))
+        while attempts and not self._connected():
+            _, attempts = await asyncio.wait(attempts, return_when=asyncio.FIRST_COMPLETED)
+        return self._connected()
+
+    async def _connect(self, peer: Peer) -> None:
+        try:
+            await peer.streams.connect()
+        except ConnectionLost as error:
+            self._last_error = error.message
+
+    def _spawn(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=f"{what}: {self._target.authority}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # ---- addresses ----
+
+    def _resolve_if_due(self) -> None:
+        pause_s = RESOLVE_INTERVAL_S if self._connected() else RESOLVE_RETRY_S
+        since_s = self._now_s() - self._resolved_s
+        if self._resolving is None and since_s >= pause_s:
+            self._resolving = self._spawn(self._resolve(), "looking up addresses")
+
+    async def _resolve(self) -> None:
+        loop, target = asyncio.get_running_loop(), self._target
+        try:
+            found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            self._last_error = f"{target.authority} cannot be looked up: {error}"
+            log.warning(self._last_error)
+        else:
+            self._take({str(entry[4][0]) for entry in found})
+        finally:
+            self._resolved_s = self._now_s()
+            self._resolving = None
+
+    def _take(self, addresses: set[str]) -> None:
+        for address in sorted(addresses - self._peers.keys()):
+            target = replace(self._target, address=address)
+            self._peers[address] = Peer(GrpcStreams(target, tls=self._tls, options=self._options))
+        for address in self._peers.keys() - addresses:
+            peer = self._peers.pop(address)
+            self._leaving.add(peer)
+            self._close_if_unused(peer)
+
+    def _close_if_unused(self, peer: Peer) -> None:
+        if peer in self._leaving and not peer.users and not self._is_closed:
+            self._leaving.discard(peer)
+            self._spawn(peer.streams.close(), "closing")

@@ -1,0 +1,118 @@
+"""Streaming RPCs over antiphon_core.http2, with what grpc.aio's channel does for them: credentials, retries, errors.
+
+Needs the libraries of antiphon_core.http2, which are no part of the base install.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from antiphon_core.errors import Unavailable
+from antiphon_core.flow import Flow
+from antiphon_core.http2.balancing import BalancedStreams
+from antiphon_core.http2.errors import GrpcError
+from antiphon_core.http2.options import Options
+from antiphon_core.http2.statuses import UNAVAILABLE
+from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
+from antiphon_core.rpc.client import call_metadata
+from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.methods import Service
+from antiphon_core.rpc.status import from_grpc_error
+
+log = logging.getLogger(__name__)
+
+# As of the channels of RpcClient.
+_OPTIONS = Options(keepalive_interval_s=30.0, keepalive_timeout_s=10.0, message_bytes_max=RPC_MESSAGE_BYTES_MAX)
+_PAUSES_S = (0.05, 0.1)  # between three attempts
+
+
+class LeanStreams:
+    """Calls the streaming methods of one service, at all addresses of `endpoint` in turn. For one event loop.
+
+    ValueError: the endpoint is neither host:port nor dns:///host:port. SettingsError: a file of `credentials` will not
+    do.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        service: Service,
+        *,
+        unavailable: type[Unavailable],
+        credentials: ClientCredentials = ANONYMOUS,
+    ) -> None:
+        self._service = service
+        self._unavailable = unavailable
+        self._token = credentials.open_token()
+        tls = credentials.open_ssl()
+        self._streams = BalancedStreams(endpoint, tls=tls, options=_OPTIONS)
+
+    async def close(self) -> None:
+        await self._streams.close()
+
+    async def run(
+        self,
+        name: str,
+        request: Any,
+        receive: Callable[[Any], None],
+        *,
+        flow: Flow | None = None,
+        tenant: str = DEFAULT_TENANT,
+        request_id: str = "",
+    ) -> None:
+        """Calls `receive` with each answer of a streaming RPC, and returns at its end. While `flow` is paused nothing
+        is read; what was read before is still received. Cancelling cancels the RPC. A call that a server or the network
+        turned away before its first answer is tried again.
+
+        AntiphonError: what the service raised, or why it could not be asked. Raises what `receive` raises.
+        """
+        method = self._service.methods[name]
+        data = encode(method.request, request)
+        answers = _Answers(lambda message: receive(decode(method.response, message)))
+        pauses_s = iter(_PAUSES_S)
+        while True:
+            metadata = call_metadata(tenant, request_id, self._token)
+            try:
+                await self._attempt(method.path, data, answers, metadata, flow, method.deadline_s)
+                return
+            except GrpcError as error:
+                pause_s = next(pauses_s, None)
+                if pause_s is None or answers.have_begun or error.status != UNAVAILABLE:
+                    raise from_grpc_error(error, self._unavailable) from error
+                log.info("%s is tried again: %s", method.path, error.message)
+            await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter is no secret
+
+    async def _attempt(
+        self,
+        path: str,
+        data: bytes,
+        answers: _Answers,
+        metadata: Sequence[tuple[str, str]],
+        flow: Flow | None,
+        timeout_s: float | None,
+    ) -> None:
+        with self._streams.used(await self._streams.choose()) as streams:
+            call = await streams.start(path, data, answers.receive, flow=flow, metadata=metadata, timeout_s=timeout_s)
+            try:
+                await call.ended()
+            finally:
+                call.cancel()
+
+
+class _Answers:
+    """Passes messages on, one by one."""
+
+    def __init__(self, receive: Callable[[bytes], None]) -> None:
+        self.have_begun = False
+        self._receive = receive
+
+    def receive(self, messages: Sequence[bytes]) -> None:
+        self.have_begun = True
+        for message in messages:
+            self._receive(message)

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import (
+    EngineFault,
+    InternalError,
+    StoreUnavailable,
+    TranslatorUnavailable,
+    Unauthenticated,
+)
+from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.lean_streams import LeanStreams
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.server import OPEN, Call, RpcServer
+from antiphon_core.rpc.settings import RpcServerSettings
+from antiphon_protos.antiphon.store import v1
+from tests.support.certificates import authority, signed_by
+
+MESSAGE = STORE.methods["ReadEvents"].response.message
+TOKEN = "0123456789abcdef0123456789abcdef"
+
+
+class Service:
+    """A log whose reading the test steers by the id of the response."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.closed = asyncio.Event()
+        self.begun = asyncio.Event()
+
+    async def read_events(self, request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        self.calls.append(call)
+        self.begun.set()
+        if request.response_id == "away" or (request.response_id == "away once" and len(self.calls) == 1):
+            raise StoreUnavailable("the disk is gone", id="resp_1")
+        try:
+            for number in range(3):
+                yield MESSAGE(first_sequence=number)
+            if request.response_id == "breaks":
+                raise StoreUnavailable("the disk is gone")
+            if request.response_id == "fault":
+                raise EngineFault("漢", field="input")
+            if request.response_id == "bug":
+                raise ZeroDivisionError
+            if request.follow:
+                await asyncio.Event().wait()
+        finally:
+            self.closed.set()
+
+    async def ready(self) -> None:
+        pass
+
+
+class World:
+    def __init__(self, service: Service, streams: LeanStreams) -> None:
+        self.service = service
+        self.streams = streams
+        self.received: list[int] = []
+
+    async def read(self, response_id: str = "r", *, follow: bool = False, **options: Any) -> list[int]:
+        request = v1.ReadEventsRequest(response_id=response_id, follow=follow)
+        await self.streams.run("ReadEvents", request, self.receive, **options)
+        return self.received
+
+    def receive(self, message: Any) -> None:
+        self.received.append(message.first_sequence)
+
+
+@asynccontextmanager
+async def made(
+    security: ServerSecurity = OPEN, credentials: ClientCredentials = ANONYMOUS, host: str = "127.0.0.1"
+) -> AsyncIterator[World]:
+    service, server = Service(), RpcServer(security)
+    server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
+    port = await server.start("127.0.0.1", 0)
+    streams = LeanStreams(f"{host}:{port}", STORE, unavailable=StoreUnavailable, credentials=credentials)
+    yield World(service, streams)
+    await streams.close()
+    await server.drain(0)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with made() as world:
+        yield world
+
+
+async def test_answers_are_received_in_order(world: World) -> None:
+    assert await world.read() == [0, 1, 2]
+
+
+async def test_a_call_carries_tenant_and_request_id(world: World) -> None:
+    await world.read(tenant="acme", request_id="req_1")
+    assert [(call.tenant, call.request_id) for call in world.service.calls] == [("acme", "req_1")]
+
+
+async def test_an_error_behind_answers_arrives_as_it_was_raised(world: World) -> None:
+    with pytest.raises(EngineFault, match="漢") as caught:
+        await world.read("fault")
+    assert caught.value.field == "input"
+    assert world.received == [0, 1, 2]
+
+
+async def test_a_bug_of_the_server_is_an_internal_error(world: World) -> None:
+    with pytest.raises(InternalError, match="log says why"):
+        await world.read("bug")
+
+
+async def test_a_call_that_was_turned_away_is_tried_again(world: World) -> None:
+    assert await world.read("away once") == [0, 1, 2]
+    assert len(world.service.calls) == 2
+
+
+async def test_a_call_that_is_turned_away_again_and_again_fails_with_the_last_error(world: World) -> None:
+    with pytest.raises(StoreUnavailable, match="the disk is gone") as caught:
+        await world.read("away")
+    assert caught.value.facts == {"id": "resp_1"}
+    assert len(world.service.calls) == 3
+
+
+async def test_a_call_that_broke_behind_its_first_answer_is_not_tried_again(world: World) -> None:
+    with pytest.raises(StoreUnavailable, match="the disk is gone"):
+        await world.read("breaks")
+    assert len(world.service.calls) == 1
+
+
+async def test_cancelling_ends_the_rpc(world: World) -> None:
+    reading = asyncio.create_task(world.read(follow=True))
+    while len(world.received) < 3:
+        await asyncio.sleep(0)
+    reading.cancel()
+    await world.service.closed.wait()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+
+
+async def test_what_a_receiver_raises_ends_the_rpc(world: World) -> None:
+    def refuse(_message: Any) -> None:
+        raise LookupError("full")
+
+    request = v1.ReadEventsRequest(response_id="r", follow=True)
+    with pytest.raises(LookupError, match="full"):
+        await world.streams.run("ReadEvents", request, refuse)
+    await world.service.closed.wait()
+
+
+async def test_nobody_there_is_unavailable_without_an_address_in_the_message() -> None:
+    streams = LeanStreams("127.0.0.1:1", STORE, unavailable=TranslatorUnavailable)
+    with pytest.raises(TranslatorUnavailable, match=r"^The translator cannot be reached\.$"):
+        await streams.run("ReadEvents", v1.ReadEventsRequest(response_id="r"), print)
+    await streams.close()
+
+
+async def test_a_closed_client_ends_its_calls(world: World) -> None:
+    reading = asyncio.create_task(world.read(follow=True))
+    while len(world.received) < 3:
+        await asyncio.sleep(0)
+    await world.streams.close()
+    with pytest.raises(StoreUnavailable):
+        await reading
+
+
+async def test_the_token_of_the_moment_is_sent(tmp_path: Path) -> None:
+    known, own = tmp_path / "known", tmp_path / "own"
+    known.write_text(f"edge {TOKEN} *")
+    own.write_text(TOKEN)
+    security = ServerSecurity.of(RpcServerSettings(token_file=known))
+    async with made(security, ClientCredentials(token_file=own)) as world:
+        assert await world.read() == [0, 1, 2]
+    async with made(security) as world:
+        with pytest.raises(Unauthenticated, match="carries no token"):
+            await world.read()
+
+
+def test_an_endpoint_of_another_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="not an endpoint"):
+        LeanStreams("unix:/tmp/x", STORE, unavailable=StoreUnavailable)
+
+
+async def test_a_server_of_a_known_authority_is_read_over_tls(tmp_path: Path) -> None:
+    ca = authority(tmp_path, "ca")
+    server = signed_by(ca, tmp_path, "server")
+    settings = RpcServerSettings(tls_cert_file=server.cert, tls_key_file=server.key)
+    for host in ("127.0.0.1", "localhost"):
+        async with made(ServerSecurity.of(settings), ClientCredentials(tls_ca_file=ca.cert), host) as world:
+            assert await world.read() == [0, 1, 2]
+
+
+async def test_a_server_of_another_authority_is_not_talked_to(tmp_path: Path) -> None:
+    ca, other = authority(tmp_path, "ca"), authority(tmp_path, "other")
+    server = signed_by(other, tmp_path, "server")
+    security = ServerSecurity.of(RpcServerSettings(tls_cert_file=server.cert, tls_key_file=server.key))
+    async with made(security, ClientCredentials(tls_ca_file=ca.cert)) as world:
+        with pytest.raises(StoreUnavailable):
+            await world.read()
+    assert not world.service.calls
+
+
+async def test_a_certificate_is_shown_where_one_is_asked_for(tmp_path: Path) -> None:
+    ca = authority(tmp_path, "ca")
+    server, client = signed_by(ca, tmp_path, "server"), signed_by(ca, tmp_path, "client")
+    settings = RpcServerSettings(tls_cert_file=server.cert, tls_key_file=server.key, tls_client_ca_file=ca.cert)
+    shown = ClientCredentials(tls_ca_file=ca.cert, tls_cert_file=client.cert, tls_key_file=client.key)
+    async with made(ServerSecurity.of(settings), shown) as world:
+        assert await world.read() == [0, 1, 2]
+    async with made(ServerSecurity.of(settings), ClientCredentials(tls_ca_file=ca.cert)) as world:
+        with pytest.raises(StoreUnavailable):
+            await world.read()
