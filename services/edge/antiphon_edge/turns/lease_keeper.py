@@ -71,5 +71,7 @@ async def _renew(
 
 def _until_next_s(now_s: float, every_s: float) -> float:
     """How long it is until the next multiple of `every_s`; until the one behind it if that is now, or nearly."""
+    if not every_s:
+        return 0
     pause_s = every_s - now_s % every_s
     return pause_s if pause_s > every_s / 10 else pause_s + every_s

@@ -82,3 +82,7 @@ async def test_the_error_of_the_block_leaves_it() -> None:
 @pytest.mark.parametrize(("now_s", "expected"), [(10.0, 2.0), (11.5, 0.5), (11.9, 2.1), (12.0, 2.0)])
 def test_all_leases_of_a_pace_are_renewed_at_its_multiples(now_s: float, expected: float) -> None:
     assert lease_keeper._until_next_s(now_s, 2.0) == pytest.approx(expected)
+
+
+def test_a_pace_without_a_pause_has_none() -> None:
+    assert lease_keeper._until_next_s(10.5, 0) == 0
