@@ -137,6 +137,8 @@ class EventLogWriter:
             self._error = error
             if not isinstance(error, (Unavailable, Timeout)):
                 self._on_lost(error)
+            elif self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
+                self._start_at_the_next_moment()  # no later batch comes: the flow is paused
         else:
             if self._waiting:
                 self._start_at_the_next_moment()

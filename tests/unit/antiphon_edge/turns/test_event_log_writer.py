@@ -8,7 +8,12 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, PositionMismatch, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_response_id
-from antiphon_core.limits import APPEND_BYTES_MAX, APPEND_EVENTS_MAX, EVENT_LOG_APPEND_BYTES
+from antiphon_core.limits import (
+    APPEND_BYTES_MAX,
+    APPEND_EVENTS_MAX,
+    EVENT_LOG_APPEND_BYTES,
+    EVENT_LOG_WAITING_BYTES_MAX,
+)
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.event_log_writer import EventLogWriter
@@ -158,6 +163,27 @@ async def test_nothing_is_left_out_when_the_store_is_away_for_long(log: Log, whe
     frames, checkpoints = await log.read()
     assert frames == b"".join(map(frame, range(5)))
     assert [token_id for each in checkpoints for token_id in each.token_ids] == [0, 1, 2, 3, 4]
+
+
+class AwayTwice(Recorder):
+    """A log that cannot be reached by the first two appends."""
+
+    async def append_events(self, _tenant: str, append: EventAppend, **_: Any) -> int:
+        await super().append_events(_tenant, append)
+        if len(self.appends) <= 2:
+            raise StoreUnavailable("away")
+        return 0
+
+
+async def test_a_flow_that_waits_for_the_log_goes_on_when_the_store_is_back() -> None:
+    logs = AwayTwice()
+    writer = recorded(logs, timing=ONE_ATTEMPT)
+    writer.put(batch(0))
+    await logs.until_asked(1)
+    writer.put(Batch(1, 1, frame(1, EVENT_LOG_WAITING_BYTES_MAX)))
+    logs.go.set()
+    await logs.until_asked(4)
+    assert [each.expected_position for each in logs.appends] == [0, 0, 0, 1]
 
 
 async def test_a_log_that_is_somebody_elses_is_not_tried_again(log: Log) -> None:
