@@ -1,0 +1,286 @@
+"""Rows in dictionaries: a peer of the other backends, gone with the process.
+
+Every primitive is one synchronous step of the event loop, and therefore indivisible.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from antiphon_core.clock import Clock, SystemClock
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Applied,
+    Chain,
+    Change,
+    Delete,
+    DeleteBelow,
+    Entry,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    changed,
+    holds,
+    made_id,
+    named_node,
+    resolved,
+)
+
+_Line = tuple[int, str]  # when, and the id
+
+
+@dataclass(slots=True)
+class _Index:
+    """The entries under one key: in order, and by id."""
+
+    lines: list[_Line] = field(default_factory=list)
+    times: dict[str, int] = field(default_factory=dict)
+
+    def file(self, entry_id: str, at: int) -> None:
+        self.unfile(entry_id)
+        self.times[entry_id] = at
+        insort(self.lines, (at, entry_id))
+
+    def unfile(self, entry_id: str) -> None:
+        at = self.times.pop(entry_id, None)
+        if at is not None:
+            del self.lines[bisect_left(self.lines, (at, entry_id))]
+
+    def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
+        """The lines behind one, in either direction."""
+        if descending:
+            end = len(self.lines) if after is None else bisect_left(self.lines, after)
+            return (self.lines[place] for place in range(end - 1, -1, -1))
+        return islice(self.lines, 0 if after is None else bisect_right(self.lines, after), None)
+
+
+class _TooLong(Exception):
+    """A chain is over a bound."""
+
+
+class _Tree:
+    """The rows of one partition, and its indexes."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Ref, Row] = {}
+        self.indexes: defaultdict[tuple[Index, str], _Index] = defaultdict(_Index)
+
+
+class MemoryRows:
+    """Implements `rows.backend.RowBackend`."""
+
+    durability = Durability.MEMORY
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._trees: defaultdict[Partition, _Tree] = defaultdict(_Tree)
+        self._tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
+        self._open = False
+
+    async def open(self) -> None:
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+
+    async def ready(self) -> None:
+        self._now_ms()
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        now_ms = self._now_ms()
+        tree = self._trees[partition]
+        refused = _failing(tree, program, now_ms)
+        if refused is not None:
+            return refused
+        try:
+            chains = [_read_chain(tree, read, now_ms) for read in program.reads if isinstance(read, Chain)]
+        except _TooLong as bound:
+            return Refused(now_ms, {}, too_long=str(bound))
+        for change in program.changes:
+            self._apply(partition, tree, change, now_ms)
+        found = iter(chains)
+        return Applied(
+            now_ms, [next(found) if isinstance(read, Chain) else _read(tree, read) for read in program.reads]
+        )
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: _Line | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        now_ms = self._now_ms()
+        tree = self._trees[partition]
+        lines = islice(self._index(partition, tree, index, key).behind(after, descending=descending), limit)
+        return now_ms, [
+            Entry(entry_id, at, tree.rows.get(Ref(Kind.NODE, named_node(entry_id))) if with_rows else None)
+            for at, entry_id in lines
+        ]
+
+    async def subtree(self, partition: Partition, start: str, *, max_nodes: int) -> tuple[int, Sequence[Entry]]:
+        now_ms = self._now_ms()
+        return now_ms, list(islice(_below(self._trees[partition], start), max_nodes))
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        now_ms = self._now_ms()
+        entries = self._tenant_wide[tenant, index, key]
+        due = [Entry(entry_id, at) for at, entry_id in islice(entries.lines, limit) if at <= now_ms]
+        for each in due:
+            entries.file(each.id, now_ms + hide_ms)
+        return due
+
+    async def tenants(self) -> Sequence[str]:
+        self._now_ms()
+        return sorted({tenant for (tenant, index, _), found in self._tenant_wide.items() if index is Index.ENDS and found.lines})
+
+    # ---- Within a primitive ----
+
+    def _now_ms(self) -> int:
+        if not self._open:
+            raise StoreUnavailable("The store is closed.")
+        return self._clock.now_ms()
+
+    def _index(self, partition: Partition, tree: _Tree, index: Index, key: str) -> _Index:
+        if index in TENANT_WIDE:
+            return self._tenant_wide[partition.tenant, index, key]
+        return tree.indexes[index, key]
+
+    def _apply(self, partition: Partition, tree: _Tree, change: Change, now_ms: int) -> None:
+        match change:
+            case Set(ref, fields, items, body):
+                row = tree.rows.get(ref, _NO_ROW)
+                tree.rows[ref] = Row(
+                    changed(row, fields, now_ms),
+                    row.items if items is None else items,
+                    row.body if body is None else body,
+                )
+            case File(index, key, entry_id, at):
+                when = now_ms + at.plus_ms if isinstance(at, Now) else at
+                self._index(partition, tree, index, key).file(entry_id, when)
+            case Unfile(index, key, entry_id):
+                self._index(partition, tree, index, key).unfile(entry_id)
+            case Grow():
+                _grow(tree, change, now_ms)
+            case Put(ref, fields, new_items, new_body):
+                former = tree.rows.get(ref, _NO_ROW).fields.get("v", 0)
+                stored = {name: resolved(value, None, now_ms) for name, value in fields.items()}
+                tree.rows[ref] = Row({**stored, "v": former + 1}, new_items, new_body)
+            case Delete(ref):
+                tree.rows.pop(ref, None)
+            case DeleteBelow(kind, prefix):
+                for ref in [each for each in tree.rows if each.kind is kind and each.id.startswith(prefix)]:
+                    del tree.rows[ref]
+
+
+_NO_ROW = Row({})
+
+
+def _failing(tree: _Tree, program: Program, now_ms: int) -> Refused | None:
+    """The rows whose guards do not hold."""
+    failing: dict[Ref, Row | None] = {}
+    crowded = False
+    for guard in program.guards:
+        if isinstance(guard, Fewer):
+            crowded = crowded or len(tree.indexes[guard.index, guard.key].lines) >= guard.count
+            continue
+        row = tree.rows.get(guard.ref)
+        if not holds(guard, row, now_ms):
+            failing[guard.ref] = row
+    return Refused(now_ms, failing, crowded=crowded) if failing or crowded else None
+
+
+def _grow(tree: _Tree, grow: Grow, now_ms: int) -> None:
+    parent = tree.rows[Ref(Kind.NODE, grow.parent)] if grow.parent is not None else None
+    depth = parent.fields["depth"] + 1 if parent is not None else 0
+    fields = {name: resolved(value, None, now_ms) for name, value in grow.fields.items()}
+    fields |= {"v": 1, "depth": depth, "created": now_ms, "updated": now_ms}
+    tree.rows[Ref(Kind.NODE, grow.id)] = Row(fields, grow.items, grow.body)
+    if grow.parent is not None:
+        tree.indexes[Index.CHILDREN, grow.parent].file(grow.id, now_ms)
+    if fields.get("session") is not None:
+        tree.indexes[Index.MADE, fields["session"]].file(made_id(depth, grow.id), now_ms)
+
+
+def _read(tree: _Tree, read: Read) -> Any:
+    if isinstance(read, Get):
+        return tree.rows.get(read.ref)
+    assert isinstance(read, Range)  # noqa: S101 - chains were read before
+    return _read_range(tree, read)
+
+
+def _read_chain(tree: _Tree, read: Chain, now_ms: int) -> list[tuple[str, Row]]:
+    step: str | None = read.start
+    if read.from_head:
+        session = tree.rows.get(Ref(Kind.SESSION, read.start), _NO_ROW)
+        step = session.fields.get("head")
+    node = tree.rows.get(Ref(Kind.NODE, step)) if step else None
+    if node is None or not _is_ahead(node.fields["expires"], now_ms):
+        return []
+    if node.fields["depth"] + 1 > read.max_depth:
+        raise _TooLong("depth")
+    with_bodies = read.payload is Payload.ALL
+    chain, used = [], 0 if with_bodies else 1
+    while step is not None:
+        node = tree.rows[Ref(Kind.NODE, step)]
+        used += node.fields["size"] if with_bodies else len(node.items) + 1 if node.items else 0
+        chain.append((step, node))
+        step = node.fields["parent"]
+    if used > read.max_bytes:
+        raise _TooLong("bytes")
+    chain.reverse()
+    return chain
+
+
+def _is_ahead(expires: int | None, now_ms: int) -> bool:
+    return expires is None or expires > now_ms
+
+
+def _read_range(tree: _Tree, read: Range) -> list[tuple[str, Row]]:
+    ids = sorted(ref.id for ref in tree.rows if ref.kind is read.kind and ref.id.startswith(read.prefix))
+    found, used = [], 0
+    for row_id in ids[max(0, bisect_right(ids, read.start) - 1) :]:
+        row = tree.rows[Ref(read.kind, row_id)]
+        found.append((row_id, row))
+        used += len(row.items)
+        if used >= read.max_bytes:
+            break
+    return found
+
+
+def _below(tree: _Tree, start: str) -> Iterator[Entry]:
+    """A node and everything below it."""
+    waiting = [start]
+    while waiting:
+        each = waiting.pop()
+        row = tree.rows.get(Ref(Kind.NODE, each))
+        if row is not None:
+            yield Entry(each, 0, row)
+            waiting.extend(child for _at, child in tree.indexes[Index.CHILDREN, each].lines)

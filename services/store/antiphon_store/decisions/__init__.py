@@ -1,0 +1,1 @@
+"""What each operation of the store decides, once for all backends: functions over `rows.view.View`."""

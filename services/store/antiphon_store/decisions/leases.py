@@ -1,0 +1,104 @@
+"""Leases of sessions, and the fences that prove a lease of a session or of a job.
+
+    free ──acquire──> held by A, fence n ──release, commit or time──> free, fence n
+                       │  A again: the same fence, a later end
+                       └─ B: SessionLocked
+
+Row SESSION: `head` (the last response committed in it), `fence` (the last token granted), `holder`, `lease_until`
+(0: released), `removed` (ids of items that were taken out of its conversation), `source` (of the fork that made it).
+The token grows with every new holder and never goes back. A fence is good for a write only while its lease lives.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_core.errors import SessionLocked, StaleFence
+from antiphon_core.ids import is_response_id
+from antiphon_core.ports.store import Fence, Lease
+from antiphon_store.rows.model import Add, Get, Kind, Now, Ref, Row, Condition
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+NOBODY = ""
+
+
+def acquire(view: View, session_id: str, *, holder: str, ttl_ms: int) -> Finish[Lease]:
+    """Takes the lease with the next token, or extends that of `holder`. SessionLocked."""
+    take(view, session_id, holder=holder, ttl_ms=ttl_ms)
+    place = view.read(Get(Ref(Kind.SESSION, session_id)))
+    return lambda answers: granted(answers[place], session_id)
+
+
+def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
+    """Changes the session so that `holder` has its lease. SessionLocked."""
+    if view.test(Kind.SESSION, session_id, Condition.BEHIND, "lease_until"):
+        view.set(Kind.SESSION, session_id, fence=Add(1), holder=holder, lease_until=Now(ttl_ms))
+        return
+    session = view.need(Kind.SESSION, session_id)
+    if session is None or session.fields["holder"] != holder:
+        raise SessionLocked.of(session_id)
+    _extend(view, session, session_id, ttl_ms)
+
+
+def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
+    """Extends a living lease; never shortens it. StaleFence."""
+    session = view.need(Kind.SESSION, fence.session_id)
+    if session is None or not is_held(session, fence, view.now_ms):
+        raise StaleFence.of(fence.session_id, token=fence.token)
+    _extend(view, session, fence.session_id, ttl_ms)
+    place = view.read(Get(Ref(Kind.SESSION, fence.session_id)))
+    return lambda answers: granted(answers[place], fence.session_id)
+
+
+def release(view: View, fence: Fence) -> Finish[bool]:
+    """Ends a living lease; False when there was none of this fence."""
+    held = _tests_held(view, fence)
+    if held:
+        give_back(view, fence.session_id)
+    return lambda _answers: held
+
+
+def give_back(view: View, session_id: str, **fields: Any) -> None:
+    """Ends the lease of a session, and sets what else changes with it."""
+    view.set(Kind.SESSION, session_id, holder=NOBODY, lease_until=0, **fields)
+
+
+def require_fence(view: View, fence: Fence) -> None:
+    """StaleFence unless the lease of the fence lives: that of the job of this id, when there is one, else a session's."""
+    job_id = fence.session_id
+    if is_response_id(job_id):
+        runs = view.test(Kind.JOB, job_id, Condition.IS, "attempts", fence.token)
+        if runs and view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until"):
+            return
+        if view.need(Kind.JOB, job_id) is not None:
+            raise StaleFence.of(job_id, token=fence.token)
+    if not _tests_held(view, fence):
+        raise StaleFence.of(fence.session_id, token=fence.token)
+
+
+def is_held(session: Row, fence: Fence, now_ms: int) -> bool:
+    """Whether the fence's lease lives."""
+    return session.fields.get("fence") == fence.token and is_leased(session, now_ms)
+
+
+def is_leased(session: Row | None, now_ms: int) -> bool:
+    """Whether anybody holds the lease."""
+    return session is not None and (session.fields.get("lease_until") or 0) > now_ms
+
+
+def granted(session: Row, session_id: str) -> Lease:
+    """The lease of a session that has just been acquired or renewed."""
+    fields = session.fields
+    return Lease(Fence(session_id, fields["fence"]), fields["holder"], fields["lease_until"])
+
+
+def _tests_held(view: View, fence: Fence) -> bool:
+    has_token = view.test(Kind.SESSION, fence.session_id, Condition.IS, "fence", fence.token)
+    return has_token and view.test(Kind.SESSION, fence.session_id, Condition.AHEAD, "lease_until")
+
+
+def _extend(view: View, session: Row, session_id: str, ttl_ms: int) -> None:
+    ends_at = session.fields["lease_until"]
+    is_later = view.now_ms + ttl_ms > ends_at
+    view.set(Kind.SESSION, session_id, lease_until=Now(ttl_ms) if is_later else ends_at)

@@ -1,0 +1,128 @@
+"""Event logs: appended to at their end only.
+
+    open at n ──append k at n──> open at n + k
+              └─append k at n, terminal──> closed at n + k
+
+Row LOG: `next` (the number of the next event), `closed`, `until` (when it is forgotten). Row BATCH, one for each append:
+`count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items. An append that is there already
+is answered first, whatever became of the log and of the lease since: its writer asks again because an answer got lost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+from antiphon_core.errors import InternalError, LogClosed, LogNotFound, PositionMismatch
+from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
+from antiphon_core.ports.store import Fence
+from antiphon_store.backends.roles.event_logs import LogPage
+from antiphon_store.decisions import leases
+from antiphon_store.rows.model import Get, Index, Kind, Now, Range, Ref, Row, Condition
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+
+def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:
+    """Appends one batch: the next position. PositionMismatch, LogClosed, StaleFence."""
+    next_position = append.expected_position + append.count
+    if view.peek(Kind.LOG, append.response_id) is not None and _is_there(view, append):
+        return lambda _answers: next_position
+    if fence is not None:
+        leases.require_fence(view, fence)
+    extend(view, append, ttl_ms=ttl_ms)
+    return lambda _answers: next_position
+
+
+def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
+    """Adds a batch at the end of its log. PositionMismatch, LogClosed."""
+    log_id, position = append.response_id, append.expected_position
+    if position == 0:
+        _begin(view, log_id, ttl_ms)
+    elif not _tests_end(view, log_id, position):
+        row = view.need(Kind.LOG, log_id)
+        lives = row is not None and row.fields["until"] > view.now_ms
+        if row is not None and lives and row.fields["closed"]:
+            raise LogClosed.of(log_id)
+        end = row.fields["next"] if row is not None and lives else 0
+        raise PositionMismatch.of(log_id, expected=position, actual=end)
+    fields = _written(append)
+    view.put(Kind.BATCH, _batch_id(log_id, position), fields, append.frames)
+    next_position = position + append.count
+    view.set(Kind.LOG, log_id, next=next_position, closed=int(append.terminal), until=Now(ttl_ms))
+
+
+def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[LogPage]:
+    """The batches from the one that holds `position` on. LogNotFound."""
+    if not (view.test(Kind.LOG, log_id, Condition.PRESENT) and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")):
+        raise LogNotFound.of(log_id)
+    end = view.read(Get(Ref(Kind.LOG, log_id)))
+    start = _batch_id(log_id, position)
+    found = view.read(Range(Kind.BATCH, f"{log_id}/", start, max_bytes))
+
+    def finish(answers: Any) -> LogPage:
+        fields = answers[end].fields
+        batches = [_to_batch(row_id, row) for row_id, row in answers[found]] if position < fields["next"] else []
+        return LogPage(tuple(batches), fields["next"], bool(fields["closed"]))
+
+    return finish
+
+
+def _begin(view: View, log_id: str, ttl_ms: int) -> None:
+    """That there is no log yet, or one that is forgotten, which is taken away."""
+    view.file(Index.ENDS, "", f"{Kind.LOG}/{log_id}", Now(ttl_ms))
+    if view.test(Kind.LOG, log_id, Condition.ABSENT):
+        return
+    row = view.need(Kind.LOG, log_id)
+    if row is not None and row.fields["until"] > view.now_ms:
+        if row.fields["closed"]:
+            raise LogClosed.of(log_id)
+        raise PositionMismatch.of(log_id, expected=0, actual=row.fields["next"])
+    view.delete_below(Kind.BATCH, f"{log_id}/")
+
+
+def _tests_end(view: View, log_id: str, position: int) -> bool:
+    return (
+        view.test(Kind.LOG, log_id, Condition.IS, "next", position)
+        and view.test(Kind.LOG, log_id, Condition.IS, "closed", 0)
+        and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")
+    )
+
+
+def _is_there(view: View, append: EventAppend) -> bool:
+    """Whether this very batch is in the log already, which is known and living."""
+    log = view.need(Kind.LOG, append.response_id)
+    if log is None or log.fields["until"] <= view.now_ms:
+        return False
+    batch = view.need(Kind.BATCH, _batch_id(append.response_id, append.expected_position))
+    if batch is None or batch.items != append.frames:
+        return False
+    return {**_written(append), "v": 0} == {**batch.fields, "v": 0}
+
+
+def _batch_id(log_id: str, position: int) -> str:
+    return f"{log_id}/{position:012d}"
+
+
+def _written(append: EventAppend) -> dict[str, Any]:
+    checkpoint = append.checkpoint
+    return {
+        "count": append.count,
+        "terminal": int(append.terminal),
+        "checkpoint": None if checkpoint is None else [checkpoint.offset, list(checkpoint.token_ids)],
+        "crc": _checksum(append.response_id, append.expected_position, append.frames),
+    }
+
+
+def _to_batch(row_id: str, row: Row) -> EventBatch:
+    log_id, _, number = row_id.rpartition("/")
+    fields = row.fields
+    if fields["crc"] != _checksum(log_id, int(number), row.items):
+        raise InternalError(f"The stored events of '{log_id}' are damaged.", id=log_id)
+    checkpoint = fields["checkpoint"]
+    checkpoints = () if checkpoint is None else (Checkpoint(checkpoint[0], tuple(checkpoint[1])),)
+    return EventBatch(int(number), fields["count"], row.items, bool(fields["terminal"]), checkpoints)
+
+
+def _checksum(log_id: str, position: int, frames: bytes) -> int:
+    return crc32(frames, crc32(f"{log_id}:{position}".encode()))

@@ -1,0 +1,96 @@
+"""Row NODE: a response, or items that were added to a conversation by hand, and its place in the tree.
+
+Fields: `parent`, `depth`, `session` (it was made in), `status`, `version` (of the record), `deleted` (0 or 1),
+`created`, `updated`, `expires` (None: never), `size` (bytes of body and items), `input_bytes`, `items_crc`, `body_crc`.
+Payloads: the packed items (`backends.packing`), and the body.
+
+    readable   not deleted, not expired: its id can be fetched, continued, replaced, removed
+    kept       not expired, and readable or the head of a session: its place in the tree stays
+    otherwise  it stays only as long as a kept node descends from it, because that one's chain contains it
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from antiphon_core.errors import InternalError
+from antiphon_core.ports.store import Record, Stamp, Status
+from antiphon_store.backends import packing
+from antiphon_store.backends.base import Write
+from antiphon_store.rows.model import Now, Row
+
+log = logging.getLogger(__name__)
+
+_STATUSES = {status.value: status for status in Status}
+
+
+def is_expired(fields: Mapping[str, Any], now_ms: int) -> bool:
+    expires = fields["expires"]
+    return expires is not None and expires <= now_ms
+
+
+def is_readable(row: Row | None, now_ms: int) -> bool:
+    return row is not None and not row.fields["deleted"] and not is_expired(row.fields, now_ms)
+
+
+def written(write: Write) -> tuple[dict[str, Any], bytes, bytes]:
+    """What a writer decides about a node: fields and payloads."""
+    record = write.record
+    items, input_bytes = packing.pack(record.input_items, record.output_items)
+    fields = {
+        "parent": record.parent_id,
+        "session": record.session_id,
+        "status": record.status.value,
+        "deleted": 0,
+        "expires": None if write.ttl_ms is None else Now(write.ttl_ms),
+        "size": len(record.body) + len(record.input_items) + len(record.output_items),
+        "input_bytes": input_bytes,
+        "items_crc": packing.checksum(record.id, input_bytes, items),
+        "body_crc": packing.body_checksum(record.id, record.body),
+    }
+    return fields, items, record.body
+
+
+def to_record(response_id: str, row: Row) -> Record:
+    """A node with all payloads as a record. InternalError: its bytes are not those that were written."""
+    fields = row.fields
+    _require_intact(response_id, fields["items_crc"], packing.checksum(response_id, fields["input_bytes"], row.items))
+    _require_intact(response_id, fields["body_crc"], packing.body_checksum(response_id, row.body))
+    input_items, output_items = packing.unpack(row.items, fields["input_bytes"])
+    return Record(
+        id=response_id,
+        status=_STATUSES[fields["status"]],
+        body=row.body,
+        input_items=input_items,
+        output_items=output_items,
+        parent_id=fields["parent"],
+        session_id=fields["session"],
+        version=fields["version"],
+        depth=fields["depth"],
+        created_at_ms=fields["created"],
+        updated_at_ms=fields["updated"],
+        expires_at_ms=fields["expires"],
+    )
+
+
+def stamp_of(row: Row) -> Stamp:
+    fields = row.fields
+    return Stamp(fields["version"], fields["depth"], fields["created"], fields["updated"], fields["expires"])
+
+
+def joined_items(chain: Iterable[tuple[str, Row]]) -> bytes:
+    """All items of a chain as one JSON array. InternalError: bytes are not those that were written."""
+    parts = []
+    for response_id, row in chain:
+        checksum = packing.checksum(response_id, row.fields["input_bytes"], row.items)
+        _require_intact(response_id, row.fields["items_crc"], checksum)
+        parts.append(row.items)
+    return packing.join(parts)
+
+
+def _require_intact(response_id: str, written_crc: int, found_crc: int) -> None:
+    if written_crc != found_crc:
+        log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
+        raise InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)

@@ -1,0 +1,293 @@
+"""Writing, changing and removing single responses.
+
+A write is one of three, in this order:
+
+    replay    The store holds this very content already, at the version that this write would have made. The writer
+              asks again because an answer got lost: nothing changes, and the existing stamp is the answer.
+    replace   The record is readable, and the precondition names what it must be (version, statuses).
+    insert    There is no such readable record, and the precondition does not say that there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    LimitExceeded,
+    ResponseNotFound,
+    StatusMismatch,
+    VersionMismatch,
+)
+from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
+from antiphon_store.backends.base import Write
+from antiphon_store.decisions import leases, logs, nodes
+from antiphon_store.rows.model import Add, Get, Grow, Index, Kind, Now, Payload, Ref, Row, Condition, Value, made_id
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
+
+
+class OccupiedId(Exception):
+    """The id of a new record belongs to a node that cannot be read. It is free when nothing needs that node."""
+
+    def __init__(self, response_id: str) -> None:
+        super().__init__(response_id)
+        self.response_id = response_id
+
+
+class CrowdedSession(Exception):
+    """The session has as many entries in MADE as it may have responses. Those of expired ones do not count."""
+
+    def __init__(self, session_id: str, most: int) -> None:
+        super().__init__(session_id)
+        self.session_id = session_id
+        self.most = most
+
+
+def fetch(view: View, response_id: str) -> Finish[Record]:
+    """A readable record. ResponseNotFound."""
+    place = view.read(Get(Ref(Kind.NODE, response_id), Payload.ALL))
+    if not is_readable(view, response_id):
+        raise ResponseNotFound.of(response_id)
+    return lambda answers: nodes.to_record(response_id, answers[place])
+
+
+def is_readable(view: View, response_id: str) -> bool:
+    """Tests that a response can be read."""
+    return (
+        view.test(Kind.NODE, response_id, Condition.IS, "deleted", 0)  # so it is there
+        and view.test(Kind.NODE, response_id, Condition.AHEAD, "expires")
+    )
+
+
+def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
+    """Inserts or replaces one record. `fence` must be live, in addition to the precondition's.
+
+    ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
+    PositionMismatch, LogClosed: of the end of the log. OccupiedId, CrowdedSession: to be looked at further."""
+    fences = [each for each in (fence, write.precondition.fence) if each is not None]
+    if _names_a_state(write.precondition):
+        return _replace(view, write, fences)
+    if view.test(Kind.NODE, write.record.id, Condition.ABSENT):
+        return _insert(view, write, fences)
+    return _put_again(view, write, fences)
+
+
+def remove(view: View, response_id: str, precondition: Precondition) -> Finish[None]:
+    """Makes a readable record unreadable. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
+    row = require(view, response_id)
+    if precondition.fence is not None:
+        leases.require_fence(view, precondition.fence)
+    require_precondition(response_id, row, precondition)
+    view.set(Kind.NODE, response_id, deleted=1)
+    view.file(Index.ENDS, "", f"{Kind.NODE}/{response_id}")
+    _unlist(view, response_id, row)
+    return lambda _answers: None
+
+
+def change_status(view: View, response_id: str, status: Status, precondition: Precondition) -> Finish[Stamp]:
+    """Moves a readable record to another status. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
+    row = require(view, response_id)
+    fields, expected = row.fields, precondition.version
+    if fields["status"] == status.value and (expected is None or 0 < expected == fields["version"] - 1):
+        return lambda _answers: nodes.stamp_of(row)
+    if precondition.fence is not None:
+        leases.require_fence(view, precondition.fence)
+    require_precondition(response_id, row, precondition)
+    view.set(Kind.NODE, response_id, status=status.value, version=Add(1), updated=Now())
+    return _stamp(view, response_id)
+
+
+def require(view: View, response_id: str) -> Row:
+    """The row of a readable record. ResponseNotFound."""
+    row = view.need(Kind.NODE, response_id)
+    if row is None or not nodes.is_readable(row, view.now_ms):
+        raise ResponseNotFound.of(response_id)
+    return row
+
+
+def require_precondition(response_id: str, row: Row, condition: Precondition) -> None:
+    """Version and statuses of a readable record. VersionMismatch, StatusMismatch."""
+    version, status = row.fields["version"], Status(row.fields["status"])
+    if condition.version is not None and condition.version != version:
+        raise VersionMismatch.of(response_id, expected=condition.version, actual=version)
+    if (condition.statuses and status not in condition.statuses) or status in condition.unless_statuses:
+        raise StatusMismatch.of(response_id, actual=status)
+
+
+def _names_a_state(condition: Precondition) -> bool:
+    """Whether the precondition says that there is a record."""
+    return bool(condition.version or condition.statuses or condition.unless_statuses)
+
+
+def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
+    """A write over a node that is known."""
+    row = view.need(Kind.NODE, write.record.id)
+    if row is None:
+        return _insert(view, write, fences)
+    if nodes.is_readable(row, view.now_ms):
+        if _is_replay(row, write):
+            return lambda _answers: nodes.stamp_of(row)
+        _require_fences(view, fences)
+        _require_admission(row, write)
+        return _overwrite(view, write, row)
+    _require_fences(view, fences)
+    _require_absence(write)
+    raise OccupiedId(write.record.id)
+
+
+def _replace(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
+    """A write whose precondition names a state. It is done blindly where it cannot be a replay."""
+    record, condition = write.record, write.precondition
+    if not (condition.version or (condition.statuses and record.status not in condition.statuses)):
+        view.need(Kind.NODE, record.id)
+    elif view.peek(Kind.NODE, record.id) is None and _tests_state(view, record, condition):
+        _require_fences(view, fences)
+        return _overwrite(view, write, None)
+    row = view.need(Kind.NODE, record.id)
+    if row is None or not nodes.is_readable(row, view.now_ms):
+        _require_fences(view, fences)
+        _require_absence(write)
+    return _put_again(view, write, fences)
+
+
+def _tests_state(view: View, record: Record, condition: Precondition) -> bool:
+    """Tests that a readable record is as the precondition says, and stays where it is."""
+    tests: list[tuple[Condition, str, Value]] = [
+        (Condition.IS, "deleted", 0),
+        (Condition.AHEAD, "expires", None),
+        (Condition.IS, "parent", record.parent_id),
+        (Condition.IS, "session", record.session_id),
+    ]
+    if condition.version is not None:
+        tests.append((Condition.IS, "version", condition.version))
+    if condition.statuses:
+        tests.append((Condition.IN, "status", sorted(condition.statuses)))
+    if condition.unless_statuses:
+        tests.append((Condition.NOT_IN, "status", sorted(condition.unless_statuses)))
+    return all([view.test(Kind.NODE, record.id, *each) for each in tests])
+
+
+def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
+    _require_fences(view, fences)
+    _require_absence(write)
+    if write.log_end is not None:
+        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+    _require_room(view, write)
+    _require_parent(view, write.record.parent_id, fences)
+    fields, items, body = nodes.written(write)
+    view.grow(Grow(write.record.id, write.record.parent_id, {**fields, "version": 1}, items, body))
+    _list_items(view, write)
+    _limit_life(view, write)
+    return _stamp(view, write.record.id)
+
+
+def _overwrite(view: View, write: Write, row: Row | None) -> Finish[Stamp]:
+    """Replaces what a writer decides about a readable node, which is `row` where it is known."""
+    record = write.record
+    if write.log_end is not None:
+        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+    fields, items, body = nodes.written(write)
+    view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
+    if row is not None and row.fields["session"] != record.session_id:
+        _unlist(view, record.id, row)
+        if record.session_id is not None:
+            entry = made_id(row.fields["depth"], record.id)
+            view.file(Index.MADE, record.session_id, entry, row.fields["created"])
+    _list_items(view, write)
+    _limit_life(view, write)
+    return _stamp(view, record.id)
+
+
+def _stamp(view: View, response_id: str) -> Finish[Stamp]:
+    place = view.read(Get(Ref(Kind.NODE, response_id)))
+    return lambda answers: nodes.stamp_of(answers[place])
+
+
+def _require_fences(view: View, fences: Sequence[Fence]) -> None:
+    for each in fences:
+        leases.require_fence(view, each)
+
+
+def _require_absence(write: Write) -> None:
+    """VersionMismatch, StatusMismatch: the precondition says that there is a record."""
+    record_id, condition = write.record.id, write.precondition
+    if condition.version:
+        raise VersionMismatch.of(record_id, expected=condition.version, actual=0)
+    if condition.statuses or condition.unless_statuses:
+        raise StatusMismatch.of(record_id, actual=ABSENT)
+
+
+def _require_admission(row: Row, write: Write) -> None:
+    """What a replacement may do with a readable record."""
+    record, condition = write.record, write.precondition
+    if not _names_a_state(condition):
+        raise AlreadyExists.of(record.id)
+    require_precondition(record.id, row, condition)
+    if record.parent_id != row.fields["parent"]:
+        raise InvalidRequest(
+            f"'{record.id}' continues another response; the parent of a stored response cannot change.",
+            field="record.parent_id",
+        )
+
+
+def _require_parent(view: View, parent_id: str | None, fences: Sequence[Fence]) -> None:
+    """ResponseNotFound unless the parent can be read. A session's head may be continued by the holder of its lease even
+    when it was deleted."""
+    if parent_id is None or is_readable(view, parent_id):
+        return
+    row = view.need(Kind.NODE, parent_id)
+    if row is None or nodes.is_expired(row.fields, view.now_ms) or parent_id not in _heads(view, fences):
+        raise ResponseNotFound.of(parent_id)
+
+
+def _heads(view: View, fences: Sequence[Fence]) -> list[str | None]:
+    sessions = [view.need(Kind.SESSION, each.session_id) for each in fences]
+    return [session.fields.get("head") for session in sessions if session is not None]
+
+
+def _require_room(view: View, write: Write) -> None:
+    """CrowdedSession: to be counted exactly."""
+    session_id, most = write.record.session_id, write.session_responses_max
+    if session_id is None or most is None:
+        return
+    if view.is_crowded:
+        raise CrowdedSession(session_id, most)
+    view.fewer(Index.MADE, session_id, most)
+
+
+def too_many(session_id: str, most: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"Session '{session_id}' has made {most} responses, which is as many as it may. Delete some, fork it, or "
+        "begin another session.",
+        field="record.session_id",
+        limit=str(most),
+    )
+
+
+def _is_replay(row: Row, write: Write) -> bool:
+    record, condition = write.record, write.precondition
+    if condition.version not in (None, row.fields["version"] - 1):
+        return False
+    fields, items, body = nodes.written(write)
+    same = ("parent", "session", "status", "input_bytes")
+    return all(fields[name] == row.fields[name] for name in same) and (items, body) == (row.items, row.body)
+
+
+def _list_items(view: View, write: Write) -> None:
+    for item_id in write.item_ids:
+        view.file(Index.ITEM, item_id, write.record.id)
+
+
+def _limit_life(view: View, write: Write) -> None:
+    if write.ttl_ms is not None:
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{write.record.id}", Now(write.ttl_ms))
+
+
+def _unlist(view: View, response_id: str, row: Row) -> None:
+    session_id = row.fields["session"]
+    if session_id is not None:
+        view.unfile(Index.MADE, session_id, made_id(row.fields["depth"], response_id))

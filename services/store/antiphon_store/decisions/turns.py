@@ -1,0 +1,103 @@
+"""Turns: lease and history in one step, record, head and the end of the lease in another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_core import limits
+from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, PreviousResponseNotReady
+from antiphon_core.jsons import dumps, loads
+from antiphon_core.ports.store import UNFINISHED, Fence, History, Stamp, Status, TurnRequest, TurnStart
+from antiphon_store.backends.base import Write
+from antiphon_store.decisions import leases, nodes, records
+from antiphon_store.rows.model import Chain, Get, Kind, Payload, Ref, Row, Condition
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+_UNFINISHED = sorted(status.value for status in UNFINISHED)
+
+
+class EditedContext(Exception):
+    """The context is over its bound with the items that were taken out of the conversation. Without them it may fit."""
+
+
+def begin(view: View, request: TurnRequest, *, was_measured: bool = False) -> Finish[TurnStart]:
+    """The lease of the session, when one is named, and the history. `was_measured`: the context fits without the items
+    that were taken out of it.
+
+    PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong. EditedContext: to be measured."""
+    if request.session_id is not None:
+        return _begin_in_session(view, request.session_id, request, was_measured=was_measured)
+    if request.previous_response_id is None:
+        return lambda _answers: TurnStart(History())
+    return _begin_behind(view, request.previous_response_id, request)
+
+
+def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
+    """`records.put` and, under the fence of a session, that its lease lives, its new head, and the end of the lease."""
+    finish = records.put(view, write, fence=fence)
+    if fence is None:
+        return finish
+    if not view.has_asked:  # a replay: the lease has ended with the first commit, or lives because it was no commit
+        session = view.need(Kind.SESSION, fence.session_id)
+        if session is None or not leases.is_held(session, fence, view.now_ms):
+            return finish
+    leases.give_back(view, fence.session_id, head=write.record.id)
+    return finish
+
+
+def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[TurnStart]:
+    if not records.is_readable(view, response_id):
+        raise PreviousResponseNotFound.of(response_id)
+    require_ended(view, response_id)
+    if view.too_long:
+        raise too_long(response_id, view.too_long, request.max_depth, request.max_bytes)
+    chain = view.read(Chain(response_id, Payload.ITEMS, request.max_depth, request.max_bytes))
+    return lambda answers: TurnStart(_history(answers[chain]))
+
+
+def require_ended(view: View, response_id: str, *, field: str = "previous_response_id") -> None:
+    """PreviousResponseNotReady: it may still say something."""
+    if not view.test(Kind.NODE, response_id, Condition.NOT_IN, "status", _UNFINISHED):
+        row = view.need(Kind.NODE, response_id)
+        status = Status(row.fields["status"]) if row is not None else Status.QUEUED
+        raise PreviousResponseNotReady.of(response_id, status=status.value, field=field)
+
+
+def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_measured: bool) -> Finish[TurnStart]:
+    leases.take(view, session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
+    if view.too_long:
+        session = view.need(Kind.SESSION, session_id)
+        if view.too_long == "bytes" and session is not None and session.fields.get("removed") and not was_measured:
+            raise EditedContext
+        raise too_long(session_id, view.too_long, request.max_depth, request.max_bytes)
+    place = view.read(Get(Ref(Kind.SESSION, session_id)))
+    max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
+    chain = view.read(Chain(session_id, Payload.ITEMS, request.max_depth, max_bytes, from_head=True))
+    return lambda answers: _start(answers[place], answers[chain], session_id)
+
+
+def _start(session: Row, chain: list[tuple[str, Row]], session_id: str) -> TurnStart:
+    history = _history(chain)
+    removed = session.fields.get("removed")
+    if removed:
+        history = History(without(history.items, removed), history.depth, history.head_id)
+    return TurnStart(history, leases.granted(session, session_id))
+
+
+def _history(chain: list[tuple[str, Row]]) -> History:
+    if not chain:
+        return History()
+    return History(nodes.joined_items(chain), len(chain), chain[-1][0])
+
+
+def without(items: bytes, removed: Any) -> bytes:
+    """A JSON array of items without those that were taken out; the very bytes when none was."""
+    if not removed:
+        return items
+    return dumps([item for item in loads(items) if item.get("id") not in removed])
+
+
+def too_long(begins_from: str, bound: str, max_depth: int, max_bytes: int) -> ChainTooLong:
+    limit = f"{max_depth} responses" if bound == "depth" else f"{max_bytes} bytes"
+    return ChainTooLong.of(begins_from, limit=limit)

@@ -1,0 +1,57 @@
+"""Runs decisions: sends what they decide, and asks again with the rows that said no."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
+from antiphon_store.rows.view import NOTHING_REFUSED, UnknownRow, View
+
+ATTEMPTS_MAX = 100  # of which each lost one lets somebody else's change be made
+CALM_ATTEMPTS = 3  # before attempts keep a distance from each other
+PAUSE_S = 0.01
+
+_Answer = TypeVar("_Answer")
+Finish = Callable[[Sequence[Any]], _Answer]
+Decision = Callable[[View], Finish[_Answer]]
+
+
+class DecisionRunner:
+    """Applies decisions to the rows of a backend."""
+
+    def __init__(self, backend: RowBackend) -> None:
+        self._backend = backend
+
+    async def run(self, partition: Partition, decision: Decision[_Answer]) -> _Answer:
+        """What the decision makes of the answers to its program, or raises. StoreUnavailable: others were quicker each
+        time."""
+        known: dict[Ref, Row | None] = {}
+        refused = NOTHING_REFUSED
+        for attempt in range(ATTEMPTS_MAX):
+            view = View(known, refused)
+            try:
+                finish = decision(view)
+            except UnknownRow as missing:
+                refused = await self._fetch(partition, missing.refs, known)
+                continue
+            if not view.has_asked:
+                return finish(())
+            outcome = await self._backend.transact(partition, view.program())
+            if isinstance(outcome, Applied):
+                return finish(outcome.answers)
+            refused = outcome
+            known.update(outcome.rows)
+            if attempt >= CALM_ATTEMPTS:
+                await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - spreads writers, nothing more
+        raise StoreUnavailable("The store is overloaded: too many write the same at once. Try again later.")
+
+    async def _fetch(self, partition: Partition, refs: Sequence[Ref], known: dict[Ref, Row | None]) -> Refused:
+        """Reads rows into `known`: the time of it."""
+        outcome = await self._backend.transact(partition, Program(reads=[Get(ref, Payload.ALL) for ref in refs]))
+        known.update(zip(refs, outcome.answers, strict=True))  # type: ignore[union-attr] - it has no guards
+        return Refused(outcome.now_ms, {})

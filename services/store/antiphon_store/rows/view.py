@@ -1,0 +1,142 @@
+"""What a decision sees of the rows, and what it decides: the two halves of optimistic concurrency.
+
+A decision is a function of a `View`. It asks whether something holds (`test`) and says what is to change. About a row
+that is not known yet, `test` assumes the usual answer, yes, and makes it a guard of the program; about a known row it
+answers by what is there, and pins the row: a guard says that it has not changed since. So one function serves the first
+attempt, which has seen nothing and needs one round trip, and every further one, which has seen the rows whose guards
+failed. `need` is for what cannot be decided without a row: it is fetched, and the decision begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from antiphon_store.rows.model import (
+    Add,
+    Chain,
+    Change,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Now,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Condition,
+    Unfile,
+    Value,
+    holds,
+)
+
+NOTHING_REFUSED = Refused(0, {})
+
+
+class UnknownRow(Exception):
+    """The decision needs rows that nobody has read yet."""
+
+    def __init__(self, *refs: Ref) -> None:
+        super().__init__(*refs)
+        self.refs = refs
+
+
+class View:
+    """The rows that are `known` (None: not there), as of `refused.now_ms`, and the program that a decision makes."""
+
+    def __init__(self, known: Mapping[Ref, Row | None], refused: Refused = NOTHING_REFUSED) -> None:
+        self._known = known
+        self._pinned: set[Ref] = set()
+        self._guards: list[Guard | Fewer] = []
+        self._changes: list[Change] = []
+        self._reads: list[Read] = []
+        self.now_ms = refused.now_ms  # of the last attempt; 0 before
+        self.too_long = refused.too_long  # which bound of a chain the last attempt met
+        self.is_crowded = refused.crowded  # whether a `fewer` did not hold then
+
+    # ---- What there is ----
+
+    def test(self, kind: Kind, row_id: str, test: Condition, field: str = "", value: Value = None) -> bool:
+        """Whether this holds of a row. True, and a guard, where the row is not known."""
+        guard = Guard(Ref(kind, row_id), test, field, value)
+        if guard.ref not in self._known:
+            self._guards.append(guard)
+            return True
+        return holds(guard, self.need(kind, row_id), self.now_ms)
+
+    def need(self, kind: Kind, row_id: str) -> Row | None:
+        """The row, None when there is none; pinned. UnknownRow: it has to be read first."""
+        ref = Ref(kind, row_id)
+        try:
+            row = self._known[ref]
+        except KeyError:
+            raise UnknownRow(ref) from None
+        if ref not in self._pinned:
+            self._pinned.add(ref)
+            self._guards.append(Guard(ref, Condition.ABSENT) if row is None else Guard(ref, Condition.IS, "v", row.fields["v"]))
+        return row
+
+    def peek(self, kind: Kind, row_id: str) -> Row | None:
+        """A row that is known already, not pinned; None also where it is not known."""
+        return self._known.get(Ref(kind, row_id))
+
+    def fewer(self, index: Index, key: str, count: int) -> None:
+        """That an index has fewer entries. `is_crowded` tells when it had not."""
+        self._guards.append(Fewer(index, key, count))
+
+    # ---- What is to change ----
+
+    def put(self, kind: Kind, row_id: str, fields: Mapping[str, Value], items: bytes = b"", body: bytes = b"") -> None:
+        self._changes.append(Put(Ref(kind, row_id), fields, items, body))
+
+    def set(self, kind: Kind, row_id: str, **fields: Value) -> None:
+        self._changes.append(Set(Ref(kind, row_id), fields))
+
+    def overwrite(self, kind: Kind, row_id: str, fields: Mapping[str, Value], items: bytes, body: bytes) -> None:
+        """As `set`, with new payloads."""
+        self._changes.append(Set(Ref(kind, row_id), fields, items, body))
+
+    def delete(self, kind: Kind, row_id: str) -> None:
+        self._changes.append(Delete(Ref(kind, row_id)))
+
+    def delete_below(self, kind: Kind, prefix: str) -> None:
+        self._changes.append(DeleteBelow(kind, prefix))
+
+    def grow(self, grow: Grow) -> None:
+        self._changes.append(grow)
+
+    def file(self, index: Index, key: str, entry_id: str, at: int | Now = Now()) -> None:
+        self._changes.append(File(index, key, entry_id, at))
+
+    def unfile(self, index: Index, key: str, entry_id: str) -> None:
+        self._changes.append(Unfile(index, key, entry_id))
+
+    # ---- What is to be read ----
+
+    def read(self, read: Get | Chain | Range) -> int:
+        """Reads after the changes. The place of its answer among the answers."""
+        self._reads.append(read)
+        return len(self._reads) - 1
+
+    @property
+    def has_asked(self) -> bool:
+        """Whether there is anything to send: a decision that changes and reads nothing is one already."""
+        return bool(self._changes or self._reads)
+
+    def program(self) -> Program:
+        return Program(self._guards, self._changes, self._reads)
+
+
+Answers = list[Any]
+
+__all__ = ["Add", "Answers", "Now", "UnknownRow", "View"]

@@ -1,0 +1,14 @@
+"""The row backends, by name: each makes one over data of its own, not yet opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from antiphon_core.clock import Clock
+from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.rows.backend import RowBackend
+
+ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
+    "memory": lambda clock, _folder: MemoryRows(clock),
+}

@@ -1,0 +1,241 @@
+"""Row backends do not differ: random programs have the outcomes that they have in memory."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ids import RandomIds
+from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import (
+    Add,
+    Applied,
+    Chain,
+    Change,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Set,
+    Condition,
+    Unfile,
+)
+from tests.contract.store.row_backends import ROW_BACKENDS
+
+SEEDS = range(12)
+PROGRAMS = 80
+KINDS = (Kind.SESSION, Kind.LOG, Kind.JOB)
+NODES = [f"resp_{number}" for number in range(12)]
+IDS = ["a", "b", "ü/ %"]
+ENTRIES = [*NODES[:4], "x/1", "ü %"]
+FIELDS = ("head", "fence", "until", "odd")
+
+
+class Programs:
+    """Random programs over a few ids, so that they meet."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.grown: list[str] = []  # nodes that were there; they are never deleted while they have children
+
+    def ref(self) -> Ref:
+        return Ref(self.random.choice(KINDS), self.random.choice(IDS))
+
+    def value(self) -> Any:
+        return self.random.choice([None, 0, 1, 2**40, "", "ü\"'", [1, "a", {"b": None}], True])
+
+    def guard(self, now_ms: int) -> Guard | Fewer:
+        if self.random.random() < 0.1:
+            return Fewer(Index.MADE, "s", self.random.randint(0, 4))
+        test = self.random.choice(list(Condition))
+        value: Any = self.random.choice([0, 1, "", "a", None])
+        if test in (Condition.IN, Condition.NOT_IN):
+            value = [value, "other"]
+        if self.random.random() < 0.4 and self.grown:
+            return Guard(Ref(Kind.NODE, self.random.choice(self.grown)), test, self.random.choice(["depth", "v"]), value)
+        field = "until" if test in (Condition.AHEAD, Condition.BEHIND) else self.random.choice(["head", "fence", "odd"])
+        return Guard(self.ref(), test, field, value)
+
+    def change(self) -> Change:
+        pick = self.random.choice
+        match self.random.randint(0, 6):
+            case 0:
+                return Put(self.ref(), self.fields(), pick([b"", b"items\x00"]), pick([b"", b"body\xff"]))
+            case 1 | 2:
+                return Set(self.ref(), self.fields(), pick([None, b"new"]), pick([None, b""]))
+            case 3:
+                return Delete(self.ref())
+            case 4:
+                prefix = pick(["log/", "other/"])
+                if self.random.random() < 0.2:
+                    return DeleteBelow(Kind.BATCH, prefix)
+                row_id = f"{prefix}{self.random.randint(0, 5):012d}"
+                return Put(Ref(Kind.BATCH, row_id), {"count": 1}, b"f" * self.random.randint(0, 40))
+            case 5:
+                index = pick([Index.ITEM, Index.QUEUE, Index.ENDS, Index.CHILDREN])
+                return File(index, pick(["", "ü k"]), pick(ENTRIES), pick([Now(), Now(100), 5, 2**41]))
+            case _:
+                return Unfile(pick([Index.ITEM, Index.QUEUE, Index.ENDS]), pick(["", "ü k"]), pick(ENTRIES))
+
+    def fields(self) -> dict[str, Any]:
+        chosen = self.random.sample(FIELDS, self.random.randint(1, 3))
+        return {name: self.field(name) for name in chosen}
+
+    def field(self, name: str) -> Any:
+        if name == "until":
+            return self.random.choice([None, 0, Now(50), Now(-50)])
+        if name == "fence":
+            return Add(self.random.randint(1, 3))
+        if name == "head":
+            return self.random.choice([*NODES, None])
+        return self.value()
+
+    def grow(self) -> list[Guard | Change]:
+        free = [each for each in NODES if each not in self.grown]
+        if not free:
+            return []
+        node, parent = free[0], self.random.choice([None, *self.grown])
+        self.grown.append(node)
+        fields = {
+            "parent": parent,
+            "session": self.random.choice([None, "s"]),
+            "expires": self.random.choice([None, Now(200)]),
+            "size": self.random.randint(0, 50),
+        }
+        items = self.random.choice([b"", b'{"id":1}', b"x" * 30])
+        guards: list[Guard | Change] = [] if parent is None else [Guard(Ref(Kind.NODE, parent), Condition.PRESENT)]
+        return [*guards, Grow(node, parent, fields, items, b"body")]
+
+    def read(self) -> Read:
+        pick, payload = self.random.choice, self.random.choice([Payload.ITEMS, Payload.ALL])
+        match self.random.randint(0, 4):
+            case 0:
+                return Get(self.ref(), pick(list(Payload)))
+            case 1:
+                return Chain(pick(NODES), payload, pick([2, 100]), pick([30, 10_000]))
+            case 2:
+                return Chain(pick(IDS), payload, 100, 10_000, from_head=True)
+            case 3:
+                return Range(Kind.BATCH, "log/", f"log/{self.random.randint(0, 6):012d}", pick([1, 50, 10_000]))
+            case _:
+                return Get(Ref(Kind.NODE, pick(NODES)), pick(list(Payload)))
+
+    def program(self, now_ms: int) -> Program:
+        guards = [self.guard(now_ms) for _ in range(self.random.choice([0, 0, 0, 1, 2]))]
+        changes = [self.change() for _ in range(self.random.randint(0, 3))]
+        if not guards:  # then it is applied for sure
+            grown = self.grow()
+            guards += [each for each in grown if isinstance(each, Guard)]
+            changes += [each for each in grown if isinstance(each, Grow)]
+        return Program(guards, changes, [self.read() for _ in range(self.random.randint(0, 3))])
+
+
+def shown(program: Program, outcome: Outcome) -> Any:
+    """An outcome without what backends may leave out: payloads that were not asked for."""
+    if not isinstance(outcome, Applied):
+        rows = {ref: row and (dict(row.fields), bytes(row.items), bytes(row.body)) for ref, row in outcome.rows.items()}
+        return ("refused", outcome.now_ms, rows, outcome.too_long, outcome.crowded)
+    return ("applied", outcome.now_ms, [answer(*each) for each in zip(program.reads, outcome.answers, strict=True)])
+
+
+def answer(read: Read, found: Any) -> Any:
+    if isinstance(read, Range):
+        return [(row_id, dict(row.fields), bytes(row.items)) for row_id, row in found]
+    payload = read.payload
+    if isinstance(read, Get):
+        return found and part(found, payload)
+    return [(row_id, part(row, payload)) for row_id, row in found]
+
+
+def part(row: Any, payload: Payload) -> Any:
+    items = bytes(row.items) if payload is not Payload.NONE else b""
+    return dict(row.fields), items, bytes(row.body) if payload is Payload.ALL else b""
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(params=ROW_BACKENDS)
+async def backend(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[RowBackend]:
+    async with AsyncExitStack() as stack:
+        opened = ROW_BACKENDS[request.param](clock, tmp_path)
+        await opened.open()
+        stack.push_async_callback(opened.close)
+        yield opened
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_random_programs_have_the_outcomes_that_they_have_in_memory(
+    backend: RowBackend, clock: ManualClock, seed: int
+) -> None:
+    memory, programs = MemoryRows(clock), Programs(seed)
+    await memory.open()
+    partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
+    other = partition._replace(tree="other")
+    for _ in range(PROGRAMS):
+        clock.advance(programs.random.choice([0, 0, 0.01, 0.1]))
+        program = programs.program(clock.now_ms())
+        expected = await memory.transact(partition, program)
+        assert shown(program, await backend.transact(partition, program)) == shown(program, expected), program
+    assert await pages(backend, partition) == await pages(memory, partition)
+    assert await pages(backend, other) == await pages(memory, other)
+    for index in (Index.QUEUE, Index.ENDS):
+        for _ in range(3):
+            options = {"limit": 2, "hide_ms": 70}
+            due = await memory.take_due(partition.tenant, index, "", **options)
+            assert list(await backend.take_due(partition.tenant, index, "", **options)) == list(due)
+    named = partition.tenant in await memory.tenants()
+    assert (partition.tenant in await backend.tenants()) >= named
+
+
+async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
+    found: list[Any] = []
+    for index, key in [(Index.CHILDREN, node) for node in NODES] + [(Index.MADE, "s")]:
+        for descending in (False, True):
+            options: dict[str, Any] = {"limit": 2, "descending": descending, "with_rows": True}
+            _, first = await backend.page(partition, index, key, after=None, **options)
+            found.append([(each.id, each.at, each.row and part(each.row, Payload.ALL)) for each in first])
+            if first:
+                _, more = await backend.page(partition, index, key, after=(first[-1].at, first[-1].id), **options)
+                found.append([(each.id, each.at) for each in more])
+    for index in (Index.ITEM, Index.QUEUE, Index.ENDS):
+        for key in ("", "ü k"):
+            _, entries = await backend.page(partition, index, key, after=None, limit=100)
+            found.append([(each.id, each.at) for each in entries])
+    for node in NODES:
+        _, below = await backend.subtree(partition, node, max_nodes=100)
+        found.append(sorted((each.id, str(each.row and part(each.row, Payload.NONE))) for each in below))
+    return found
+
+
+async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
+    partition = Partition(f"tenant-{RandomIds().hex(8)}", "tree")
+    fields = {"parent": None, "session": None, "expires": None, "size": 0}
+    await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
+    for number in range(5):
+        await backend.transact(partition, Program(changes=[Grow(f"child {number}", "root", {**fields, "parent": "root"})]))
+    _, found = await backend.subtree(partition, "root", max_nodes=3)
+    assert len(found) == 3
