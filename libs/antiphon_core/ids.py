@@ -87,6 +87,13 @@ def tree_tag(tagged_id: str) -> str | None:
     return match.group(1) if match else None
 
 
+def session_tag(tenant: str, session_id: str) -> str:
+    """The tag of the tree that a session's responses belong to: the one in its id, else one that follows from its name,
+    so that first turns at the same time are of one tree. It can be worked out, which opens nothing: the rest of a
+    response's id is random."""
+    return tree_tag(session_id) or DerivedIds(f"session\n{tenant}\n{session_id}").hex(TREE_TAG_DIGITS)
+
+
 def is_response_id(text: str) -> bool:
     return _RESPONSE_ID.fullmatch(text) is not None
 

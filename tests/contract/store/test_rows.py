@@ -226,8 +226,10 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
             _, entries = await backend.page(partition, index, key, after=None, limit=100)
             found.append([(each.id, each.at) for each in entries])
     for node in NODES:
-        _, below = await backend.subtree(partition, node, max_nodes=100)
+        _, below = await backend.subtree(partition, [node], max_nodes=100)
         found.append(sorted((each.id, str(each.row and part(each.row, Payload.NONE))) for each in below))
+    _, shallow = await backend.subtree(partition, NODES, max_nodes=1000, levels=1)
+    found.append(sorted(each.id for each in shallow))
     return found
 
 
@@ -237,5 +239,5 @@ async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
     await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
     for number in range(5):
         await backend.transact(partition, Program(changes=[Grow(f"child {number}", "root", {**fields, "parent": "root"})]))
-    _, found = await backend.subtree(partition, "root", max_nodes=3)
+    _, found = await backend.subtree(partition, ["root"], max_nodes=3)
     assert len(found) == 3

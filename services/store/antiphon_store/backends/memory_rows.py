@@ -145,9 +145,11 @@ class MemoryRows:
             for at, entry_id in lines
         ]
 
-    async def subtree(self, partition: Partition, start: str, *, max_nodes: int) -> tuple[int, Sequence[Entry]]:
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        return now_ms, list(islice(_below(self._trees[partition], start), max_nodes))
+        return now_ms, list(islice(_below(self._trees[partition], starts, levels), max_nodes))
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         now_ms = self._now_ms()
@@ -275,12 +277,15 @@ def _read_range(tree: _Tree, read: Range) -> list[tuple[str, Row]]:
     return found
 
 
-def _below(tree: _Tree, start: str) -> Iterator[Entry]:
-    """A node and everything below it."""
-    waiting = [start]
+def _below(tree: _Tree, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
+    """Nodes and what is below them."""
+    waiting = [(each, levels) for each in starts]
     while waiting:
-        each = waiting.pop()
+        each, left = waiting.pop()
         row = tree.rows.get(Ref(Kind.NODE, each))
-        if row is not None:
-            yield Entry(each, 0, row)
-            waiting.extend(child for _at, child in tree.indexes[Index.CHILDREN, each].lines)
+        if row is None:
+            continue
+        yield Entry(each, 0, row)
+        if left != 0:
+            rest = None if left is None else left - 1
+            waiting.extend((child, rest) for _at, child in tree.indexes[Index.CHILDREN, each].lines)

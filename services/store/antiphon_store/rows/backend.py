@@ -53,9 +53,12 @@ class RowBackend(Protocol):
         """The time, and entries of an index behind (`at`, `id`) in either direction. `with_rows`: with the nodes that
         they name and all their payloads, for an index of the partition; entries of missing nodes have None."""
 
-    async def subtree(self, partition: Partition, start: str, *, max_nodes: int) -> tuple[int, Sequence[Entry]]:
-        """The time, and a node with everything below it, along CHILDREN, without payloads and in no order; `at` is
-        0. More than `max_nodes` of them are cut off: the caller asks for one more than it takes."""
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        """The time, and nodes with what is below them along CHILDREN, so many levels deep (None: all), without
+        payloads and in no order; `at` is 0. Beyond `max_nodes` they are cut off: the caller asks for one more than it
+        takes."""
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         """Entries of a tenant-wide index whose time has come, by `at`. In the same step each is moved to `hide_ms` from

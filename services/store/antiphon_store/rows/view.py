@@ -86,6 +86,13 @@ class View:
             self._guards.append(Guard(ref, Condition.ABSENT) if row is None else Guard(ref, Condition.IS, "v", row.fields["v"]))
         return row
 
+    def need_all(self, *refs: tuple[Kind, str]) -> list[Row | None]:
+        """As `need`, for rows that are read together."""
+        missing = [Ref(*each) for each in refs if Ref(*each) not in self._known]
+        if missing:
+            raise UnknownRow(*missing)
+        return [self.need(*each) for each in refs]
+
     def peek(self, kind: Kind, row_id: str) -> Row | None:
         """A row that is known already, not pinned; None also where it is not known."""
         return self._known.get(Ref(kind, row_id))

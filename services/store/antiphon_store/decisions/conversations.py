@@ -1,0 +1,223 @@
+"""Conversations: sessions with metadata, and items that are added to their context by hand.
+
+Row CONVERSATION, beside its session: `metadata` (JSON text), `created`, `version`, `origin` (the digest of what it was
+made from), `incarnation` (unlike any other), `expires`. Added items are a node like a response, the session's new head,
+with `added` and `deleted` set from the start: no id finds it, but it is part of every chain that goes through it. Its
+id is computed from what makes the addition unique, so the same addition again meets its own node. Items that were taken
+out are named in the session's `removed` and left out whenever its history is read: nodes are never rewritten.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from antiphon_core import limits
+from antiphon_core.errors import (
+    AlreadyExists,
+    ConversationNotFound,
+    IdempotencyMismatch,
+    ItemNotFound,
+    SessionLocked,
+    VersionMismatch,
+)
+from antiphon_core.ids import UNIQUE_DIGITS, tree_tag
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
+from antiphon_core.ports.store import Record, Status
+from antiphon_store.backends import packing
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.decisions import forks, leases, nodes, turns
+from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Payload, Ref, Row
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+
+def create(view: View, founding: Founding) -> Finish[Conversation]:
+    """Makes the conversation and its first items; an expired one of that id ends first. AlreadyExists, SessionLocked."""
+    conversation_id = founding.conversation_id
+    existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
+    if existing is not None and not _is_over(existing, view.now_ms):
+        if existing.fields["origin"] != founding.origin:
+            raise AlreadyExists.of(conversation_id)
+        return _shown(conversation_id, existing)
+    expires = view.now_ms + founding.ttl_ms if founding.ttl_ms is not None else None
+    fields = {
+        "metadata": founding.metadata.decode(),
+        "created": view.now_ms,
+        "version": 1,
+        "origin": founding.origin,
+        "incarnation": founding.incarnation,
+        "expires": expires,
+    }
+    head_id = None
+    if existing is not None:
+        _end(view, conversation_id, session)
+    else:
+        head_id = forks.living_head(view, session)
+    view.put(Kind.CONVERSATION, conversation_id, fields)
+    if expires is not None:
+        view.file(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}", expires)
+    if founding.first is not None:
+        held = existing is None and leases.is_leased(session, view.now_ms)
+        if held:
+            raise SessionLocked.of(conversation_id)
+        _append(view, conversation_id, fields, founding.first, head_id)
+    return _shown(conversation_id, Row(fields))
+
+
+def fetch(view: View, conversation_id: str) -> Finish[Conversation]:
+    """A living conversation. ConversationNotFound."""
+    return _shown(conversation_id, require(view, conversation_id))
+
+
+def update(view: View, conversation_id: str, metadata: bytes, expected_version: int | None) -> Finish[Conversation]:
+    """Replaces the metadata; the same update again changes nothing. ConversationNotFound, VersionMismatch."""
+    row = require(view, conversation_id)
+    version, text = row.fields["version"], metadata.decode()
+    if text == row.fields["metadata"] and expected_version in (None, version, version - 1):
+        return _shown(conversation_id, row)
+    if expected_version not in (None, version):
+        raise VersionMismatch.of(conversation_id, expected=expected_version or 0, actual=version)
+    view.set(Kind.CONVERSATION, conversation_id, metadata=text, version=Add(1))
+    return _shown(conversation_id, Row({**row.fields, "metadata": text, "version": version + 1}))
+
+
+def remove(view: View, conversation_id: str) -> Finish[None]:
+    """Ends a conversation that nobody holds the lease of. ConversationNotFound, SessionLocked."""
+    view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
+    require(view, conversation_id)
+    session = view.need(Kind.SESSION, conversation_id)
+    if leases.is_leased(session, view.now_ms):
+        raise SessionLocked.of(conversation_id)
+    _end(view, conversation_id, session)
+    return lambda _answers: None
+
+
+def expire(view: View, conversation_id: str) -> int | None:
+    """Ends a conversation whose time is over: the bytes that it had. None when there is nothing to end."""
+    row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
+    if row is None or not _is_over(row, view.now_ms):
+        return None
+    _end(view, conversation_id, session)
+    return len(row.fields["metadata"].encode())
+
+
+def add_items(view: View, conversation_id: str, addition: Addition) -> Finish[bytes]:
+    """Appends items behind the session's head: the items as stored. The same addition again changes nothing.
+
+    ConversationNotFound, SessionLocked, StaleFence, IdempotencyMismatch, AlreadyExists."""
+    row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
+    row = require(view, conversation_id)
+    existing = view.need(Kind.NODE, _node_id(conversation_id, row.fields, addition))
+    if existing is not None:
+        return _added_before(existing, addition)
+    if addition.fence is not None:
+        leases.require_fence(view, addition.fence)
+    elif leases.is_leased(session, view.now_ms):
+        raise SessionLocked.of(conversation_id)
+    _append(view, conversation_id, row.fields, addition, forks.living_head(view, session))
+    return lambda _answers: addition.items
+
+
+def read_items(view: View, conversation_id: str) -> Finish[bytes]:
+    """The context of a living conversation as one JSON array. ConversationNotFound, ChainTooLong."""
+    if not (
+        view.test(Kind.CONVERSATION, conversation_id, Condition.PRESENT)
+        and view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires")
+    ):
+        raise ConversationNotFound.of(conversation_id)
+    return read_context(view, conversation_id)
+
+
+def read_context(view: View, session_id: str) -> Finish[bytes]:
+    """What a turn in the session would continue, without the items that were taken out. ChainTooLong."""
+    max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
+    if view.too_long:
+        raise turns.too_long(session_id, view.too_long, max_depth, max_bytes)
+    place = view.read(Get(Ref(Kind.SESSION, session_id)))
+    chain = view.read(Chain(session_id, Payload.ITEMS, max_depth, max_bytes, from_head=True))
+
+    def finish(answers: Any) -> bytes:
+        session = answers[place]
+        removed = session.fields.get("removed") if session is not None else None
+        return turns.without(nodes.joined_items(answers[chain]), removed)
+
+    return finish
+
+
+def remove_item(view: View, conversation_id: str, item_id: str, *, is_there: bool) -> Finish[Conversation]:
+    """Marks an item as taken out of the context; a second time it changes nothing. `is_there`: it was seen in the
+    context, which only grows. ConversationNotFound, ItemNotFound."""
+    row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
+    row = require(view, conversation_id)
+    removed = (session.fields.get("removed") if session is not None else None) or []
+    if item_id not in removed:
+        if not is_there:
+            raise ItemNotFound.of(item_id)
+        view.set(Kind.SESSION, conversation_id, removed=[*removed, item_id])
+    return _shown(conversation_id, row)
+
+
+def require(view: View, conversation_id: str) -> Row:
+    """The row of a living conversation. ConversationNotFound."""
+    row = view.need(Kind.CONVERSATION, conversation_id)
+    if row is None or _is_over(row, view.now_ms):
+        raise ConversationNotFound.of(conversation_id)
+    return row
+
+
+def find(items: bytes, item_id: str) -> Object | None:
+    """The item of that id in a JSON array."""
+    return next((item for item in loads(items) if item.get("id") == item_id), None)
+
+
+def _is_over(row: Row, now_ms: int) -> bool:
+    return nodes.is_expired(row.fields, now_ms)
+
+
+def _shown(conversation_id: str, row: Row) -> Finish[Conversation]:
+    fields = row.fields
+    shown = Conversation(conversation_id, fields["metadata"].encode(), fields["created"], fields["version"])
+    return lambda _answers: shown
+
+
+def _end(view: View, conversation_id: str, session: Row | None) -> None:
+    """Takes the conversation away, its context, and what only its head kept. The fencing token stays used."""
+    view.delete(Kind.CONVERSATION, conversation_id)
+    view.unfile(Index.ENDS, "", f"{Kind.CONVERSATION}/{conversation_id}")
+    if session is not None:
+        leases.give_back(view, conversation_id, head=None, removed=None)
+        if session.fields.get("head") is not None:
+            view.file(Index.ENDS, "", f"{Kind.NODE}/{session.fields['head']}")
+
+
+def _node_id(conversation_id: str, fields: Any, addition: Addition) -> str:
+    unique = sha256(f"{fields['incarnation']}:{addition.salt}".encode()).hexdigest()[:UNIQUE_DIGITS]
+    return f"resp_{tree_tag(conversation_id)}{unique}"
+
+
+def _append(view: View, conversation_id: str, fields: Any, addition: Addition, head_id: str | None) -> None:
+    """A node of these items behind the head, and the new head. It lives as long as the conversation."""
+    node_id = _node_id(conversation_id, fields, addition)
+    body = dumps({"object": ADDED_ITEMS, "digest": addition.digest})
+    record = Record(node_id, Status.COMPLETED, body, addition.items, parent_id=head_id, session_id=conversation_id)
+    written, items, body = nodes.written(Write(record))
+    written |= {"deleted": 1, "added": 1, "version": 1, "expires": fields["expires"]}
+    view.grow(Grow(node_id, head_id, written, items, body))
+    view.set(Kind.SESSION, conversation_id, head=node_id)
+    for item_id in dict.fromkeys(item["id"] for item in loads(addition.items)):
+        view.file(Index.ITEM, item_id, node_id)
+    if fields["expires"] is not None:
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{node_id}", fields["expires"])
+
+
+def _added_before(existing: Row, addition: Addition) -> Finish[bytes]:
+    """The items of an addition that was made before. IdempotencyMismatch, AlreadyExists: it was another one."""
+    if loads(existing.body).get("digest") == addition.digest:
+        items, _ = packing.unpack(existing.items, existing.fields["input_bytes"])
+        return lambda _answers: items
+    if addition.idempotency_key is not None:
+        raise IdempotencyMismatch.of(addition.idempotency_key)
+    raise AlreadyExists.of(loads(addition.items)[0]["id"])

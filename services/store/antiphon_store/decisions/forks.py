@@ -1,0 +1,96 @@
+"""Forks: a new session that begins from a head which exists already. Nothing is copied.
+
+    source                     the new session begins from
+    a session                  its head, as a turn in it would: deleted or not, until its time is over
+    a response                 that response, which must be readable, and have ended
+    a session and a response   the response, which must have been made in the session or be its head
+"""
+
+from __future__ import annotations
+
+from antiphon_core.errors import AlreadyExists, InvalidRequest, NotFound, ResponseNotFound, SessionLocked
+from antiphon_core.ids import tree_tag
+from antiphon_core.ports.lineage import Fork, ForkSource
+from antiphon_core.ports.store import Session
+from antiphon_store.decisions import leases, nodes, records, turns
+from antiphon_store.rows.model import Condition, Kind, Row
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+
+def fork(view: View, source: ForkSource, new_session_id: str) -> Finish[Fork]:
+    """Makes the session. The same fork again is answered as the first time, whatever became of either session.
+
+    ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""
+    origin = [source.session_id, source.up_to_response_id]
+    is_new = view.test(Kind.SESSION, new_session_id, Condition.IS, "head", None)
+    existing = None if is_new else view.need(Kind.SESSION, new_session_id)
+    if existing is not None and existing.fields.get("source", [None])[:2] == origin:
+        first = Fork(new_session_id, existing.fields["source"][2])
+        return lambda _answers: first
+    head_id = _source_head(view, source)
+    _require_kinship(new_session_id, head_id)
+    made = Fork(new_session_id, head_id)
+    former = living_head(view, existing)
+    if former == head_id:
+        return lambda _answers: made
+    if former is not None:
+        raise AlreadyExists.of(new_session_id)
+    if not view.test(Kind.SESSION, new_session_id, Condition.BEHIND, "lease_until"):
+        raise SessionLocked.of(new_session_id)
+    view.set(Kind.SESSION, new_session_id, head=head_id, source=[*origin, head_id])
+    return lambda _answers: made
+
+
+def describe(view: View, session_id: str) -> Finish[Session]:
+    """The session as it is now."""
+    session = view.need(Kind.SESSION, session_id)
+    head_id = living_head(view, session)
+    lease = leases.granted(session, session_id) if session and leases.is_leased(session, view.now_ms) else None
+    last_fence = session.fields.get("fence", 0) if session is not None else 0
+    described = Session(session_id, head_id, last_fence, lease)
+    return lambda _answers: described
+
+
+def living_head(view: View, session: Row | None) -> str | None:
+    """The response that a turn in the session continues: its head, deleted or not, until its time is over."""
+    head_id: str | None = session.fields.get("head") if session is not None else None
+    row = view.need(Kind.NODE, head_id) if head_id is not None else None
+    return head_id if row is not None and not nodes.is_expired(row.fields, view.now_ms) else None
+
+
+def _source_head(view: View, source: ForkSource) -> str:
+    """The response that the fork begins from."""
+    response_id = source.up_to_response_id
+    if response_id is None:
+        head_id = living_head(view, view.need(Kind.SESSION, source.session_id or ""))
+        if head_id is None:
+            raise NotFound(f"Session '{source.session_id}' has no response to fork.", field="session_id")
+        return head_id
+    if not records.is_readable(view, response_id):
+        raise ResponseNotFound.of(response_id)
+    turns.require_ended(view, response_id, field="up_to_response_id")
+    if source.session_id is not None:
+        _require_made_in(view, response_id, source.session_id)
+    return response_id
+
+
+def _require_made_in(view: View, response_id: str, session_id: str) -> None:
+    if view.test(Kind.NODE, response_id, Condition.IS, "session", session_id):
+        return
+    if living_head(view, view.need(Kind.SESSION, session_id)) != response_id:
+        raise InvalidRequest(
+            f"'{response_id}' was not made in session '{session_id}'. Name it alone to fork it anyway.",
+            field="up_to_response_id",
+            code="invalid_value",
+        )
+
+
+def _require_kinship(session_id: str, head_id: str) -> None:
+    tag = tree_tag(session_id)
+    if tag is not None and tag != tree_tag(head_id):
+        raise InvalidRequest(
+            "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ.",
+            field="new_session_id",
+            code="invalid_value",
+        )

@@ -1,0 +1,243 @@
+"""Jobs: leased by one worker at a time until they end.
+
+    queued ──claim──> held by A, attempt n ──settle──> succeeded, failed, cancelled
+       ▲                 │
+       └─ retry or time ─┤ attempts used up: failed
+                         └ cancellation asked for: cancelled
+
+Row JOB: `queue`, `max_attempts`, `retention` (ms), `available` (since when it may be claimed if nobody holds it),
+`attempts`, `holder`, `lease_until` (0: nobody holds it), `cancel` (0 or 1), `settled` (attempt, outcome and reason of the
+last settlement), `ended` (state, reason, when); the payload is its body. Its ticket in QUEUE says when it is worth
+looking at: too early does no harm, because the row decides. Time takes steps, too: `as_of` is the job as time left it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from antiphon_core.errors import AlreadyExists, JobNotFound, StaleFence
+from antiphon_core.ports.jobs import (
+    ATTEMPTS_EXHAUSTED,
+    Job,
+    JobDescription,
+    JobDraft,
+    JobOutcome,
+    JobPulse,
+    JobState,
+)
+from antiphon_core.ports.store import Fence
+from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Payload, Ref, Row
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+NOBODY = ""
+
+Fields = Mapping[str, Any]
+
+
+def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
+    """Adds a job; the same one again changes nothing. AlreadyExists."""
+    if not view.test(Kind.JOB, draft.id, Condition.ABSENT):
+        row = view.need(Kind.JOB, draft.id)
+        if row is not None and as_of(row.fields, view.now_ms) is not None:
+            if (row.fields["queue"], row.body) != (draft.queue, draft.payload):
+                raise AlreadyExists.of(draft.id)
+            return _nothing
+    fields = {
+        "queue": draft.queue,
+        "max_attempts": draft.max_attempts,
+        "retention": retention_ms,
+        "available": Now(draft.run_after_ms),
+        "attempts": 0,
+        "holder": NOBODY,
+        "lease_until": 0,
+        "cancel": 0,
+        "settled": None,
+        "ended": None,
+    }
+    view.put(Kind.JOB, draft.id, fields, body=draft.payload)
+    view.file(Index.QUEUE, draft.queue, draft.id, Now(draft.run_after_ms))
+    return _nothing
+
+
+def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int) -> Finish[Job | None]:
+    """Leases a job whose ticket is due, or extends the lease that `holder` has. None when it cannot be claimed now: its
+    ticket is moved to when it can, or taken away."""
+    row = view.need(Kind.JOB, job_id)
+    fields = as_of(row.fields, view.now_ms) if row is not None else None
+    if row is None or fields is None or fields["ended"] is not None:
+        _discard_ticket(view, job_id, row, fields)
+        return _nothing
+    is_own = fields["holder"] == holder
+    if not is_own and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
+        due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
+        view.file(Index.QUEUE, fields["queue"], job_id, due_at)
+        return _nothing
+    lease_until: Any = Now(lease_ttl_ms)
+    if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
+        lease_until = fields["lease_until"]
+    attempts = fields["attempts"] + (not is_own)
+    changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until}
+    view.set(Kind.JOB, job_id, **_without_version(changed))
+    view.file(Index.QUEUE, fields["queue"], job_id, Now(lease_ttl_ms))
+    view.file(Index.HOLDER, held_key(fields["queue"], holder), job_id)
+    view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", Now(lease_ttl_ms + fields["retention"]))
+    place = view.read(Get(Ref(Kind.JOB, job_id), Payload.ALL))
+    return lambda answers: _granted(job_id, answers[place])
+
+
+def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
+    """Extends a living lease; never shortens it. JobNotFound, StaleFence."""
+    fields = require(view, fence.session_id)
+    _require_held(fields, fence)
+    is_later = view.now_ms + lease_ttl_ms > fields["lease_until"]
+    view.set(Kind.JOB, fence.session_id, lease_until=Now(lease_ttl_ms) if is_later else fields["lease_until"])
+    place = view.read(Get(Ref(Kind.JOB, fence.session_id)))
+    return lambda answers: JobPulse(bool(answers[place].fields["cancel"]), answers[place].fields["lease_until"])
+
+
+def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str) -> Finish[None]:
+    """Ends the attempt; the same again changes nothing. JobNotFound, StaleFence."""
+    job_id = fence.session_id
+    fields = require(view, job_id)
+    settlement = [fence.token, outcome.value, reason]
+    if fields["settled"] == settlement:
+        return _nothing
+    _require_held(fields, fence)
+    settled = {**fields, "settled": settlement}
+    if outcome is JobOutcome.RETRY:
+        settled = _given_back(settled, view.now_ms)
+    else:
+        settled = _ended(settled, _ENDS[outcome], reason, view.now_ms)
+    _write(view, job_id, fields, settled)
+    return _nothing
+
+
+def cancel(view: View, job_id: str) -> Finish[bool]:
+    """Raises the flag, and ends a job that nobody holds: whether that was not too late. JobNotFound."""
+    fields = require(view, job_id)
+    if fields["ended"] is not None:
+        was_in_time = fields["ended"][0] == JobState.CANCELLED.value
+        return lambda _answers: was_in_time
+    cancelled = {**fields, "cancel": 1}
+    if fields["holder"] == NOBODY:
+        cancelled = _ended(cancelled, JobState.CANCELLED, "", view.now_ms)
+    _write(view, job_id, fields, cancelled)
+    return lambda _answers: True
+
+
+def describe(view: View, job_id: str) -> Finish[JobDescription]:
+    """The job as it is now. JobNotFound."""
+    fields = require(view, job_id)
+    ended = fields["ended"]
+    running = JobState.RUNNING if fields["holder"] != NOBODY else JobState.QUEUED
+    described = JobDescription(
+        id=job_id,
+        queue=fields["queue"],
+        state=JobState(ended[0]) if ended else running,
+        attempts=fields["attempts"],
+        max_attempts=fields["max_attempts"],
+        cancel_requested=bool(fields["cancel"]),
+        reason=ended[1] if ended else "",
+    )
+    return lambda _answers: described
+
+
+def require(view: View, job_id: str) -> Fields:
+    """The job as time left it. JobNotFound."""
+    row = view.need(Kind.JOB, job_id)
+    fields = as_of(row.fields, view.now_ms) if row is not None else None
+    if fields is None:
+        raise JobNotFound.of(job_id)
+    return fields
+
+
+def as_of(fields: Fields, now_ms: int) -> Fields | None:
+    """The job as time left it; None when it ended too long ago to be remembered."""
+    if fields["holder"] != NOBODY and fields["lease_until"] <= now_ms:
+        fields = _given_back(fields, fields["lease_until"])
+    ended = fields["ended"]
+    return None if ended is not None and ended[2] + fields["retention"] <= now_ms else fields
+
+
+def forgettable_at(fields: Fields) -> int | None:
+    """When the job needs to be remembered no longer, if nothing but time happens to it; None for never."""
+    if fields["holder"] != NOBODY:
+        fields = _given_back(fields, fields["lease_until"])
+    ended = fields["ended"]
+    return ended[2] + fields["retention"] if ended is not None else None
+
+
+def held_key(queue: str, holder: str) -> str:
+    """The key of HOLDER."""
+    return f"{queue} {holder}"
+
+
+_ENDS = {
+    JobOutcome.SUCCEEDED: JobState.SUCCEEDED,
+    JobOutcome.FAILED: JobState.FAILED,
+    JobOutcome.CANCELLED: JobState.CANCELLED,
+}
+
+
+def _nothing(_answers: Any) -> None:
+    """The end of a decision that has no answer."""
+
+
+def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
+    """Writes a job that changed, and moves its ticket to where it belongs now."""
+    view.set(Kind.JOB, job_id, **_without_version(fields))
+    if former["holder"] != NOBODY and fields["holder"] == NOBODY:
+        view.unfile(Index.HOLDER, held_key(fields["queue"], former["holder"]), job_id)
+    if fields["ended"] is not None:
+        view.unfile(Index.QUEUE, fields["queue"], job_id)
+        view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", fields["ended"][2] + fields["retention"])
+    elif fields["holder"] == NOBODY:
+        view.file(Index.QUEUE, fields["queue"], job_id, fields["available"])
+
+
+def _discard_ticket(view: View, job_id: str, row: Row | None, fields: Fields | None) -> None:
+    """A ticket whose job has ended. A job that time has ended is written so."""
+    if row is None:
+        return
+    if fields is not None and row.fields["ended"] is None:
+        _write(view, job_id, row.fields, fields)
+    else:
+        view.unfile(Index.QUEUE, row.fields["queue"], job_id)
+
+
+def _require_held(fields: Fields, fence: Fence) -> None:
+    if fields["holder"] == NOBODY or fields["attempts"] != fence.token:
+        raise StaleFence.of(fence.session_id, token=fence.token)
+
+
+def _given_back(fields: Fields, at_ms: int) -> dict[str, Any]:
+    """The job without a holder: for the next one, or at its end when there can be none."""
+    if fields["cancel"]:
+        return _ended(fields, JobState.CANCELLED, "", at_ms)
+    if fields["attempts"] >= fields["max_attempts"]:
+        return _ended(fields, JobState.FAILED, ATTEMPTS_EXHAUSTED, at_ms)
+    return {**fields, "holder": NOBODY, "lease_until": 0, "available": at_ms}
+
+
+def _ended(fields: Fields, state: JobState, reason: str, at_ms: int) -> dict[str, Any]:
+    return {**fields, "holder": NOBODY, "lease_until": 0, "ended": [state.value, reason, at_ms]}
+
+
+def _granted(job_id: str, row: Row) -> Job:
+    fields = row.fields
+    return Job(
+        id=job_id,
+        queue=fields["queue"],
+        payload=row.body,
+        attempt=fields["attempts"],
+        max_attempts=fields["max_attempts"],
+        cancel_requested=bool(fields["cancel"]),
+        fence=Fence(job_id, fields["attempts"]),
+        lease_expires_at_ms=fields["lease_until"],
+    )
+
+
+def _without_version(fields: Fields) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "v"}
