@@ -21,8 +21,10 @@ from antiphon_core.clock import Clock, ManualClock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
 from antiphon_store.wrappers.faulty import FaultyBackend
 from antiphon_store.wrappers.observed import ObservedBackend
@@ -90,6 +92,11 @@ class Implementation:
 
 def memory_pair(clock: Clock, _folder: Path) -> Pair:
     backend = MemoryBackend(clock)
+    return backend, backend
+
+
+def memory_rows_pair(clock: Clock, _folder: Path) -> Pair:
+    backend = RowEngine(MemoryRows(clock))
     return backend, backend
 
 
@@ -173,6 +180,7 @@ BY_TREE = "each tree lies on one master of the cluster: "
 
 ENGINES: dict[str, Engine] = {
     "memory": Engine(memory_pair, lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
+    "memory rows": Engine(memory_rows_pair, lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
     "sqlite": Engine(
         sqlite_pair,
         durable_sqlite,

@@ -138,7 +138,7 @@ class JobMachine(RuleBasedStateMachine):
     @rule(fence=fences, ahead=ahead)
     def write(self, fence: Fence, ahead: int) -> None:
         """A record under a job's fence: whether it holds shows in the answer."""
-        record = Write(draft(), Precondition(fence=_later(fence, ahead)))
+        record = Write(draft(tag=fence.session_id), Precondition(fence=_later(fence, ahead)))
         self.step(lambda atoms: cast("StoreEngine", atoms).put(self.tenant, record))
 
     # ---- Time ----

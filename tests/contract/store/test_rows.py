@@ -19,6 +19,7 @@ from antiphon_store.rows.model import (
     Applied,
     Chain,
     Change,
+    Condition,
     Delete,
     DeleteBelow,
     Fewer,
@@ -38,7 +39,6 @@ from antiphon_store.rows.model import (
     Read,
     Ref,
     Set,
-    Condition,
     Unfile,
 )
 from tests.contract.store.row_backends import ROW_BACKENDS
@@ -73,7 +73,9 @@ class Programs:
         if test in (Condition.IN, Condition.NOT_IN):
             value = [value, "other"]
         if self.random.random() < 0.4 and self.grown:
-            return Guard(Ref(Kind.NODE, self.random.choice(self.grown)), test, self.random.choice(["depth", "v"]), value)
+            return Guard(
+                Ref(Kind.NODE, self.random.choice(self.grown)), test, self.random.choice(["depth", "v"]), value
+            )
         field = "until" if test in (Condition.AHEAD, Condition.BEHIND) else self.random.choice(["head", "fence", "odd"])
         return Guard(self.ref(), test, field, value)
 
@@ -238,6 +240,8 @@ async def test_a_subtree_is_cut_off(backend: RowBackend) -> None:
     fields = {"parent": None, "session": None, "expires": None, "size": 0}
     await backend.transact(partition, Program(changes=[Grow("root", None, fields)]))
     for number in range(5):
-        await backend.transact(partition, Program(changes=[Grow(f"child {number}", "root", {**fields, "parent": "root"})]))
+        await backend.transact(
+            partition, Program(changes=[Grow(f"child {number}", "root", {**fields, "parent": "root"})])
+        )
     _, found = await backend.subtree(partition, ["root"], max_nodes=3)
     assert len(found) == 3

@@ -161,7 +161,9 @@ class MemoryRows:
 
     async def tenants(self) -> Sequence[str]:
         self._now_ms()
-        return sorted({tenant for (tenant, index, _), found in self._tenant_wide.items() if index is Index.ENDS and found.lines})
+        return sorted(
+            {tenant for (tenant, index, _), found in self._tenant_wide.items() if index is Index.ENDS and found.lines}
+        )
 
     # ---- Within a primitive ----
 

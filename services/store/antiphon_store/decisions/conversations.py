@@ -35,7 +35,9 @@ from antiphon_store.rows.view import View
 
 
 def create(view: View, founding: Founding) -> Finish[Conversation]:
-    """Makes the conversation and its first items; an expired one of that id ends first. AlreadyExists, SessionLocked."""
+    """Makes the conversation and its first items; an expired one of that id ends first.
+
+    AlreadyExists, SessionLocked."""
     conversation_id = founding.conversation_id
     existing, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
     if existing is not None and not _is_over(existing, view.now_ms):

@@ -1,9 +1,9 @@
 """Forks: a new session that begins from a head which exists already. Nothing is copied.
 
-    source                     the new session begins from
-    a session                  its head, as a turn in it would: deleted or not, until its time is over
-    a response                 that response, which must be readable, and have ended
-    a session and a response   the response, which must have been made in the session or be its head
+source                     the new session begins from
+a session                  its head, as a turn in it would: deleted or not, until its time is over
+a response                 that response, which must be readable, and have ended
+a session and a response   the response, which must have been made in the session or be its head
 """
 
 from __future__ import annotations
@@ -89,8 +89,27 @@ def _require_made_in(view: View, response_id: str, session_id: str) -> None:
 def _require_kinship(session_id: str, head_id: str) -> None:
     tag = tree_tag(session_id)
     if tag is not None and tag != tree_tag(head_id):
-        raise InvalidRequest(
-            "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ.",
-            field="new_session_id",
-            code="invalid_value",
-        )
+        raise _other_tree()
+
+
+def _other_tree() -> InvalidRequest:
+    return InvalidRequest(
+        "'new_session_id' belongs to another tree than the response that it would begin from: their tags differ.",
+        field="new_session_id",
+        code="invalid_value",
+    )
+
+
+def require_unused(view: View, session_id: str) -> None:
+    """That a session has neither a head nor a lease at home. AlreadyExists, SessionLocked."""
+    session = view.need(Kind.SESSION, session_id)
+    if living_head(view, session) is not None:
+        raise AlreadyExists.of(session_id)
+    if leases.is_leased(session, view.now_ms):
+        raise SessionLocked.of(session_id)
+
+
+def refuse_other_tree(view: View, source: ForkSource) -> Finish[Fork]:
+    """Refuses a new session whose id has the tag of another tree, once the source is known to be there."""
+    _source_head(view, source)
+    raise _other_tree()

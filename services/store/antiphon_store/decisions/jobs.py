@@ -6,8 +6,8 @@
                          └ cancellation asked for: cancelled
 
 Row JOB: `queue`, `max_attempts`, `retention` (ms), `available` (since when it may be claimed if nobody holds it),
-`attempts`, `holder`, `lease_until` (0: nobody holds it), `cancel` (0 or 1), `settled` (attempt, outcome and reason of the
-last settlement), `ended` (state, reason, when); the payload is its body. Its ticket in QUEUE says when it is worth
+`attempts`, `holder`, `lease_until` (0: nobody holds it), `cancel` (0 or 1), `settled` (attempt, outcome and reason of
+the last settlement), `ended` (state, reason, when); the payload is its body. Its ticket in QUEUE says when it is worth
 looking at: too early does no harm, because the row decides. Time takes steps, too: `as_of` is the job as time left it.
 """
 
@@ -61,11 +61,13 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
     return _nothing
 
 
-def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int) -> Finish[Job | None]:
+def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int, only_own: bool = False) -> Finish[Job | None]:
     """Leases a job whose ticket is due, or extends the lease that `holder` has. None when it cannot be claimed now: its
-    ticket is moved to when it can, or taken away."""
+    ticket is moved to when it can, or taken away. `only_own`: nothing happens to a job that `holder` has not."""
     row = view.need(Kind.JOB, job_id)
     fields = as_of(row.fields, view.now_ms) if row is not None else None
+    if only_own and (fields is None or fields["holder"] != holder):
+        return _nothing
     if row is None or fields is None or fields["ended"] is not None:
         _discard_ticket(view, job_id, row, fields)
         return _nothing
@@ -85,6 +87,14 @@ def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int) -> Finish[
     view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", Now(lease_ttl_ms + fields["retention"]))
     place = view.read(Get(Ref(Kind.JOB, job_id), Payload.ALL))
     return lambda answers: _granted(job_id, answers[place])
+
+
+def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
+    """Shows a ticket again that was taken and not used."""
+    row = view.need(Kind.JOB, job_id)
+    if row is not None and row.fields["holder"] == NOBODY and row.fields["ended"] is None:
+        view.file(Index.QUEUE, row.fields["queue"], job_id, at_ms)
+    return _nothing
 
 
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:

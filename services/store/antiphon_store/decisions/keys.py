@@ -47,10 +47,10 @@ def partition_of(tenant: str, key: str) -> Partition:
     return Partition(tenant, f"key-{sha256(key.encode()).hexdigest()[:16]}")
 
 
-def claim(view: View, request: TurnRequest, *, claim_ttl_ms: int, is_free: bool = False) -> Finish[KeyUse]:
+def claim(view: View, *, key: str, request: TurnRequest, claim_ttl_ms: int, is_free: bool = False) -> Finish[KeyUse]:
     """Claims the key for the request's response, or tells which response it leads to. `is_free`: that response cannot
     be read and does not run, so that the key is free. IdempotencyMismatch."""
-    key, response_id = request.idempotency_key or "", request.response_id or ""
+    response_id = request.response_id or ""
     row = _known(view, key)
     is_new = True
     if row is not None and not is_free and _is_in_force(row, view.now_ms):
@@ -62,7 +62,7 @@ def claim(view: View, request: TurnRequest, *, claim_ttl_ms: int, is_free: bool 
     return _told(KeyUse(response_id, is_mine=True, is_new=is_new))
 
 
-def bind(view: View, key: str, response_id: str, *, fingerprint: str | None = None) -> Finish[KeyUse]:
+def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = None) -> Finish[KeyUse]:
     """Makes the key this response's for a day, or tells the stamp of the write that did so before.
     IdempotencyMismatch: it is another's."""
     row = _known(view, key)
@@ -85,14 +85,14 @@ def bind(view: View, key: str, response_id: str, *, fingerprint: str | None = No
     return _told(KeyUse(response_id, is_mine=True, is_new=not is_own, is_bound=True))
 
 
-def remember_stamp(view: View, key: str, response_id: str, stamp: Stamp) -> Finish[None]:
+def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> Finish[None]:
     """Keeps the stamp of a single write, for the same write again."""
     if view.test(Kind.KEY, key, Condition.IS, "response", response_id):
         view.set(Kind.KEY, key, stamp=list(astuple(stamp)))
     return lambda _answers: None
 
 
-def forget(view: View, key: str, response_id: str, *, was_bound: bool) -> Finish[None]:
+def forget(view: View, *, key: str, response_id: str, was_bound: bool) -> Finish[None]:
     """Frees a key that this response has claimed and not bound. `was_bound`: that is undone, too."""
     row = view.need(Kind.KEY, key)
     if row is not None and row.fields["response"] == response_id and (was_bound or not row.fields["bound"]):

@@ -16,7 +16,7 @@ from typing import Any
 from antiphon_core.errors import SessionLocked, StaleFence
 from antiphon_core.ids import is_response_id
 from antiphon_core.ports.store import Fence, Lease
-from antiphon_store.rows.model import Add, Get, Kind, Now, Ref, Row, Condition
+from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Ref, Row
 from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
@@ -65,7 +65,7 @@ def give_back(view: View, session_id: str, **fields: Any) -> None:
 
 
 def require_fence(view: View, fence: Fence) -> None:
-    """StaleFence unless the lease of the fence lives: that of the job of this id, when there is one, else a session's."""
+    """StaleFence unless the lease of the fence lives: of the job of this id, when there is one, else of a session."""
     job_id = fence.session_id
     if is_response_id(job_id):
         runs = view.test(Kind.JOB, job_id, Condition.IS, "attempts", fence.token)

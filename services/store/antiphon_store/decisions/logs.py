@@ -3,9 +3,10 @@
     open at n ──append k at n──> open at n + k
               └─append k at n, terminal──> closed at n + k
 
-Row LOG: `next` (the number of the next event), `closed`, `until` (when it is forgotten). Row BATCH, one for each append:
-`count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items. An append that is there already
-is answered first, whatever became of the log and of the lease since: its writer asks again because an answer got lost.
+Row LOG: `next` (the number of the next event), `closed`, `until` (when it is forgotten), `size` (bytes of frames). Row
+BATCH, one for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items. An
+append that is there already is answered first, whatever became of the log and of the lease since: its writer asks again
+because an answer got lost.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import leases
-from antiphon_store.rows.model import Get, Index, Kind, Now, Range, Ref, Row, Condition
+from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
 from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
@@ -49,7 +50,8 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
     fields = _written(append)
     view.put(Kind.BATCH, _batch_id(log_id, position), fields, append.frames)
     next_position = position + append.count
-    view.set(Kind.LOG, log_id, next=next_position, closed=int(append.terminal), until=Now(ttl_ms))
+    end = {"next": next_position, "closed": int(append.terminal), "until": Now(ttl_ms)}
+    view.set(Kind.LOG, log_id, **end, size=Add(len(append.frames)))
 
 
 def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[LogPage]:
@@ -79,6 +81,7 @@ def _begin(view: View, log_id: str, ttl_ms: int) -> None:
             raise LogClosed.of(log_id)
         raise PositionMismatch.of(log_id, expected=0, actual=row.fields["next"])
     view.delete_below(Kind.BATCH, f"{log_id}/")
+    view.delete(Kind.LOG, log_id)
 
 
 def _tests_end(view: View, log_id: str, position: int) -> bool:

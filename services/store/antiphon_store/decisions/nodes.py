@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from antiphon_core.errors import InternalError
+from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_store.backends import packing
 from antiphon_store.backends.base import Write
@@ -78,6 +79,11 @@ def to_record(response_id: str, row: Row) -> Record:
 def stamp_of(row: Row) -> Stamp:
     fields = row.fields
     return Stamp(fields["version"], fields["depth"], fields["created"], fields["updated"], fields["expires"])
+
+
+def item_ids(row: Row) -> list[str]:
+    """The distinct ids of a node's items."""
+    return list(dict.fromkeys(item["id"] for item in loads(packing.join([row.items]))))
 
 
 def joined_items(chain: Iterable[tuple[str, Row]]) -> bytes:

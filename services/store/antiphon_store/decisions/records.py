@@ -23,7 +23,7 @@ from antiphon_core.errors import (
 from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
 from antiphon_store.backends.base import Write
 from antiphon_store.decisions import leases, logs, nodes
-from antiphon_store.rows.model import Add, Get, Grow, Index, Kind, Now, Payload, Ref, Row, Condition, Value, made_id
+from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, Value, made_id
 from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
@@ -61,6 +61,12 @@ def is_readable(view: View, response_id: str) -> bool:
         view.test(Kind.NODE, response_id, Condition.IS, "deleted", 0)  # so it is there
         and view.test(Kind.NODE, response_id, Condition.AHEAD, "expires")
     )
+
+
+def is_stored(view: View, response_id: str) -> Finish[bool]:
+    """Whether there is a node of this id, readable or not."""
+    row = view.need(Kind.NODE, response_id)
+    return lambda _answers: row is not None
 
 
 def put(view: View, write: Write, *, fence: Fence | None = None) -> Finish[Stamp]:
@@ -168,7 +174,7 @@ def _tests_state(view: View, record: Record, condition: Precondition) -> bool:
         tests.append((Condition.IN, "status", sorted(condition.statuses)))
     if condition.unless_statuses:
         tests.append((Condition.NOT_IN, "status", sorted(condition.unless_statuses)))
-    return all([view.test(Kind.NODE, record.id, *each) for each in tests])
+    return all(view.test(Kind.NODE, record.id, *each) for each in tests)
 
 
 def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
@@ -269,7 +275,7 @@ def too_many(session_id: str, most: int) -> LimitExceeded:
 
 
 def _is_replay(row: Row, write: Write) -> bool:
-    record, condition = write.record, write.precondition
+    condition = write.precondition
     if condition.version not in (None, row.fields["version"] - 1):
         return False
     fields, items, body = nodes.written(write)

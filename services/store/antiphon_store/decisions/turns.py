@@ -10,7 +10,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import UNFINISHED, Fence, History, Stamp, Status, TurnRequest, TurnStart
 from antiphon_store.backends.base import Write
 from antiphon_store.decisions import leases, nodes, records
-from antiphon_store.rows.model import Chain, Get, Kind, Payload, Ref, Row, Condition
+from antiphon_store.rows.model import Chain, Condition, Get, Kind, Payload, Ref, Row
 from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 

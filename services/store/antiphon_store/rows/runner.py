@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
-from antiphon_core.errors import StoreUnavailable
+from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
 from antiphon_store.rows.view import NOTHING_REFUSED, UnknownRow, View
@@ -39,7 +39,12 @@ class DecisionRunner:
             except UnknownRow as missing:
                 refused = await self._fetch(partition, missing.refs, known)
                 continue
-            if not view.has_asked:
+            except AntiphonError:
+                if not view.assumed:
+                    raise
+                refused = await self._fetch(partition, {*known, *view.assumed}, known)  # another error may come first
+                continue
+            if not view.has_asked and not view.assumed and known:
                 return finish(())
             outcome = await self._backend.transact(partition, view.program())
             if isinstance(outcome, Applied):
@@ -50,7 +55,7 @@ class DecisionRunner:
                 await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - spreads writers, nothing more
         raise StoreUnavailable("The store is overloaded: too many write the same at once. Try again later.")
 
-    async def _fetch(self, partition: Partition, refs: Sequence[Ref], known: dict[Ref, Row | None]) -> Refused:
+    async def _fetch(self, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None]) -> Refused:
         """Reads rows into `known`: the time of it."""
         outcome = await self._backend.transact(partition, Program(reads=[Get(ref, Payload.ALL) for ref in refs]))
         known.update(zip(refs, outcome.answers, strict=True))  # type: ignore[union-attr] - it has no guards

@@ -10,12 +10,11 @@ failed. `need` is for what cannot be decided without a row: it is fetched, and t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from antiphon_store.rows.model import (
-    Add,
     Chain,
     Change,
+    Condition,
     Delete,
     DeleteBelow,
     Fewer,
@@ -34,13 +33,13 @@ from antiphon_store.rows.model import (
     Refused,
     Row,
     Set,
-    Condition,
     Unfile,
     Value,
     holds,
 )
 
 NOTHING_REFUSED = Refused(0, {})
+AT_ONCE = Now()
 
 
 class UnknownRow(Exception):
@@ -57,6 +56,7 @@ class View:
     def __init__(self, known: Mapping[Ref, Row | None], refused: Refused = NOTHING_REFUSED) -> None:
         self._known = known
         self._pinned: set[Ref] = set()
+        self.assumed: set[Ref] = set()  # rows about which something was assumed
         self._guards: list[Guard | Fewer] = []
         self._changes: list[Change] = []
         self._reads: list[Read] = []
@@ -70,6 +70,7 @@ class View:
         """Whether this holds of a row. True, and a guard, where the row is not known."""
         guard = Guard(Ref(kind, row_id), test, field, value)
         if guard.ref not in self._known:
+            self.assumed.add(guard.ref)
             self._guards.append(guard)
             return True
         return holds(guard, self.need(kind, row_id), self.now_ms)
@@ -83,7 +84,9 @@ class View:
             raise UnknownRow(ref) from None
         if ref not in self._pinned:
             self._pinned.add(ref)
-            self._guards.append(Guard(ref, Condition.ABSENT) if row is None else Guard(ref, Condition.IS, "v", row.fields["v"]))
+            self._guards.append(
+                Guard(ref, Condition.ABSENT) if row is None else Guard(ref, Condition.IS, "v", row.fields["v"])
+            )
         return row
 
     def need_all(self, *refs: tuple[Kind, str]) -> list[Row | None]:
@@ -122,7 +125,7 @@ class View:
     def grow(self, grow: Grow) -> None:
         self._changes.append(grow)
 
-    def file(self, index: Index, key: str, entry_id: str, at: int | Now = Now()) -> None:
+    def file(self, index: Index, key: str, entry_id: str, at: int | Now = AT_ONCE) -> None:
         self._changes.append(File(index, key, entry_id, at))
 
     def unfile(self, index: Index, key: str, entry_id: str) -> None:
@@ -142,8 +145,3 @@ class View:
 
     def program(self) -> Program:
         return Program(self._guards, self._changes, self._reads)
-
-
-Answers = list[Any]
-
-__all__ = ["Add", "Answers", "Now", "UnknownRow", "View"]

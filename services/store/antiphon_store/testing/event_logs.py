@@ -195,7 +195,8 @@ class EventLogAppendSuite:
         assert frames_of(await read(subject, response_id)) == last.frames
 
     async def test_a_holder_appends_while_its_lease_lives(self, subject: Subject) -> None:
-        session_id, response_id = new_session_id(), new_id()
+        response_id = new_id()
+        session_id = new_session_id(beside=response_id)
         lease = await subject.store.acquire_session(subject.tenant, session_id, holder="a", ttl_ms=500)
         first = append_at(response_id, 0)
         await write(subject, first, lease.fence)

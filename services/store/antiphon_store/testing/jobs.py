@@ -245,11 +245,11 @@ class JobLeaseSuite:
         first = await claimed(subject)
         logs = logs_of(subject.store)
         await logs.append_events(subject.tenant, append_at(job_id, 0), fence=first.fence)
-        await subject.put(draft(), precondition=Precondition(fence=first.fence))
+        await subject.put(draft(tag=job_id), precondition=Precondition(fence=first.fence))
         await subject.elapse(TTL_MS)
         refused: list[Callable[[], Awaitable[object]]] = [
             lambda: logs.append_events(subject.tenant, append_at(job_id, 1), fence=first.fence),
-            lambda: subject.put(draft(), precondition=Precondition(fence=first.fence)),
+            lambda: subject.put(draft(tag=job_id), precondition=Precondition(fence=first.fence)),
         ]
         for attempt in refused:
             with pytest.raises(StaleFence):

@@ -13,8 +13,9 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.lineage import ForkSource, LineageStore, TreeNode
 from antiphon_core.ports.store import Order, Precondition, Record, Status
 from antiphon_store.testing.model import SESSIONS, Ask, OpenStore, StoreMachine, preconditions, sessions, statuses
+from antiphon_store.testing.subject import new_session_id
 
-targets = st.sampled_from((*SESSIONS, "s3", "s4"))
+targets = st.sampled_from((*SESSIONS, new_session_id(beside=SESSIONS[0]), "a-session-of-any-name"))
 
 
 def machine(open_store: OpenStore) -> type[RuleBasedStateMachine]:

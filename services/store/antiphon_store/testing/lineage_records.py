@@ -93,7 +93,7 @@ class LineageStatusSuite:
             (VersionMismatch, Precondition(version=0)),
             (StatusMismatch, Precondition(statuses=frozenset({Status.QUEUED}))),
             (StatusMismatch, Precondition(unless_statuses=frozenset({Status.IN_PROGRESS}))),
-            (StaleFence, Precondition(fence=Fence(new_session_id(), 1))),
+            (StaleFence, Precondition(fence=Fence(new_session_id(beside=record.id), 1))),
         ]
         for error, condition in refused:
             with pytest.raises(error):
@@ -105,7 +105,7 @@ class LineageStatusSuite:
 
     async def test_the_fence_of_a_living_lease_allows_it(self, subject: Subject) -> None:
         record = await self.put_running(subject)
-        lease = await subject.store.acquire_session(subject.tenant, new_session_id(), holder="a")
+        lease = await subject.store.acquire_session(subject.tenant, new_session_id(beside=record.id), holder="a")
         condition = Precondition(version=1, fence=lease.fence)
         stamp = await lineage(subject).update_status(
             subject.tenant, record.id, Status.COMPLETED, precondition=condition

@@ -34,13 +34,14 @@ from antiphon_core.ports.store import (
 )
 from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
-from antiphon_store.testing.subject import draft, turn_in
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
 
 T = TypeVar("T")
 Ask = Callable[[ResponseStore], Awaitable[Any]]
 OpenStore = Callable[[Clock], AbstractAsyncContextManager[ResponseStore]]
 
-SESSIONS = ("s1", "s2")
+_FIRST = new_session_id()
+SESSIONS = (_FIRST, new_session_id(beside=_FIRST))  # of one tree, and so is every response
 STEP_MS = 400  # lifetimes are one to three of it, so that every case of "before" and "after" is met
 
 ttls = st.sampled_from((None, STEP_MS, 3 * STEP_MS))
@@ -104,7 +105,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=responses, status=statuses, ttl_ms=ttls)
     def put_root(self, status: Status, ttl_ms: int | None) -> Record:
-        record = draft(status=status)
+        record = draft(status=status, tag=SESSIONS[0])
         self.same(lambda store: store.put(self.tenant, record, ttl_ms=ttl_ms))
         self.known.append(record)
         return record
@@ -163,7 +164,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(target=responses, parent=st.none() | responses, ttl_ms=ttls)
     def commit(self, parent: Record | None, ttl_ms: int | None) -> Record:
-        record = draft(parent)
+        record = draft(parent, tag=SESSIONS[0])
         self.same(lambda store: store.commit_turn(self.tenant, TurnCommit(record, ttl_ms=ttl_ms)))
         self.known.append(record)
         return record

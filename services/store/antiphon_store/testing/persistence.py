@@ -46,12 +46,13 @@ class PersistenceSuite:
 
     async def test_records_and_sessions_survive(self, reopen: Reopen, tenant: str) -> None:
         backend = await reopen()
-        root = draft(session_id="s")
-        lease = await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=LEASE_MS)
+        session_id = new_session_id()
+        root = draft(session_id=session_id)
+        lease = await backend.acquire_lease(tenant, session_id, holder="h", ttl_ms=LEASE_MS)
         await backend.commit_turn(tenant, Write(root), lease.fence)
         child = draft(root)
         await backend.put(tenant, Write(child))
-        running = await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=LEASE_MS)
+        running = await backend.acquire_lease(tenant, session_id, holder="h", ttl_ms=LEASE_MS)
         await backend.close()
 
         backend = await reopen()
@@ -59,13 +60,13 @@ class PersistenceSuite:
             root.id,
             child.id,
         ]
-        session = await backend.describe_session(tenant, "s")
+        session = await backend.describe_session(tenant, session_id)
         assert (session.head_id, session.last_fence, session.lease) == (root.id, 2, running)
         assert await backend.release_lease(tenant, running.fence)
         await backend.close()
 
         backend = await reopen()
-        assert (await backend.acquire_lease(tenant, "s", holder="h", ttl_ms=LEASE_MS)).fence.token == 3
+        assert (await backend.acquire_lease(tenant, session_id, holder="h", ttl_ms=LEASE_MS)).fence.token == 3
         await backend.close()
 
     async def test_event_logs_survive(self, reopen: Reopen, tenant: str) -> None:

@@ -11,12 +11,12 @@ import pytest
 from antiphon_core.errors import AlreadyExists, InvalidRequest, ResponseNotFound
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import Order, Precondition, Record, Status, TurnCommit
-from antiphon_store.testing.subject import Subject, content, draft
+from antiphon_store.testing.subject import Subject, content, draft, new_session_id
 
 
 class RecordSuite:
     async def test_what_was_put_is_read_byte_by_byte(self, subject: Subject) -> None:
-        record = draft(body=b'{ "a" : 1.50 , "b":"\\u00fc" }', session_id="s1")
+        record = draft(body=b'{ "a" : 1.50 , "b":"\\u00fc" }', session_id=new_session_id())
         stamp = await subject.put(record)
         read = await subject.get(record)
         assert content(read) == content(record)
@@ -74,14 +74,14 @@ class RecordSuite:
             {"input_items": b"[]"},
             {"output_items": b"[]"},
             {"status": Status.FAILED},
-            {"session_id": "other"},
+            {"session_id": None},
         ],
         ids=lambda change: next(iter(change)),
     )
     async def test_other_content_under_the_same_id_is_refused(
         self, subject: Subject, change: dict[str, object]
     ) -> None:
-        record = draft()
+        record = draft(session_id=new_session_id())
         await subject.put(record)
         other = replace(record, **change)  # type: ignore[arg-type]
         for precondition in (Precondition(), Precondition(version=0)):

@@ -97,12 +97,12 @@ class RemovalSuite:
         refused = {
             VersionMismatch: Precondition(version=2),
             StatusMismatch: Precondition(unless_statuses=frozenset({Status.IN_PROGRESS})),
-            StaleFence: Precondition(fence=Fence(new_session_id(), 1)),
+            StaleFence: Precondition(fence=Fence(new_session_id(beside=record.id), 1)),
         }
         for error, condition in refused.items():
             with pytest.raises(error):
                 await subject.store.delete(subject.tenant, record.id, precondition=condition)
-        lease = await subject.store.acquire_session(subject.tenant, new_session_id(), holder="a")
+        lease = await subject.store.acquire_session(subject.tenant, new_session_id(beside=record.id), holder="a")
         condition = Precondition(version=1, statuses=frozenset({Status.IN_PROGRESS}), fence=lease.fence)
         await subject.store.delete(subject.tenant, record.id, precondition=condition)
         await self.require_unreadable(subject, record)

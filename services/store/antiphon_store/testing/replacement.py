@@ -107,15 +107,15 @@ class ReplacementSuite:
 
     async def test_a_put_under_a_living_fence_is_written(self, subject: Subject) -> None:
         lease = await subject.store.acquire_session(subject.tenant, new_session_id(), holder="a")
-        record = draft()
+        record = draft(tag=lease.fence.session_id)
         assert (await subject.put(record, precondition=Precondition(fence=lease.fence))).version == 1
         assert (await subject.put(record, precondition=Precondition(fence=lease.fence))).version == 1
 
     async def test_a_put_under_a_stale_fence_is_refused(self, subject: Subject) -> None:
         session_id = new_session_id()
         lease = await subject.store.acquire_session(subject.tenant, session_id, holder="a")
-        record = draft()
-        for fence in (Fence(session_id, lease.fence.token + 1), Fence(new_session_id(), lease.fence.token)):
+        record, other = draft(tag=session_id), new_session_id(beside=session_id)
+        for fence in (Fence(session_id, lease.fence.token + 1), Fence(other, lease.fence.token)):
             with pytest.raises(StaleFence):
                 await subject.put(record, precondition=Precondition(fence=fence))
         await subject.store.release_session(subject.tenant, lease.fence)

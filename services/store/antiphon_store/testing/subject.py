@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, tree_tag
+from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id, session_tag, tree_tag
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import History, Lease, Record, ResponseStore, Stamp, Status, TurnCommit, TurnRequest
 
@@ -64,7 +64,7 @@ class Subject:
     async def commit_in(self, session_id: str, parent: Record | None = None, **options: Any) -> Record:
         """One whole turn in a session: the response that it committed."""
         _history, lease = await self.begin_in(session_id)
-        record = draft(parent, session_id=session_id)
+        record = draft(parent, session_id=session_id, tag=f"conv_{session_tag(self.tenant, session_id)}{'0' * 32}")
         await self.store.commit_turn(self.tenant, TurnCommit(record, lease.fence, **options))
         return record
 

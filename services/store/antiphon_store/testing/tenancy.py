@@ -58,4 +58,4 @@ class TenancySuite:
         lease = await subject.store.acquire_session(subject.tenant, new_session_id(), holder="a")
         stranger = replace(subject, tenant=subject.tenant + "-other")
         with pytest.raises(StaleFence):
-            await stranger.put(draft(), precondition=Precondition(fence=lease.fence))
+            await stranger.put(draft(tag=lease.fence.session_id), precondition=Precondition(fence=lease.fence))

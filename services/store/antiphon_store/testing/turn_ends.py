@@ -151,7 +151,7 @@ class JobTurnSuite:
         session_id = new_session_id()
         for is_job_lost in (True, False):
             _history, lease = await subject.begin_in(session_id, lease_ttl_ms=10 * jobs.TTL_MS)
-            await jobs.enqueue(subject)
+            await jobs.enqueue(subject, id=draft(tag=session_id).id)
             job = await jobs.claimed(subject, ttl_ms=jobs.TTL_MS if is_job_lost else 100 * jobs.TTL_MS)
             await subject.elapse(jobs.TTL_MS if is_job_lost else 10 * jobs.TTL_MS)
             record = draft(session_id=session_id)
@@ -172,7 +172,7 @@ class JobTurnSuite:
     async def test_with_both_the_turn_is_written(self, subject: Subject) -> None:
         session_id = new_session_id()
         _history, lease = await subject.begin_in(session_id)
-        await jobs.enqueue(subject)
+        await jobs.enqueue(subject, id=draft(tag=session_id).id)
         job = await jobs.claimed(subject)
         record = draft(session_id=session_id)
         await commit(subject, record, lease.fence, precondition=Precondition(fence=job.fence), log_end=end_at(0))
@@ -208,7 +208,7 @@ class JobTurnSuite:
         await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
         await subject.elapse(jobs.RETENTION_MS)
         with pytest.raises(StaleFence):
-            await commit(subject, draft(), precondition=Precondition(fence=job.fence))
+            await commit(subject, draft(tag=job.id), precondition=Precondition(fence=job.fence))
         with pytest.raises(JobNotFound):
             await jobs.settle(subject, job, JobOutcome.SUCCEEDED)
         assert job_draft.id == job.id

@@ -1,0 +1,79 @@
+"""Reading trees: chains, and what a subtree looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antiphon_core.errors import ResponseNotFound
+from antiphon_core.ports.store import Record, Status
+from antiphon_store.backends.roles.lineage import Twig
+from antiphon_store.decisions import nodes, records, turns
+from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+ANY_BYTES = 2**62
+ANY_DEPTH = 2**31
+
+
+def ancestry(view: View, response_id: str, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
+    """A readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
+    if not records.is_readable(view, response_id):
+        raise ResponseNotFound.of(response_id)
+    if view.too_long:
+        raise turns.too_long(response_id, view.too_long, max_depth, max_bytes)
+    place = view.read(Chain(response_id, Payload.ALL, max_depth, max_bytes))
+    return lambda answers: [nodes.to_record(*each) for each in answers[place]]
+
+
+def root_of(view: View, response_id: str) -> Finish[str]:
+    """The first ancestor of a readable response. ResponseNotFound."""
+    if not records.is_readable(view, response_id):
+        raise ResponseNotFound.of(response_id)
+    place = view.read(Chain(response_id, Payload.NONE, ANY_DEPTH, ANY_BYTES))
+    return lambda answers: str(answers[place][0][0])
+
+
+def context_ids(view: View, session_id: str) -> Finish[tuple[frozenset[str], frozenset[str]]]:
+    """The nodes that a turn in a session would continue, and the items that were taken out of it."""
+    session = view.read(Get(Ref(Kind.SESSION, session_id)))
+    chain = view.read(Chain(session_id, Payload.NONE, ANY_DEPTH, ANY_BYTES, from_head=True))
+
+    def finish(answers: Any) -> tuple[frozenset[str], frozenset[str]]:
+        removed = answers[session].fields.get("removed") if answers[session] is not None else None
+        return frozenset(response_id for response_id, _ in answers[chain]), frozenset(removed or ())
+
+    return finish
+
+
+def node(view: View, response_id: str) -> Finish[Row | None]:
+    """A node with its payloads, readable or not."""
+    row = view.need(Kind.NODE, response_id)
+    return lambda _answers: row
+
+
+def rows_of(view: View, response_ids: Sequence[str]) -> Finish[tuple[int, list[Row | None]]]:
+    """Nodes with their payloads, and the time."""
+    rows = view.need_all(*((Kind.NODE, each) for each in response_ids))
+    now_ms = view.now_ms
+    return lambda _answers: (now_ms, rows)
+
+
+def sessions_of(view: View) -> Finish[Sequence[tuple[str, Row]]]:
+    """All sessions of a tree."""
+    place = view.read(Range(Kind.SESSION, "", "", ANY_BYTES))
+    return lambda answers: list(answers[place])
+
+
+def twig(entry: Entry, now_ms: int) -> Twig:
+    """A node as the shape of a tree needs it."""
+    fields = entry.row.fields if entry.row is not None else {}
+    return Twig(
+        id=entry.id,
+        parent_id=fields["parent"],
+        status=Status(fields["status"]),
+        depth=fields["depth"],
+        created_at_ms=fields["created"],
+        is_readable=nodes.is_readable(entry.row, now_ms),
+    )

@@ -1,0 +1,49 @@
+"""What a tenant uses up of what it may: one volatile row, and `antiphon_core.spending` to say what becomes of it.
+
+Row QUOTA, in a partition of its own: `buckets` (name -> level, capacity, per minute, as of when) and `places` (id ->
+until when).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any
+
+from antiphon_core.ports.spending import Spend, Spent
+from antiphon_core.spending import Account, Bucket
+from antiphon_store.rows.model import Kind, Partition, Ref, Row
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+ROW = Ref(Kind.QUOTA, "")
+
+
+def partition_of(tenant: str) -> Partition:
+    return Partition(tenant, "quota")
+
+
+def spend(view: View, spends: Sequence[Spend]) -> Finish[Sequence[Spent]]:
+    """The answers to spends, one after the other; each is done whole or not at all."""
+    account = _account_of(view.need(*ROW))
+    answers = [account.spend(each, view.now_ms) for each in spends]
+    if any(each.refusal is None for each in answers):
+        view.put(*ROW, _fields_of(account, view.now_ms))
+    return lambda _answers: answers
+
+
+def _account_of(row: Row | None) -> Account:
+    if row is None:
+        return Account()
+    buckets = {name: Bucket(*values) for name, values in row.fields["buckets"].items()}
+    return Account(buckets, dict(row.fields["places"]))
+
+
+def _fields_of(account: Account, now_ms: int) -> dict[str, Any]:
+    """The row without what may be forgotten."""
+    return {
+        "buckets": {
+            name: list(astuple(each)) for name, each in account.buckets.items() if not each.is_forgotten(now_ms)
+        },
+        "places": {id_: until for id_, until in account.places.items() if until > now_ms},
+    }

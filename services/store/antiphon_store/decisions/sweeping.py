@@ -1,0 +1,137 @@
+"""What may be reclaimed: decisions about one candidate at a time. Reclaiming space never changes an answer.
+
+ENDS names candidates by when they are worth looking at. One that is still needed is dropped from it, because what makes
+it free later names it again: a node when its last child goes or a session's head moves on, anything else when its time
+is extended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon_store.decisions import conversations, jobs, nodes
+from antiphon_store.rows.model import Entry, Index, Kind, Row, made_id
+from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaimed:
+    """What a decision let go of; `parent` is to be looked at next."""
+
+    size_bytes: int
+    parent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What keeps a node for another's sake: its children, and the sessions of its tree."""
+
+    children: Sequence[Entry]
+    sessions: Sequence[tuple[str, Row]]
+
+
+def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaimed | None]:
+    """Takes a node away that neither is kept nor has children. Once a node cannot be read and is no head, nothing can
+    continue it any more, so `family`, which was read before, still holds."""
+    row = view.need(Kind.NODE, response_id)
+    if row is None or nodes.is_readable(row, view.now_ms):
+        _forget(view, Kind.NODE, response_id, None if row is None else row.fields["expires"])
+        return _nothing
+    is_head = not nodes.is_expired(row.fields, view.now_ms) and response_id in _heads(family)
+    if is_head or family.children:
+        for session_id, _ in family.sessions:
+            view.need(Kind.SESSION, session_id)
+        _forget(view, Kind.NODE, response_id, None)
+        return _nothing
+    fields = row.fields
+    view.delete(Kind.NODE, response_id)
+    _forget(view, Kind.NODE, response_id, None)
+    if fields["session"] is not None:
+        view.unfile(Index.MADE, fields["session"], made_id(fields["depth"], response_id))
+    if fields["parent"] is not None:
+        view.unfile(Index.CHILDREN, fields["parent"], response_id)
+    for item_id in nodes.item_ids(row):
+        view.unfile(Index.ITEM, item_id, response_id)
+    reclaimed = Reclaimed(fields["size"], fields["parent"])
+    return lambda _answers: reclaimed
+
+
+def reclaim_log(view: View, log_id: str) -> Finish[Reclaimed | None]:
+    row = view.need(Kind.LOG, log_id)
+    if row is None or row.fields["until"] > view.now_ms:
+        _forget(view, Kind.LOG, log_id, None if row is None else row.fields["until"])
+        return _nothing
+    view.delete(Kind.LOG, log_id)
+    view.delete_below(Kind.BATCH, f"{log_id}/")
+    _forget(view, Kind.LOG, log_id, None)
+    size_bytes = row.fields["size"]
+    return lambda _answers: Reclaimed(size_bytes)
+
+
+def reclaim_job(view: View, job_id: str) -> Finish[Reclaimed | None]:
+    row = view.need(Kind.JOB, job_id)
+    ends_at = jobs.forgettable_at(row.fields) if row is not None else None
+    if row is None or ends_at is None or ends_at > view.now_ms:
+        _forget(view, Kind.JOB, job_id, ends_at)
+        return _nothing
+    view.delete(Kind.JOB, job_id)
+    view.unfile(Index.QUEUE, row.fields["queue"], job_id)
+    _forget(view, Kind.JOB, job_id, None)
+    size_bytes = len(row.body)
+    return lambda _answers: Reclaimed(size_bytes)
+
+
+def reclaim_conversation(view: View, conversation_id: str) -> Finish[Reclaimed | None]:
+    size_bytes = conversations.expire(view, conversation_id)
+    if size_bytes is None:
+        row = view.need(Kind.CONVERSATION, conversation_id)
+        _forget(view, Kind.CONVERSATION, conversation_id, None if row is None else row.fields["expires"])
+        return _nothing
+    return lambda _answers: Reclaimed(size_bytes)
+
+
+def reclaim_key(view: View, key: str) -> Finish[Reclaimed | None]:
+    row = view.need(Kind.KEY, key)
+    if row is not None and row.fields["expires"] <= view.now_ms:
+        view.delete(Kind.KEY, key)
+        _forget(view, Kind.KEY, key, None)
+    else:
+        _forget(view, Kind.KEY, key, None if row is None else row.fields["expires"])
+    return _nothing
+
+
+def show_again(view: View, kind: Kind, row_id: str, family: Family | None) -> Finish[bool]:
+    """Makes a candidate due that was taken and not looked at; False, and no candidate any more, when it is needed."""
+    row = view.need(kind, row_id)
+    can_go = row is not None and _can_go(kind, row_id, row, view.now_ms, family)
+    _forget(view, kind, row_id, view.now_ms if can_go else None)
+    return lambda _answers: can_go
+
+
+def _can_go(kind: Kind, row_id: str, row: Row, now_ms: int, family: Family | None) -> bool:
+    if kind is Kind.NODE and family is not None:
+        is_head = not nodes.is_expired(row.fields, now_ms) and row_id in _heads(family)
+        return not (nodes.is_readable(row, now_ms) or is_head or family.children)
+    ends_at = (
+        jobs.forgettable_at(row.fields) if kind is Kind.JOB else row.fields.get("until", row.fields.get("expires"))
+    )
+    return ends_at is not None and ends_at <= now_ms
+
+
+def _heads(family: Family) -> set[str | None]:
+    return {session.fields.get("head") for _, session in family.sessions}
+
+
+def _forget(view: View, kind: Kind, row_id: str, ends_at: int | None) -> None:
+    """The candidate is looked at again at `ends_at`; with None not before something names it anew."""
+    if ends_at is None:
+        view.unfile(Index.ENDS, "", f"{kind}/{row_id}")
+    else:
+        view.file(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
+
+
+def _nothing(_answers: Any) -> None:
+    """The candidate stays."""

@@ -1,0 +1,96 @@
+"""Jobs and event logs. A queue is a line of tickets, which name jobs in their trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
+from antiphon_core.ports.store import Fence
+from antiphon_store.backends.roles.event_logs import LogPage
+from antiphon_store.decisions import jobs, logs
+from antiphon_store.engine.trees import Trees
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Entry, Index, Partition
+
+TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
+TICKETS_PER_LOOK = 4
+
+
+class JobOperations:
+    """Work that any process may take up."""
+
+    def __init__(self, rows: RowBackend, trees: Trees) -> None:
+        self._rows = rows
+        self._trees = trees
+
+    async def enqueue_job(self, tenant: str, draft: JobDraft, *, retention_ms: int) -> None:
+        decision = partial(jobs.enqueue, draft=draft, retention_ms=retention_ms)
+        await self._trees.of_response(tenant, draft.id, decision)
+
+    async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
+        anywhere = Partition(tenant, "")
+        for queue in queues:
+            _, held = await self._rows.page(
+                anywhere, Index.HOLDER, jobs.held_key(queue, holder), after=None, limit=TICKETS_PER_LOOK
+            )
+            for entry in held:
+                job = await self._claim(tenant, entry, holder, lease_ttl_ms, is_own=True)
+                if job is not None:
+                    return job
+        while True:
+            due = await self._due(tenant, queues)
+            if not due:
+                return None
+            for place, entry in enumerate(due):
+                job = await self._claim(tenant, entry, holder, lease_ttl_ms, is_own=False)
+                if job is not None:
+                    await self._put_back(tenant, due[place + 1 :])
+                    return job
+
+    async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
+        decision = partial(jobs.heartbeat, fence=fence, lease_ttl_ms=lease_ttl_ms)
+        return await self._trees.of_response(tenant, fence.session_id, decision)
+
+    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, reason: str) -> None:
+        decision = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason)
+        await self._trees.of_response(tenant, fence.session_id, decision)
+
+    async def cancel_job(self, tenant: str, job_id: str) -> bool:
+        return await self._trees.of_response(tenant, job_id, partial(jobs.cancel, job_id=job_id))
+
+    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
+        return await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id))
+
+    async def _due(self, tenant: str, queues: Sequence[str]) -> list[Entry]:
+        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first."""
+        due: list[Entry] = []
+        for queue in queues:
+            due += await self._rows.take_due(tenant, Index.QUEUE, queue, limit=TICKETS_PER_LOOK, hide_ms=TICKET_HIDE_MS)
+        return sorted(due, key=lambda entry: (entry.at, entry.id))
+
+    async def _claim(self, tenant: str, entry: Entry, holder: str, lease_ttl_ms: int, *, is_own: bool) -> Job | None:
+        decision = partial(jobs.claim, job_id=entry.id, holder=holder, lease_ttl_ms=lease_ttl_ms, only_own=is_own)
+        return await self._trees.of_response(tenant, entry.id, decision)
+
+    async def _put_back(self, tenant: str, tickets: Sequence[Entry]) -> None:
+        """Tickets that were taken and not used are due again."""
+        for ticket in tickets:
+            await self._trees.of_response(tenant, ticket.id, partial(jobs.put_back, job_id=ticket.id, at_ms=ticket.at))
+
+
+class EventLogOperations:
+    """The event logs of responses."""
+
+    def __init__(self, trees: Trees) -> None:
+        self._trees = trees
+
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
+        decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
+        sessions = [(fence.session_id, "fence.session_id")] if fence is not None else []
+        return await self._trees.of_record(tenant, append.response_id, sessions, decision)
+
+    async def read_log(self, tenant: str, response_id: str, *, position: int, max_bytes: int) -> LogPage:
+        decision = partial(logs.read, log_id=response_id, position=position, max_bytes=max_bytes)
+        return await self._trees.of_response(tenant, response_id, decision)

@@ -1,0 +1,202 @@
+"""The shape of trees: forks, lists, and what is found by other names than a response's id."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+
+from antiphon_core.ids import session_tag, tree_tag
+from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
+from antiphon_core.ports.store import Order, Record
+from antiphon_store.backends.item_search import pick
+from antiphon_store.backends.roles.lineage import Position, Slice, Twig
+from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
+from antiphon_store.decisions import forks, lineage, nodes, records
+from antiphon_store.engine.trees import Trees
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Entry, Index, Partition, Row, made_id
+from antiphon_store.rows.runner import DecisionRunner
+
+PAGE_ENTRIES = 200
+HOLDERS_MAX = 200  # of one item: the oldest counts, and they are found oldest first
+
+
+class LineageOperations:
+    """What one can do with the shape of trees."""
+
+    def __init__(self, rows: RowBackend, runner: DecisionRunner, trees: Trees) -> None:
+        self._rows = rows
+        self._runner = runner
+        self._trees = trees
+
+    async def fetch_many(self, tenant: str, ids: Sequence[str], *, max_bytes: int) -> Sequence[Record]:
+        groups: dict[str, list[str]] = {}
+        for each in ids:
+            groups.setdefault(tree_tag(each) or each, []).append(each)
+        found = await asyncio.gather(*(self._fetch_group(tenant, *group) for group in groups.items()))
+        by_id = {record.id: record for part in found for record in part}
+        budget = ByteBudget(max_bytes, field="ids")
+        for record in by_id.values():
+            budget.use(size_bytes(record))
+        return [by_id[each] for each in ids if each in by_id]
+
+    async def session_records(
+        self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
+    ) -> Slice[Record]:
+        start = (after.created_at_ms, made_id(after.depth, after.id)) if after is not None else None
+        partition = await self._trees.locate(tenant, session_id)
+        records_: list[Record] = []
+        async for now_ms, entry in self._entries(
+            partition, Index.MADE, session_id, start, descending=order is Order.DESCENDING, limit=limit + 1
+        ):
+            if entry.row is not None and nodes.is_readable(entry.row, now_ms):
+                records_.append(nodes.to_record(entry.id.rpartition("/")[2], entry.row))
+                if len(records_) > limit or sum(map(size_bytes, records_)) > max_bytes:
+                    break
+        return take_records(records_, limit=limit, max_bytes=max_bytes)
+
+    async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
+        budget = ByteBudget(max_bytes, field="item_ids")
+        found = await asyncio.gather(*(self._find_item(tenant, each) for each in item_ids))
+        items = [each for each in found if each is not None]
+        for item in items:
+            budget.use(len(item.item))
+        return items
+
+    async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
+        tree = tree_tag(source.up_to_response_id or "")
+        if tree is None:
+            tree = (await self._trees.locate(tenant, source.session_id or "")).tree
+        if tree_tag(new_session_id) is None:
+            decision = partial(forks.fork, source=source, new_session_id=new_session_id)
+            await self._trees.point(
+                tenant, new_session_id, tree, partial(forks.require_unused, session_id=new_session_id)
+            )
+        elif session_tag(tenant, new_session_id) != tree:
+            decision = partial(forks.refuse_other_tree, source=source)
+        else:
+            decision = partial(forks.fork, source=source, new_session_id=new_session_id)
+        return await self._runner.run(Partition(tenant, tree), decision)
+
+    async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
+        start = await self._trees.of_response(tenant, response_id, partial(lineage.root_of, response_id=response_id))
+        starts = [start if from_root else response_id]
+        now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=max_nodes + 1)
+        require_nodes(response_id, len(found), max_nodes=max_nodes)
+        return [lineage.twig(each, now_ms) for each in found]
+
+    async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
+        await self.require(tenant, response_id)
+        return await self._children_of(_partition(tenant, response_id), response_id, "", after, limit)
+
+    async def siblings(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
+        record = await self.require(tenant, response_id)
+        if record.parent_id is None:
+            return Slice([])
+        return await self._children_of(_partition(tenant, response_id), record.parent_id, response_id, after, limit)
+
+    async def require(self, tenant: str, response_id: str) -> Record:
+        """A readable record. ResponseNotFound."""
+        return await self._trees.of_response(tenant, response_id, partial(records.fetch, response_id=response_id))
+
+    async def _children_of(
+        self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
+    ) -> Slice[TreeNode]:
+        """The readable ones by birth and id."""
+        start = (after.created_at_ms, after.id) if after is not None else None
+        chosen: list[Entry] = []
+        async for now_ms, entry in self._entries(partition, Index.CHILDREN, parent_id, start, limit=limit + 2):
+            if entry.id != besides and nodes.is_readable(entry.row, now_ms):
+                chosen.append(entry)
+                if len(chosen) > limit:
+                    break
+        shown = chosen[:limit]
+        counts = await self._count_children(partition, [each.id for each in shown])
+        return Slice([_tree_node(each, counts[each.id]) for each in shown], has_more=len(chosen) > limit)
+
+    async def _count_children(self, partition: Partition, ids: Sequence[str]) -> Counter[str]:
+        """How many readable children each node has."""
+        if not ids:
+            return Counter()
+        now_ms, found = await self._rows.subtree(partition, ids, max_nodes=2**31, levels=1)
+        chosen = set(ids)
+        return Counter(
+            each.row.fields["parent"]
+            for each in found
+            if each.row is not None and each.id not in chosen and nodes.is_readable(each.row, now_ms)
+        )
+
+    async def _entries(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        after: tuple[int, str] | None,
+        *,
+        limit: int,
+        descending: bool = False,
+    ) -> AsyncIterator[tuple[int, Entry]]:
+        """Entries with their nodes behind `after`, a page at a time; each with the time of its page."""
+        size = min(limit, PAGE_ENTRIES)
+        while True:
+            now_ms, page = await self._rows.page(
+                partition, index, key, after=after, limit=size, descending=descending, with_rows=True
+            )
+            for each in page:
+                yield now_ms, each
+            if len(page) < size:
+                return
+            after = (page[-1].at, page[-1].id)
+
+    async def _fetch_group(self, tenant: str, tree: str, ids: list[str]) -> list[Record]:
+        now_ms, rows = await self._runner.run(Partition(tenant, tree), partial(lineage.rows_of, response_ids=ids))
+        return [
+            nodes.to_record(response_id, row)
+            for response_id, row in zip(ids, rows, strict=True)
+            if row is not None and nodes.is_readable(row, now_ms)
+        ]
+
+    async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
+        """The item in the oldest response that it is found in."""
+        anywhere = Partition(tenant, "")
+        _, entries = await self._rows.page(anywhere, Index.ITEM, item_id, after=None, limit=HOLDERS_MAX)
+        found: list[tuple[int, str, Row]] = []
+        for entry in entries:
+            now_ms, (row,) = await self._trees.of_response(
+                tenant, entry.id, partial(lineage.rows_of, response_ids=[entry.id])
+            )
+            if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
+                found.append((row.fields["created"], entry.id, row))
+        for _, response_id, row in sorted(found, key=lambda each: each[:2]):
+            record = nodes.to_record(response_id, row)
+            picked = pick(response_id, (record.input_items, record.output_items), {item_id})
+            if item_id in picked:
+                return picked[item_id]
+        return None
+
+    async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:
+        """Whether an item is found in a node: one that was added by hand as long as it stands in its conversation."""
+        if not row.fields.get("added") or nodes.is_expired(row.fields, now_ms):
+            return nodes.is_readable(row, now_ms)
+        conversation_id = row.fields["session"]
+        context = partial(lineage.context_ids, session_id=conversation_id)
+        standing, removed = await self._trees.of_session(tenant, conversation_id, context)
+        return response_id in standing and item_id not in removed
+
+
+def _partition(tenant: str, response_id: str) -> Partition:
+    return Partition(tenant, tree_tag(response_id) or response_id)
+
+
+def _tree_node(entry: Entry, child_count: int) -> TreeNode:
+    fields = entry.row.fields if entry.row is not None else {}
+    return TreeNode(
+        id=entry.id,
+        parent_id=fields["parent"],
+        status=lineage.twig(entry, 0).status,
+        depth=fields["depth"],
+        child_count=child_count,
+        created_at_ms=fields["created"],
+    )

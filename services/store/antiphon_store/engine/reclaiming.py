@@ -1,0 +1,113 @@
+"""Giving back the space of what nobody can see any more: one candidate after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from antiphon_core import limits
+from antiphon_core.ids import session_tag, tree_tag
+from antiphon_core.ports.retention import Sweeping
+from antiphon_store.decisions import keys, lineage, nodes, sweeping
+from antiphon_store.decisions.sweeping import Family, Reclaimed
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Index, Kind, Partition
+from antiphon_store.rows.runner import DecisionRunner
+
+CANDIDATES_PER_LOOK = 32
+CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
+
+_DECISIONS: dict[Kind, Callable[..., Any]] = {
+    Kind.LOG: sweeping.reclaim_log,
+    Kind.JOB: sweeping.reclaim_job,
+    Kind.CONVERSATION: sweeping.reclaim_conversation,
+    Kind.KEY: sweeping.reclaim_key,
+}
+
+
+class Reclaiming:
+    """Takes away what may go."""
+
+    def __init__(self, rows: RowBackend, runner: DecisionRunner) -> None:
+        self._rows = rows
+        self._runner = runner
+
+    async def tenants(self) -> Sequence[str]:
+        return await self._rows.tenants()
+
+    async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
+        count = size_bytes = 0
+        while True:
+            due = await self._rows.take_due(
+                tenant, Index.ENDS, "", limit=CANDIDATES_PER_LOOK, hide_ms=CANDIDATE_HIDE_MS
+            )
+            for place, entry in enumerate(due):
+                if count == limit:
+                    return await self._pause(tenant, count, size_bytes, [each.id for each in due[place:]])
+                kind, _, row_id = entry.id.partition("/")
+                for reclaimed in await self._reclaim(tenant, Kind(kind), row_id, limit - count):
+                    count += 1
+                    size_bytes += reclaimed.size_bytes
+            if not due:
+                return Sweeping(count, size_bytes)
+
+    async def clear(self, partition: Partition, response_id: str) -> bool:
+        """Takes away a node that cannot be read, with everything below it, if nothing of that is kept."""
+        now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
+        sessions = await self._runner.run(partition, lineage.sessions_of)
+        heads = {row.fields.get("head") for _, row in sessions}
+        for each in found:
+            fields = each.row.fields if each.row is not None else {}
+            if not nodes.is_expired(fields, now_ms) and (not fields["deleted"] or each.id in heads):
+                return False
+        for each in sorted(found, key=lambda entry: -(entry.row.fields["depth"] if entry.row is not None else 0)):
+            await self._reclaim_node(partition, each.id)
+        return True
+
+    async def _pause(self, tenant: str, count: int, size_bytes: int, waiting: Sequence[str]) -> Sweeping:
+        """The end of a sweep that did all it may: candidates that were taken are due again, as far as they can go."""
+        has_more = False
+        for entry_id in waiting:
+            kind, _, row_id = entry_id.partition("/")
+            has_more = await self._show_again(tenant, Kind(kind), row_id) or has_more
+        return Sweeping(count, size_bytes, has_more=has_more)
+
+    async def _reclaim(self, tenant: str, kind: Kind, row_id: str, most: int) -> list[Reclaimed]:
+        """Takes a candidate away, and the ancestors that go with it, so many at most."""
+        partition = _partition(tenant, kind, row_id)
+        if kind is not Kind.NODE:
+            decide = _DECISIONS[kind]
+            reclaimed = await self._runner.run(partition, lambda view: decide(view, row_id))
+            return [reclaimed] if reclaimed is not None else []
+        taken: list[Reclaimed] = []
+        step: str | None = row_id
+        while step is not None and len(taken) < most:
+            reclaimed = await self._reclaim_node(partition, step)
+            if reclaimed is None:
+                return taken
+            taken.append(reclaimed)
+            step = reclaimed.parent
+        if step is not None:
+            await self._show_again(tenant, Kind.NODE, step)
+        return taken
+
+    async def _reclaim_node(self, partition: Partition, response_id: str) -> Reclaimed | None:
+        family = await self._family(partition, response_id)
+        return await self._runner.run(partition, partial(sweeping.reclaim_node, response_id=response_id, family=family))
+
+    async def _family(self, partition: Partition, response_id: str) -> Family:
+        _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
+        return Family(children, await self._runner.run(partition, lineage.sessions_of))
+
+    async def _show_again(self, tenant: str, kind: Kind, row_id: str) -> bool:
+        """Makes a candidate due; False, and no candidate any more, when it is still needed."""
+        partition = _partition(tenant, kind, row_id)
+        family = await self._family(partition, row_id) if kind is Kind.NODE else None
+        return await self._runner.run(partition, partial(sweeping.show_again, kind=kind, row_id=row_id, family=family))
+
+
+def _partition(tenant: str, kind: Kind, row_id: str) -> Partition:
+    if kind is Kind.KEY:
+        return keys.partition_of(tenant, row_id)
+    return Partition(tenant, tree_tag(row_id) or session_tag(tenant, row_id))

@@ -1,0 +1,223 @@
+"""Responses and turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from antiphon_core.errors import AlreadyExists, AntiphonError, ResponseNotFound, StoreUnavailable
+from antiphon_core.ids import tree_tag
+from antiphon_core.ports.store import (
+    Fence,
+    History,
+    Lease,
+    Precondition,
+    Record,
+    Session,
+    Stamp,
+    Status,
+    TurnRequest,
+    TurnStart,
+)
+from antiphon_store.backends.base import Write
+from antiphon_store.decisions import conversations, forks, keys, leases, lineage, nodes, records, turns
+from antiphon_store.decisions.records import CrowdedSession, OccupiedId
+from antiphon_store.engine.reclaiming import Reclaiming
+from antiphon_store.engine.trees import Trees
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.model import Index, Partition
+from antiphon_store.rows.runner import DecisionRunner, Finish
+
+_Answer = TypeVar("_Answer")
+
+PRECONDITION_FENCE = "precondition.fence.session_id"
+
+
+class RecordOperations:
+    """Single responses, and the chains that they end."""
+
+    def __init__(self, rows: RowBackend, trees: Trees, reclaiming: Reclaiming) -> None:
+        self._rows = rows
+        self._trees = trees
+        self._reclaiming = reclaiming
+
+    async def put(self, tenant: str, write: Write) -> Stamp:
+        return await self.write(tenant, write, None)
+
+    async def write(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        """`put`, or with the fence of a session a commit."""
+        sessions = list(_sessions_of(write.record, fence, write.precondition.fence))
+        bounded = write
+        while True:
+            decision = partial(turns.commit, write=bounded, fence=fence)
+            try:
+                return await self._trees.of_record(tenant, write.record.id, sessions, decision)
+            except OccupiedId as occupied:
+                if not await self._reclaiming.clear(_tree(tenant, occupied.response_id), occupied.response_id):
+                    raise AlreadyExists.of(occupied.response_id) from None
+            except CrowdedSession as crowded:
+                most = write.session_responses_max or 0
+                dead = await self._count_dead(_tree(tenant, write.record.id), crowded.session_id, most)
+                bounded = replace(write, session_responses_max=most + dead)
+
+    async def fetch(self, tenant: str, response_id: str) -> Record:
+        return await self._trees.of_response(tenant, response_id, partial(records.fetch, response_id=response_id))
+
+    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+        decision = partial(records.remove, response_id=response_id, precondition=precondition)
+        await self._trees.of_record(tenant, response_id, _fence_of(precondition), decision)
+
+    async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
+        decision = partial(records.change_status, response_id=response_id, status=status, precondition=precondition)
+        return await self._trees.of_record(tenant, response_id, _fence_of(precondition), decision)
+
+    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
+        decision = partial(lineage.ancestry, response_id=response_id, max_depth=max_depth, max_bytes=max_bytes)
+        return await self._trees.of_response(tenant, response_id, decision)
+
+    async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
+        """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""
+        total = readable = 0
+        after = None
+        while True:
+            now_ms, page = await self._rows.page(
+                partition, Index.MADE, session_id, after=after, limit=1000, with_rows=True
+            )
+            total += len(page)
+            readable += sum(nodes.is_readable(each.row, now_ms) for each in page)
+            if readable >= most:
+                raise records.too_many(session_id, most)
+            if len(page) < 1000:
+                return total - readable
+            after = (page[-1].at, page[-1].id)
+
+
+class SessionOperations:
+    """Leases, and turns without a key."""
+
+    def __init__(self, trees: Trees, records_: RecordOperations) -> None:
+        self._trees = trees
+        self._records = records_
+
+    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
+        decision = partial(leases.acquire, session_id=session_id, holder=holder, ttl_ms=ttl_ms)
+        return await self._trees.of_session(tenant, session_id, decision)
+
+    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
+        return await self._trees.of_session(tenant, fence.session_id, partial(leases.renew, fence=fence, ttl_ms=ttl_ms))
+
+    async def release_lease(self, tenant: str, fence: Fence) -> bool:
+        return await self._trees.of_session(tenant, fence.session_id, partial(leases.release, fence=fence))
+
+    async def describe_session(self, tenant: str, session_id: str) -> Session:
+        return await self._trees.of_session(tenant, session_id, partial(forks.describe, session_id=session_id))
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        begin = partial(turns.begin, request=request)
+        if request.session_id is None:
+            behind = request.previous_response_id
+            return await self._trees.of_response(tenant, behind or "", begin)
+        try:
+            return await self._trees.of_session(tenant, request.session_id, begin)
+        except turns.EditedContext:
+            context = partial(conversations.read_context, session_id=request.session_id)
+            size_bytes = len(await self._trees.of_session(tenant, request.session_id, context))
+            if size_bytes > request.max_bytes:
+                raise turns.too_long(request.session_id, "bytes", request.max_depth, request.max_bytes) from None
+            return await self._trees.of_session(tenant, request.session_id, partial(begin, was_measured=True))
+
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        return await self._records.write(tenant, write, fence)
+
+
+class KeyedOperations:
+    """Turns and writes under an idempotency key. The key lies apart from the tree: it is claimed first, and given up
+    when the tree refuses."""
+
+    def __init__(
+        self, runner: DecisionRunner, sessions: SessionOperations, records_: RecordOperations, trees: Trees
+    ) -> None:
+        self._runner = runner
+        self._sessions = sessions
+        self._records = records_
+        self._trees = trees
+
+    async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
+        key = request.idempotency_key or ""
+        claim = partial(keys.claim, request=request, claim_ttl_ms=claim_ttl_ms)
+        use = await self._run(tenant, key, claim)
+        if not use.is_mine:
+            elsewhere = await self._elsewhere(tenant, use)
+            if elsewhere is not None:
+                return elsewhere
+            use = await self._run(tenant, key, partial(claim, is_free=True))
+        try:
+            return await self._sessions.begin_turn(tenant, request)
+        except AntiphonError:
+            if use.is_new:
+                await self._forget(tenant, key, use, was_bound=False)
+            raise
+
+    async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
+        await self._run(tenant, key, partial(keys.bind, response_id=write.record.id))
+        return await self._sessions.commit_turn(tenant, write, fence)
+
+    async def put_once(self, tenant: str, write: Write, *, key: str, fingerprint: bytes) -> Stamp:
+        bind = partial(keys.bind, response_id=write.record.id, fingerprint=fingerprint.hex())
+        use = await self._run(tenant, key, bind)
+        if use.stamp is not None:
+            return use.stamp
+        try:
+            stamp = await self._records.put(tenant, write)
+        except StoreUnavailable:
+            raise  # it may have happened
+        except AntiphonError:
+            if use.is_new:
+                await self._forget(tenant, key, use, was_bound=True)
+            raise
+        remember = partial(keys.remember_stamp, response_id=write.record.id, stamp=stamp)
+        await self._run(tenant, key, remember)
+        return stamp
+
+    async def forget_key(self, tenant: str, key: str, response_id: str) -> None:
+        await self._run(tenant, key, partial(keys.forget, response_id=response_id, was_bound=False))
+
+    async def _elsewhere(self, tenant: str, use: keys.KeyUse) -> TurnStart | None:
+        """The result of the key's response, or that it runs; None when the key is free after all."""
+        if not use.is_bound:
+            return TurnStart(History(), running_response_id=use.response_id)
+        try:
+            return TurnStart(History(), replay=await self._records.fetch(tenant, use.response_id))
+        except ResponseNotFound:
+            there = await self._trees.of_response(
+                tenant, use.response_id, partial(records.is_stored, response_id=use.response_id)
+            )
+            is_committing = use.is_claimed and not there
+            return TurnStart(History(), running_response_id=use.response_id) if is_committing else None
+
+    async def _forget(self, tenant: str, key: str, use: keys.KeyUse, *, was_bound: bool) -> None:
+        await self._run(tenant, key, partial(keys.forget, response_id=use.response_id, was_bound=was_bound))
+
+    async def _run(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
+        return await self._runner.run(keys.partition_of(tenant, key), partial(decision, key=key))
+
+
+def _tree(tenant: str, response_id: str) -> Partition:
+    return Partition(tenant, tree_tag(response_id) or response_id)
+
+
+def _fence_of(precondition: Precondition) -> list[tuple[str, str]]:
+    fence = precondition.fence
+    return [(fence.session_id, PRECONDITION_FENCE)] if fence is not None else []
+
+
+def _sessions_of(record: Record, fence: Fence | None, other: Fence | None) -> Iterator[tuple[str, str]]:
+    """The sessions that a write needs in its tree, each with the field that names it."""
+    if record.session_id is not None:
+        yield record.session_id, "record.session_id"
+    if fence is not None:
+        yield fence.session_id, "fence.session_id"
+    if other is not None:
+        yield other.session_id, PRECONDITION_FENCE

@@ -1,0 +1,141 @@
+"""In which partition an operation runs: that of the tree that its ids belong to.
+
+A session's tree is the tag in its id, or follows from its name. One exception: a fork may give a session of any name a
+head in another tree. Then a row POINTER at the session's home says in which (`tree`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import TypeVar
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import session_tag, tree_tag
+from antiphon_store.rows.model import Condition, Kind, Partition
+from antiphon_store.rows.runner import Decision, DecisionRunner, Finish
+from antiphon_store.rows.view import View
+
+POINTERS_MAX = 10_000
+
+_Answer = TypeVar("_Answer")
+
+
+class _Moved(Exception):
+    """The session is in another tree."""
+
+    def __init__(self, session_id: str, tree: str) -> None:
+        super().__init__(session_id, tree)
+        self.session_id = session_id
+        self.tree = tree
+
+
+class Trees:
+    """Runs decisions in the partition of a tree."""
+
+    def __init__(self, runner: DecisionRunner) -> None:
+        self._runner = runner
+        self._pointers: dict[tuple[str, str], str] = {}  # seen so far: (tenant, session) -> tree
+
+    async def of_response(self, tenant: str, response_id: str, decision: Decision[_Answer]) -> _Answer:
+        """Runs it in the tree of a response or conversation."""
+        return await self._runner.run(Partition(tenant, tree_tag(response_id) or response_id), decision)
+
+    async def of_session(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
+        """Runs it in the tree of a session."""
+        while True:
+            partition = Partition(tenant, self._tree_of(tenant, session_id))
+            try:
+                return await self._runner.run(partition, self._at_home(partition, [session_id], decision))
+            except _Moved as moved:
+                self._remember(tenant, moved)
+
+    async def locate(self, tenant: str, session_id: str) -> Partition:
+        """Where a session is."""
+        await self._find(tenant, session_id)
+        return Partition(tenant, self._tree_of(tenant, session_id))
+
+    async def of_record(
+        self, tenant: str, response_id: str, sessions: Iterable[tuple[str, str]], decision: Decision[_Answer]
+    ) -> _Answer:
+        """Runs it in the tree of a response together with sessions, of which each comes with the field that names it.
+        InvalidRequest: they are not of one tree."""
+        partition = Partition(tenant, tree_tag(response_id) or response_id)
+        named = dict(sessions)
+        while True:
+            for session_id, field in named.items():
+                if self._tree_of(tenant, session_id) != partition.tree:
+                    await self._find(tenant, session_id)
+                    if self._tree_of(tenant, session_id) != partition.tree:
+                        raise _apart(session_id, self._tree_of(tenant, session_id), field)
+            try:
+                return await self._runner.run(partition, self._at_home(partition, named, decision))
+            except _Moved as moved:
+                self._remember(tenant, moved)
+
+    async def point(self, tenant: str, session_id: str, tree: str, require_free: Decision[None]) -> None:
+        """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is."""
+        home = session_tag(tenant, session_id)
+        if tree in (home, self._pointers.get((tenant, session_id))):
+            return
+
+        def decide(view: View) -> Finish[None]:
+            if view.need(Kind.POINTER, session_id) is None:
+                require_free(view)
+                view.put(Kind.POINTER, session_id, {"tree": tree})
+            return lambda _answers: None
+
+        await self._runner.run(Partition(tenant, home), decide)
+        await self._find(tenant, session_id)
+
+    def _tree_of(self, tenant: str, session_id: str) -> str:
+        return self._pointers.get((tenant, session_id)) or session_tag(tenant, session_id)
+
+    def _at_home(
+        self, partition: Partition, session_ids: Iterable[str], decision: Decision[_Answer]
+    ) -> Decision[_Answer]:
+        """The decision, and that the sessions without a tag in their id were not sent elsewhere."""
+        tenant, tree = partition
+        nameless = [each for each in session_ids if tree_tag(each) is None and session_tag(tenant, each) == tree]
+        return partial(_decide_at_home, nameless, decision) if nameless else decision
+
+    async def _find(self, tenant: str, session_id: str) -> None:
+        if tree_tag(session_id) is not None:
+            return
+        home = Partition(tenant, session_tag(tenant, session_id))
+        try:
+            await self._runner.run(home, partial(_look, session_id))
+        except _Moved as moved:
+            self._remember(tenant, moved)
+
+    def _remember(self, tenant: str, moved: _Moved) -> None:
+        if len(self._pointers) >= POINTERS_MAX:
+            self._pointers.clear()
+        self._pointers[tenant, moved.session_id] = moved.tree
+
+
+def _decide_at_home(session_ids: list[str], decision: Decision[_Answer], view: View) -> Finish[_Answer]:
+    for each in session_ids:
+        _require_home(view, each)
+    return decision(view)
+
+
+def _require_home(view: View, session_id: str) -> None:
+    if not view.test(Kind.POINTER, session_id, Condition.ABSENT):
+        row = view.need(Kind.POINTER, session_id)
+        if row is not None:
+            raise _Moved(session_id, row.fields["tree"])
+
+
+def _look(session_id: str, view: View) -> Finish[None]:
+    view.need(Kind.POINTER, session_id)
+    _require_home(view, session_id)
+    return lambda _answers: None
+
+
+def _apart(session_id: str, tree: str, field: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"Session '{session_id}' and its responses must be of one tree: their ids begin with 'resp_{tree}'.",
+        field=field,
+        code="invalid_value",
+    )
