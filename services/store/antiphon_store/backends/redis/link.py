@@ -53,8 +53,7 @@ class Link:
         call = ScriptCall(script, (len(keys), *keys, *arguments))
         if script.is_frequent and isinstance(self._client, Redis):
             self._require_turn()
-            with self._counted():
-                return await self._joint_calls.run(call)
+            return await self._joint_calls.run(call)
         async with self._call(), self._places:
             if script.lasts and self._replicas and isinstance(self._client, Redis):
                 return _raised((await self._run_and_wait([call]))[0])
