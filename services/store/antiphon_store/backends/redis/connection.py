@@ -108,7 +108,7 @@ async def _exchanged(pool: ConnectionPool, packed: bytes, *, answers: int) -> li
     connection = await pool.get_connection()  # type: ignore[no-untyped-call]
     try:
         await connection.send_packed_command(packed)
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+        async with asyncio.timeout(connection.socket_timeout):
             return [await _answer(connection) for _ in range(answers)]
     finally:
         await asyncio.shield(pool.release(connection))

@@ -55,8 +55,8 @@ class Link:
             self._require_turn()
             return await self._joint_calls.run(call)
         async with self._call(), self._places:
-            if script.lasts and self._replicas and isinstance(self._client, Redis):
-                return _raised((await self._run_and_wait([call]))[0])
+            if isinstance(self._client, Redis):
+                return _raised((await self._run_together([call]))[0])
             return await self._run(call)
 
     @contextmanager
@@ -120,6 +120,7 @@ class Link:
                 self._idle.set()
 
     async def _run(self, call: ScriptCall) -> Any:
+        """What the script answers on a cluster."""
         try:
             return await self._servers.ask("EVALSHA", call.script.sha, *call.arguments)
         except NoScriptError:
@@ -128,24 +129,26 @@ class Link:
     async def _run_jointly(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
         """The answers to frequent scripts; of one that failed, its error."""
         async with self._places, self._translated():
-            outcomes = await self._run_and_wait(calls)
+            outcomes = await self._run_together(calls)
         return [translate(each) if isinstance(each, FAULTS) else each for each in outcomes]
 
-    async def _run_and_wait(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
-        """The answers; of a call that failed, its error."""
-        outcomes = await self._with_wait([("EVALSHA", call.script.sha, *call.arguments) for call in calls])
+    async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
+        """The answers of one server; of a call that failed, its error."""
+        replicas = self._replicas if any(call.script.lasts for call in calls) else 0
+        by_sha = [("EVALSHA", call.script.sha, *call.arguments) for call in calls]
+        outcomes = await self._ask_together(by_sha, replicas)
         unseen = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, NoScriptError)]
         if unseen:
-            texts = [("EVAL", calls[number].script.text, *calls[number].arguments) for number in unseen]
-            for number, outcome in zip(unseen, await self._with_wait(texts), strict=True):
+            by_text = [("EVAL", calls[number].script.text, *calls[number].arguments) for number in unseen]
+            for number, outcome in zip(unseen, await self._ask_together(by_text, replicas), strict=True):
                 outcomes[number] = outcome
         return outcomes
 
-    async def _with_wait(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+    async def _ask_together(self, commands: Sequence[tuple[Any, ...]], replicas: int) -> list[Any]:
         """The answers to scripts, once enough replicas have what they wrote: one WAIT speaks of all before it."""
-        if not self._replicas:
+        if not replicas:
             return await self._servers.ask_together(commands)
-        *outcomes, copies = await self._servers.ask_together([*commands, ("WAIT", self._replicas, WAIT_TIMEOUT_MS)])
+        *outcomes, copies = await self._servers.ask_together([*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)])
         return [self._acknowledged(outcome, copies) for outcome in outcomes]
 
     def _acknowledged(self, outcome: Any, copies: Any) -> Any:
