@@ -104,7 +104,7 @@ async def _past_closed(ask: Callable[[], Awaitable[T]]) -> T:
 
 async def _exchanged(pool: ConnectionPool, packed: bytes, *, answers: int) -> list[Any]:
     """The answers to packed commands. redis-py's own pipeline packs in Python, and sets a timer for each answer: that
-    costs 50 us a command, and this 15."""
+    costs 36 us a command, and this 8."""
     connection = await pool.get_connection()  # type: ignore[no-untyped-call]
     try:
         await connection.send_packed_command(packed)
