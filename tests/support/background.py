@@ -27,7 +27,7 @@ from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
-from antiphon_edge.turns import log_follower, log_state
+from antiphon_edge.turns import job_payload, log_follower, log_state
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRunner
@@ -161,7 +161,7 @@ class Attempt:
         self.turn: QueuedTurn | None = None
 
     async def go(self) -> None:
-        self.turn = self._make(accepted=await queueing.accepted_of(self._tenant, self._job))
+        self.turn = self._make(accepted=await job_payload.accepted_of(self._tenant, self._job))
         if self._error is not None:
             self.turn.turn_run.break_off(self._error)
         await self.turn.run(self._runner)

@@ -24,7 +24,7 @@ from antiphon_edge.door.cors import Cors
 from antiphon_edge.door.counting import OwnShare, SharedCounts
 from antiphon_edge.door.http_server import HttpServer
 from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
-from antiphon_edge.routes import openapi as routes_openapi
+from antiphon_edge.openapi import routes as openapi_routes
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
@@ -107,7 +107,7 @@ class EdgeServer:
             ChatRoutes(turns, keep_alive_s=keep_alive_s),
         ):
             self.app.add_routes(routes.table())
-        self.app.add_routes(routes_openapi.table())
+        self.app.add_routes(openapi_routes.table())
 
     def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:
         """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""

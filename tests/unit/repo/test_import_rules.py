@@ -41,7 +41,7 @@ SANS_IO = [
     *(f"antiphon_core/{path.name}" for path in sorted(PACKAGES["antiphon_core"].glob("request*.py"))),
     "antiphon_core/response.py",
     *(f"antiphon_edge/chat/{name}.py" for name in ("chunks", "completions", "culprits", "messages", "requests")),
-    "antiphon_edge/websocket/masking.py",
+    "antiphon_edge/door/masking.py",
     "antiphon_translator/answer_check.py",
     "antiphon_translator/conversation.py",
     "antiphon_translator/generation.py",
@@ -68,6 +68,12 @@ SANS_IO = [
     ),
 ]
 IO_MODULES = {"asyncio", "socket", "time", "random", "secrets", "aiohttp", "grpc", "threading", "subprocess"}
+
+# Folders of the edge that still import each other. A pair that does no longer must be taken out.
+EDGE_CYCLES = {
+    ("door", "routes"),
+    ("sealed", "turns"),
+}
 
 
 @cache
@@ -108,3 +114,20 @@ def test_generated_messages_never_reach_domain_code() -> None:
         for path in modules_of(package):
             if any(name.startswith("antiphon_protos") for name in imported(path)):
                 assert path.name in allowed, path.relative_to(ROOT)
+
+
+def test_no_two_folders_of_the_edge_import_each_other() -> None:
+    arrows = set(_edge_arrows())
+    assert {(one, other) for one, other in arrows if (other, one) in arrows and one < other} == EDGE_CYCLES
+
+
+def _edge_arrows() -> Iterator[tuple[str, str]]:
+    """The folders of the edge: one that imports, and one that it imports from."""
+    edge = PACKAGES["antiphon_edge"]
+    folders = {path.name for path in edge.iterdir() if path.is_dir()}
+    for path in edge.glob("*/*.py"):
+        for name in imported(path):
+            package, _, folder = name.partition(".")
+            folder = folder.partition(".")[0]
+            if package == "antiphon_edge" and folder in folders - {path.parent.name}:
+                yield path.parent.name, folder

@@ -7,15 +7,12 @@ tenant of our own, that names it.
 
 from __future__ import annotations
 
-from functools import partial
-
-from antiphon_core import events, offload
-from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core import events
+from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import Job, JobDraft, Jobs
-from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
-from antiphon_core.ports.translator import Turn
+from antiphon_core.ports.jobs import JobDraft, Jobs
+from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 QUEUE = "responses"
@@ -25,14 +22,13 @@ TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
 WAITING_LEASE_MS = 600_000
 """How long a response that waits for a worker keeps its conversation to itself."""
 OPENING_EVENTS = 2
-_RAW = ("request", "history", "input")
 
 
 async def enqueue(store: FullStore, accepted: AcceptedTurn) -> None:
     """Queues a response: first its job, then the ticket by which a worker finds it. Safe to repeat."""
     if accepted.lease is not None:
         await store.renew_session(accepted.tenant, accepted.lease.fence, ttl_ms=WAITING_LEASE_MS)
-    draft = JobDraft(accepted.response_id, QUEUE, payload_of(accepted), max_attempts=JOB_ATTEMPTS)
+    draft = JobDraft(accepted.response_id, QUEUE, job_payload.payload_of(accepted), max_attempts=JOB_ATTEMPTS)
     await store.enqueue_job(accepted.tenant, draft)
     await hand_in(store, accepted.tenant, accepted.response_id)
 
@@ -50,37 +46,3 @@ def opening(response_id: str, queued: Object) -> EventAppend:
         for number, event_type in enumerate((events.CREATED, events.QUEUED))
     ]
     return EventAppend(response_id, 0, len(frames), b"".join(frames))
-
-
-def payload_of(accepted: AcceptedTurn) -> bytes:
-    """A turn as its job holds it: what was accepted, without parsing any of it again."""
-    facts: Object = {
-        "created_at": accepted.turn.created_at,
-        "parent_id": accepted.parent_id,
-        "session_id": accepted.lease.fence.session_id if accepted.lease is not None else None,
-    }
-    payload = dumps(facts)
-    for name in _RAW:
-        payload = with_member(payload, name, getattr(accepted.turn, name))
-    return payload
-
-
-async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
-    """The turn that a job holds, without the lease of its session. Its record exists, unfinished, and is written under
-    the job's lease."""
-    facts, turn = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
-    session_id = facts["session_id"]
-    return AcceptedTurn(
-        tenant,
-        turn,
-        parent_id=facts["parent_id"],
-        lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
-        logged=True,
-        precondition=Precondition(statuses=UNFINISHED, fence=job.fence),
-    )
-
-
-def _turn_of(job: Job) -> tuple[Object, Turn]:
-    """What a payload says of a turn, and the turn."""
-    facts: Object = loads(job.payload)
-    return facts, Turn(job.id, facts["created_at"], **{name: dumps(facts[name]) for name in _RAW})

@@ -25,7 +25,7 @@ from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
-from antiphon_edge.turns import lease_keeper
+from antiphon_edge.turns import job_payload, lease_keeper
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -174,7 +174,7 @@ class Worker:
         turn = QueuedTurn(
             self._store,
             self._starter,
-            accepted=await queueing.accepted_of(tenant, job),
+            accepted=await job_payload.accepted_of(tenant, job),
             job=job,
             meter=self._meter,
             timing=self._timing,

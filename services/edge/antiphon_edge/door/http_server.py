@@ -30,9 +30,9 @@ from antiphon_core.limits import HEADER_BYTES_MAX, URL_BYTES_MAX
 from antiphon_edge.door import ambiguity, encodings, request_ids
 from antiphon_edge.door.connections import StreamConnection
 from antiphon_edge.door.cors import Cors
+from antiphon_edge.door.masking import MaskedFrames
 from antiphon_edge.door.slow_senders import SenderWatch
 from antiphon_edge.routes.http_errors import MALFORMED, Handler, enveloping, refuse
-from antiphon_edge.websocket.masking import MaskedFrames
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from antiphon_core.errors import AntiphonError, InternalError, LogNotFound, Timeout, Unavailable
 from antiphon_core.flow import Flow
@@ -27,17 +26,17 @@ from antiphon_edge.turns.keyed_turns import KeyedTurns
 from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.stale_keys import StaleKey
+from antiphon_edge.turns.store_retry import RetryPolicy, with_retries
 from antiphon_edge.turns.terminal_batches import failure
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 AGAIN_S = 0.1
-AWAY_MAX = 10
-"""How many looks in a row may find the store away before a reader in mid-stream is told."""
+ONE_ATTEMPT = RetryPolicy(for_s=0)
+"""For a reader that has got nothing: it is told at once that the store is away."""
 ROUNDS_MAX = 60
 """How often a key is tried again whose first request left nothing behind."""
 
 Begin = Callable[[], Awaitable[AcceptedTurn | RepeatedRequest]]
-T = TypeVar("T")
 
 
 @dataclass
@@ -135,8 +134,8 @@ class IdempotentReplies:
         while True:
             if await self._follow_until_silent(repeated, reader):
                 return
-            tries = 1 if reader.after is None else AWAY_MAX
-            state = await self._patiently(lambda: self._job_state(repeated), tries=tries)
+            policy = ONE_ATTEMPT if reader.after is None else self._timing.look_again
+            state = await with_retries(lambda: self._job_state(repeated), policy)
             taken = await self._keyed_jobs.take_over(repeated) if state is JobState.QUEUED else None
             if state is JobState.RUNNING or (state is JobState.QUEUED and taken is None):
                 continue  # an edge runs it
@@ -177,14 +176,6 @@ class IdempotentReplies:
                     await reader.flow.wait_until_open()
                     silence.reschedule(loop.time() + self._silence_s)
         return False
-
-    async def _patiently(self, ask: Callable[[], Awaitable[T]], *, tries: int) -> T:
-        """An answer of the store, which may be away for a while."""
-        for _ in range(tries - 1):
-            with suppress(Unavailable, Timeout):
-                return await ask()
-            await asyncio.sleep(self._silence_s)
-        return await ask()
 
     async def _job_state(self, repeated: RepeatedRequest) -> JobState | None:
         return await self._keyed_jobs.state(repeated.tenant, repeated.response_id)

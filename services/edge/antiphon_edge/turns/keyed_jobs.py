@@ -18,8 +18,7 @@ from antiphon_core.limits import JOB_ATTEMPTS_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobPulse, JobState
 from antiphon_core.ports.store import Fence, Precondition, TurnRequest
-from antiphon_edge.background import queueing
-from antiphon_edge.turns import lease_keeper
+from antiphon_edge.turns import job_payload, lease_keeper
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.job_lease import JobLease
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
@@ -41,7 +40,7 @@ class KeyedJobs:
         draft = JobDraft(
             accepted.response_id,
             _queue(accepted.response_id),
-            queueing.payload_of(accepted),
+            job_payload.payload_of(accepted),
             max_attempts=JOB_ATTEMPTS_ITEMS_MAX,
         )
         try:
@@ -56,7 +55,7 @@ class KeyedJobs:
         claimed = await self._claim_job(repeated.tenant, repeated.response_id)
         if claimed is None:
             return None
-        accepted = await queueing.accepted_of(repeated.tenant, claimed[0])
+        accepted = await job_payload.accepted_of(repeated.tenant, claimed[0])
         return _held(replace(accepted, key=repeated.key, fingerprint=repeated.fingerprint), *claimed)
 
     async def state(self, tenant: str, response_id: str) -> JobState | None:

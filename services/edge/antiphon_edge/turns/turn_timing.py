@@ -35,7 +35,7 @@ class TurnTiming:
     engine_retry: RetryPolicy = field(default=RetryPolicy(for_s=60.0, first_s=0.5, most_s=15.0))
     """A background turn whose translator or engine is away, before its job is left for another attempt."""
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
-    """Something that another process is about to write: a log, a job, the release of a key."""
+    """Something that another process is about to write, a log or a job; and the store, for a reader in mid-stream."""
 
     linger_s: float = 0.05
     """How long an event waits for more at most, before it is appended to an event log."""

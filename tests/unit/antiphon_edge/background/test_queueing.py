@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_core import events
-from antiphon_core.jsons import dumps, loads
+from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import Job
-from antiphon_core.ports.store import UNFINISHED, Fence, Lease, TurnRequest
+from antiphon_core.ports.store import Lease, TurnRequest
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -30,22 +30,6 @@ async def claimed(store: StoreService, tenant: str) -> Job:
     job = await store.claim_job(tenant, [queueing.QUEUE], holder="test")
     assert job is not None
     return job
-
-
-@pytest.mark.parametrize("session_id", [None, "talk"])
-async def test_a_job_holds_the_whole_turn(store: StoreService, session_id: str | None) -> None:
-    lease = None
-    if session_id is not None:
-        lease = (await store.begin_turn("acme", TurnRequest(session_id=session_id, holder=RESPONSE_ID))).lease
-    begun = AcceptedTurn("acme", TURN, parent_id="resp_" + "b" * 48, lease=lease)
-    await queueing.enqueue(store, begun)
-    job = await claimed(store, "acme")
-    again = await queueing.accepted_of("acme", job)
-    assert (again.tenant, again.turn, again.parent_id) == ("acme", TURN, begun.parent_id)
-    assert (again.lease is None) == (session_id is None)
-    assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
-    assert again.precondition.fence == job.fence == Fence(RESPONSE_ID, 1)
-    assert again.precondition.statuses == UNFINISHED
 
 
 async def test_the_ticket_names_the_job_and_comes_once(store: StoreService) -> None:
@@ -75,9 +59,3 @@ def test_a_stream_opens_with_created_and_queued() -> None:
     assert (start.expected_position, start.count) == (0, queueing.OPENING_EVENTS)
     assert [(event["type"], event["sequence_number"]) for event in told] == [(events.CREATED, 0), (events.QUEUED, 1)]
     assert all(event["response"] == queued for event in told)
-
-
-async def test_a_job_that_holds_something_else_is_no_turn() -> None:
-    job = Job(RESPONSE_ID, queueing.QUEUE, dumps({}), 1, 3, False, Fence(RESPONSE_ID, 1), 0)
-    with pytest.raises(KeyError):
-        await queueing.accepted_of("acme", job)

@@ -375,8 +375,8 @@ async def test_what_came_to_nothing_is_served_anew(town: Town, fault: AntiphonEr
     assert len(town.sayer.requests) == 3
 
 
-async def test_a_reader_is_told_when_the_store_stays_away(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotent_replies, "AWAY_MAX", 3)
+async def test_a_reader_is_told_when_the_store_stays_away(town: Town) -> None:
+    town.edges[1].use(replace(TIMING, look_again=RetryPolicy(for_s=0.05, first_s=0.01)))
     town.sayer.pause_at = 9
     first = asyncio.create_task(town.edges[0].ask())
     await town.until_it_pauses()

@@ -167,10 +167,13 @@ class RedisBackend(
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
         common = (now_ms, *self._keys.around_tag(tenant))
         link = self._opened
-        with link.atom():
-            if script.lasts and not self._keys.is_spread:
+        call = (script, keys, (*common, *arguments))
+        if script.lasts and not self._keys.is_spread and self._announcements.are_due(tenant):
+            with link.atom():
                 await self._announcements.make(link, tenant)
-            answer = await link.run(script, keys, (*common, *arguments))
+                answer = await link.run(*call)
+        else:
+            answer = await link.run(*call)
         return accepted(answer, session_id=session_id)
 
     def _record_keys(self, tenant: str, response_id: str, *fences: tuple[Fence | None, str]) -> list[str]:

@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from urllib.parse import quote
 
 from antiphon_core.errors import InvalidRequest, Unimplemented
@@ -65,7 +66,7 @@ class Keyspace:
     def around_tag(self, tenant: str) -> tuple[str, str]:
         """What stands before and after a tree's tag in the root of its keys: scripts find other trees by it, and a
         tenant's own keys with no tag in between."""
-        name = quote(tenant, safe="")
+        name = _quoted(tenant)
         if self.is_spread:
             return f"{_PREFIX}{{{name}:", "}"
         return f"{_PREFIX}{{{name}}}:", ""
@@ -143,6 +144,11 @@ class Keyspace:
     def _root(self, tenant: str, tag: str) -> str:
         before, after = self.around_tag(tenant)
         return before + tag + after
+
+
+@lru_cache(maxsize=1024)
+def _quoted(tenant: str) -> str:
+    return quote(tenant, safe="")
 
 
 def _apart(session_id: str, field: str) -> InvalidRequest:

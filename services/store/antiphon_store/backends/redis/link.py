@@ -1,8 +1,10 @@
 """Running scripts on the servers, and what an answer waits for.
 
-A script is asked for by its SHA; a server that has not seen it gets its text, once. At durability `quorum` a writing
-script and a WAIT go out together on one connection, and the answer counts when enough replicas have the write. The
-client's own Script objects do the first and cannot do the second: WAIT speaks only of the connection that it came by.
+A script is asked for by its SHA; a server that has not seen it gets its text, once. Calls of frequent scripts that meet
+share a pipeline (joint_calls.py), except on a cluster, where each server has a share of the keys. At durability
+`quorum` a WAIT goes out behind the scripts that write, on their connection, and an answer counts when enough replicas
+have the write. The client's own Script objects do the first and cannot do the second: WAIT speaks only of the
+connection that it came by.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from antiphon_store.backends.redis.calls import Argument
 from antiphon_store.backends.redis.cancellation import heard
 from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
+from antiphon_store.backends.redis.joint_calls import JointCalls, ScriptCall
 from antiphon_store.backends.redis.scripts import READY, Script
 
 READY_TIMEOUT_S = 0.8
@@ -39,6 +42,7 @@ class Link:
         self._client = servers.client
         self._replicas = replicas
         self._places = asyncio.Semaphore(CALLS_MAX)
+        self._joint_calls = JointCalls(self._run_jointly)
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()
@@ -46,11 +50,14 @@ class Link:
 
     async def run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Any:
         """What the script answers. StoreUnavailable: closed, or Redis cannot; a write may still have happened."""
+        call = ScriptCall(script, (len(keys), *keys, *arguments))
+        if script.is_frequent and isinstance(self._client, Redis):
+            self._require_turn()
+            return await self._joint_calls.run(call)
         async with self._call(), self._places:
-            call = (len(keys), *keys, *arguments)
-            if script.lasts and self._replicas and isinstance(self._client, Redis):
-                return await self._run_and_wait(self._client, script, call)
-            return await self._run(script, call)
+            if isinstance(self._client, Redis):
+                return _raised((await self._run_together([call]))[0])
+            return await self._run(call)
 
     @contextmanager
     def atom(self) -> Iterator[None]:
@@ -73,6 +80,7 @@ class Link:
         """Lets running calls end; every later one is refused."""
         self._closed = True
         await self._idle.wait()
+        await self._joint_calls.settle()
         await self._servers.close()
 
     def require_open(self) -> None:
@@ -80,16 +88,25 @@ class Link:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
 
-    @asynccontextmanager
-    async def _call(self) -> AsyncIterator[None]:
+    def _require_turn(self) -> None:
+        """StoreUnavailable after `close`, unless the call belongs to an atom that began before."""
         if _atom_of.get() is not self:
             self.require_open()
+
+    @asynccontextmanager
+    async def _call(self) -> AsyncIterator[None]:
+        self._require_turn()
         with heard(), self._counted():
-            try:
+            async with self._translated():
                 yield
-            except FAULTS as error:
-                await self._servers.ask_again_for_master()
-                raise translate(error) from error
+
+    @asynccontextmanager
+    async def _translated(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except FAULTS as error:
+            await self._servers.ask_again_for_master()
+            raise translate(error) from error
 
     @contextmanager
     def _counted(self) -> Iterator[None]:
@@ -102,29 +119,51 @@ class Link:
             if not self._running:
                 self._idle.set()
 
-    async def _run(self, script: Script, call: tuple[Any, ...]) -> Any:
+    async def _run(self, call: ScriptCall) -> Any:
+        """What the script answers on a cluster."""
         try:
-            return await self._servers.ask("EVALSHA", script.sha, *call)
+            return await self._servers.ask("EVALSHA", call.script.sha, *call.arguments)
         except NoScriptError:
-            return await self._servers.ask("EVAL", script.text, *call)
+            return await self._servers.ask("EVAL", call.script.text, *call.arguments)
 
-    async def _run_and_wait(self, client: Redis, script: Script, call: tuple[Any, ...]) -> Any:
-        answer, copies = await self._with_wait(client, "EVALSHA", script.sha, *call)
-        if isinstance(answer, NoScriptError):
-            answer, copies = await self._with_wait(client, "EVAL", script.text, *call)
-        for outcome in (answer, copies):
-            if isinstance(outcome, Exception):
-                raise outcome
-        if copies < self._replicas and answer[0] == b"ok":
-            raise TooFewCopies(f"{script.name} reached {copies} of {self._replicas} replicas in time")
-        return answer
+    async def _run_jointly(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
+        """The answers to frequent scripts; of one that failed, its error."""
+        async with self._places, self._translated():
+            outcomes = await self._run_together(calls)
+        return [translate(each) if isinstance(each, FAULTS) else each for each in outcomes]
 
-    async def _with_wait(self, client: Redis, *command: Any) -> Sequence[Any]:
-        async with client.pipeline(transaction=False) as pipeline:
-            pipeline.execute_command(*command)
-            pipeline.execute_command("WAIT", self._replicas, WAIT_TIMEOUT_MS)
-            try:
-                outcomes: Sequence[Any] = await pipeline.execute(raise_on_error=False)
-            except RuntimeError as error:  # uvloop, of a connection that the server has closed
-                raise ConnectionError("the connection was closed by the server") from error
+    async def _run_together(self, calls: Sequence[ScriptCall]) -> Sequence[Any]:
+        """The answers of one server; of a call that failed, its error."""
+        replicas = self._replicas if any(call.script.lasts for call in calls) else 0
+        by_sha = [("EVALSHA", call.script.sha, *call.arguments) for call in calls]
+        outcomes = await self._ask_together(by_sha, replicas)
+        unseen = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, NoScriptError)]
+        if unseen:
+            by_text = [("EVAL", calls[number].script.text, *calls[number].arguments) for number in unseen]
+            for number, outcome in zip(unseen, await self._ask_together(by_text, replicas), strict=True):
+                outcomes[number] = outcome
         return outcomes
+
+    async def _ask_together(self, commands: Sequence[tuple[Any, ...]], replicas: int) -> list[Any]:
+        """The answers to scripts, once enough replicas have what they wrote: one WAIT speaks of all before it."""
+        if not replicas:
+            return await self._servers.ask_together(commands)
+        *outcomes, copies = await self._servers.ask_together([*commands, ("WAIT", replicas, WAIT_TIMEOUT_MS)])
+        return [self._acknowledged(outcome, copies) for outcome in outcomes]
+
+    def _acknowledged(self, outcome: Any, copies: Any) -> Any:
+        """The outcome of a script, or why it does not count."""
+        if isinstance(outcome, Exception) or outcome[0] != b"ok":
+            return outcome
+        if isinstance(copies, Exception):
+            return copies
+        if copies < self._replicas:
+            return TooFewCopies(f"a write reached {copies} of {self._replicas} replicas in time")
+        return outcome
+
+
+def _raised(outcome: Any) -> Any:
+    """An answer; raises what stands in the place of one."""
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome

@@ -26,11 +26,13 @@ class Announcements:
     def __init__(self) -> None:
         self._announced_s: dict[str, float] = {}
 
+    def are_due(self, tenant: str) -> bool:
+        """Whether the tenant has to be announced before its data are written."""
+        return time.monotonic() >= self._announced_s.get(tenant, -ANNOUNCE_AGAIN_S) + ANNOUNCE_AGAIN_S
+
     async def make(self, link: Link, tenant: str) -> None:
-        """Returns when the tenant is in the set of all tenants; costs a call now and then."""
+        """Returns when the tenant is in the set of all tenants."""
         now_s = time.monotonic()
-        if now_s < self._announced_s.get(tenant, -ANNOUNCE_AGAIN_S) + ANNOUNCE_AGAIN_S:
-            return
         await link.run(scripts.ANNOUNCE, [TENANTS], [tenant])
         self._announced_s[tenant] = now_s
 

@@ -2,7 +2,7 @@
 
 A script begins with its `#!lua` line and a comment that says what it needs. The parts that it names come before its
 own text, each after those that it needs itself, and each once. A comment that begins with `Passing:` says of one that
-writes that nothing of it has to be kept.
+writes that nothing of it has to be kept. One that begins with `Frequent:` says that many calls of it meet.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ _NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
 @dataclass(frozen=True, slots=True)
 class Script:
     """One atom. `sha` is the name by which a server that has seen it knows it. `lasts`: it writes what is to be kept,
-    on replicas too, and to be swept."""
+    on replicas too, and to be swept. `is_frequent`: calls of it that meet go out together; its answer is short."""
 
     name: str
     text: str
     sha: str
     lasts: bool
+    is_frequent: bool
 
 
 def compose(name: str) -> Script:
@@ -37,7 +38,8 @@ def compose(name: str) -> Script:
     parts = dict(_parts(body))
     text = "\n".join([shebang, *parts.values(), body])
     sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return Script(name, text, sha, lasts="no-writes" not in shebang and "-- Passing:" not in body)
+    lasts = "no-writes" not in shebang and "-- Passing:" not in body
+    return Script(name, text, sha, lasts=lasts, is_frequent="-- Frequent:" in body)
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:

@@ -19,8 +19,7 @@ def append(
     connection: sqlite3.Connection, tenant: str, append: EventAppend, fence: Fence | None, *, ttl_ms: int, now_ms: int
 ) -> int:
     log, state = _current(connection, tenant, append.response_id, now_ms)
-    batch = log_states.batch_of(append)
-    if log is not None and rows.read_batch(connection, log, append.response_id, append.expected_position) == batch:
+    if log is not None and append.expected_position < state.next_position and _has_batch(connection, log, append):
         return log_states.next_position(append)
     fences.require(connection, tenant, fence, now_ms)
     return _extend(connection, tenant, append, log, log_states.extended(state, append, ttl_ms=ttl_ms, now_ms=now_ms))
@@ -49,6 +48,12 @@ def read(
     if end is None:
         raise LogNotFound.of(response_id)
     return LogPage(tuple(batches), end.next_position, end.closed)
+
+
+def _has_batch(connection: sqlite3.Connection, log: int, append: EventAppend) -> bool:
+    """Whether the log holds this very batch."""
+    found = rows.read_batch(connection, log, append.response_id, append.expected_position)
+    return found == log_states.batch_of(append)
 
 
 def _extend(connection: sqlite3.Connection, tenant: str, append: EventAppend, log: int | None, state: LogState) -> int:

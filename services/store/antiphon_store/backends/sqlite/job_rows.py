@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -106,13 +105,12 @@ def _changing(job: StoredJob) -> dict[str, Any]:
 
 
 def _to_job(columns: Sequence[Any]) -> StoredJob:
-    *plain, cancel_requested, attempt, outcome, settled_reason, ended_as, ended_reason, ended_at_ms = columns
-    return replace(
-        StoredJob(*plain),
-        cancel_requested=bool(cancel_requested),
-        settlement=Settlement(attempt, JobOutcome(outcome), settled_reason) if attempt is not None else None,
-        ending=Ending(JobState(ended_as), ended_reason, ended_at_ms) if ended_as is not None else None,
-    )
+    plain, cancel_requested = columns[:8], bool(columns[8])
+    attempt, outcome, settled_reason, ended_as, ended_reason, ended_at_ms = columns[9:]
+    settlement = Settlement(attempt, JobOutcome(outcome), settled_reason) if attempt is not None else None
+    ending = Ending(JobState(ended_as), ended_reason, ended_at_ms) if ended_as is not None else None
+    known: tuple[Any, ...] = (*plain, cancel_requested, settlement, ending)
+    return StoredJob(*known)
 
 
 def _checksum(job_id: str, payload: bytes) -> int:

@@ -1,9 +1,9 @@
 """The one thread that writes, and group commit.
 
-Atoms are queued; the thread takes everything that is queued, runs it as ONE transaction and waits for the disk once.
-Nobody waits for a timer: while one transaction is being made durable the next one gathers. Each atom runs in a
-savepoint of its own, so a refused one undoes nothing of its neighbours. No answer, and no refusal either, leaves before
-COMMIT returned: it may rest on what a neighbour wrote.
+Atoms that arrive in one pass of the event loop are queued together; the thread takes everything that is queued, runs it
+as ONE transaction and waits for the disk once. Nobody waits for a timer: while one transaction is being made durable
+the next one gathers. Each atom runs in a savepoint of its own, so a refused one undoes nothing of its neighbours. No
+answer, and no refusal either, leaves before COMMIT returned: it may rest on what a neighbour wrote.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self._arrived: list[_Job] = []
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._closed = False
@@ -54,10 +55,12 @@ class Writer:
         """What `atom` returns or raises, once the transaction it was part of is durable. It runs even when the caller
         stops waiting. StoreUnavailable: closed, overloaded, or the transaction failed and nothing was written."""
         self.require_open()
-        if self._queue.qsize() >= QUEUE_ATOMS_MAX:
+        if self._queue.qsize() + len(self._arrived) >= QUEUE_ATOMS_MAX:
             raise StoreUnavailable("The store is overloaded; try again later.")
+        if not self._arrived:
+            self._loop.call_soon(self._hand_over)
         answer: asyncio.Future[_Answer] = self._loop.create_future()
-        self._queue.put(_Job(atom, answer))
+        self._arrived.append(_Job(atom, answer))
         return await answer
 
     def require_open(self) -> None:
@@ -69,8 +72,16 @@ class Writer:
         """Lets queued atoms end, then closes the connection."""
         if not self._closed:
             self._closed = True
+            self._hand_over()
             self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
+
+    def _hand_over(self) -> None:
+        """Queues the atoms of one pass of the event loop. Queued as they arrive, the first one would be a transaction
+        of its own, and the thread would contend with the loop for the interpreter while the others are being made."""
+        arrived, self._arrived = self._arrived, []
+        for job in arrived:
+            self._queue.put(job)
 
     def _work(self) -> None:
         closing = False

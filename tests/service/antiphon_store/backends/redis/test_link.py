@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 import redis
+from redis.asyncio.connection import Connection
 
-from antiphon_core.errors import StoreUnavailable
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core.ids import RandomIds, new_response_id, tree_tag
+from antiphon_core.ports.event_logs import EventAppend
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.backends.redis.calls import NONE, Argument, append_arguments
 from antiphon_store.backends.redis.connection import connect
 from antiphon_store.backends.redis.link import Link
-from antiphon_store.backends.redis.scripts import DESCRIBE_SESSION, FETCH, RELEASE_LEASE
+from antiphon_store.backends.redis.scripts import APPEND_EVENTS, DESCRIBE_SESSION, FETCH, RELEASE_LEASE, Script
 from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, redis_server, shared_redis
 
@@ -101,10 +105,10 @@ async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
 async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     open_link = link()
 
-    async def written_to(*_command: object) -> None:
+    async def written_to(*_command: object, **_options: object) -> None:
         raise AttributeError("'NoneType' object has no attribute 'writelines'")
 
-    monkeypatch.setattr(open_link._client, "execute_command", written_to)
+    monkeypatch.setattr(Connection, "send_packed_command", written_to)
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
         await open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
     monkeypatch.undo()
@@ -136,3 +140,71 @@ async def is_heard(call: Coroutine[Any, Any, object], steps: int) -> bool:
     was_over = not calling.cancel()
     outcome = (await asyncio.gather(calling, return_exceptions=True))[0]
     return was_over or isinstance(outcome, asyncio.CancelledError)
+
+
+def append_call() -> tuple[Script, list[str], list[Argument]]:
+    """An append to a log of its own: a frequent script."""
+    response_id = new_response_id(RandomIds())
+    append = append_arguments(EventAppend(response_id, 0, 1, b"data: {}\n\n"), ttl_ms=60_000)
+    keys = [f"antiphon:{{x}}:{tree_tag(response_id)}"]
+    return APPEND_EVENTS, keys, ["", "antiphon:{x}:", "", response_id, *append, NONE, NONE]
+
+
+async def test_frequent_calls_of_one_moment_share_a_connection(server: redis.Redis) -> None:
+    open_link = link()
+    before = server.info()["total_connections_received"]
+    answers = await asyncio.gather(*(open_link.run(*append_call()) for _ in range(40)))
+    assert answers == [[b"ok", 1]] * 40
+    assert server.info()["total_connections_received"] == before + 1
+    await open_link.close()
+
+
+async def test_frequent_calls_reach_a_server_that_forgot_their_script(server: redis.Redis) -> None:
+    open_link = link()
+    server.script_flush()
+    answers = await asyncio.gather(*(open_link.run(*append_call()) for _ in range(3)))
+    assert answers == [[b"ok", 1]] * 3
+    assert server.script_exists(APPEND_EVENTS.sha) == [True]
+    await open_link.close()
+
+
+async def test_a_frequent_call_that_the_server_cannot_run_fails_alone() -> None:
+    open_link = link()
+    script, keys, _ = append_call()
+    calls = [open_link.run(*append_call()), open_link.run(script, keys, [])]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert outcomes[0] == [b"ok", 1]
+    assert isinstance(outcomes[1], InternalError)
+    await open_link.close()
+
+
+async def test_frequent_writes_that_no_replica_has_are_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
+    waiting = link(replicas=1)
+    calls = [waiting.run(*append_call()) for _ in range(3)]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+    await waiting.close()
+
+
+async def test_closing_waits_for_frequent_calls() -> None:
+    open_link = link()
+    call = asyncio.create_task(open_link.run(*append_call()))
+    await asyncio.sleep(0)
+    await open_link.close()
+    assert await call == [b"ok", 1]
+    with pytest.raises(StoreUnavailable, match="closed"):
+        await open_link.run(*append_call())
+
+
+async def test_frequent_calls_to_a_server_that_is_gone_are_unavailable() -> None:
+    with redis_server(NO_FILES) as server:
+        open_link = Link(connect(parse_address("redis", server.url.removeprefix("redis://"))))
+        assert await open_link.run(*append_call()) == [b"ok", 1]
+        server.kill()
+        calls = [open_link.run(*append_call()) for _ in range(3)]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
+        server.start()
+        assert await open_link.run(*append_call()) == [b"ok", 1]
+        await open_link.close()

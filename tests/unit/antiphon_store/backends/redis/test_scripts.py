@@ -42,6 +42,12 @@ def test_a_part_comes_after_what_it_needs_itself_and_once() -> None:
     assert order == sorted(order)
 
 
+def test_frequent_scripts_are_those_of_writers_and_renewals_and_all_of_them_last() -> None:
+    frequent = [compose(name) for name in NAMES if compose(name).is_frequent]
+    assert [script.name for script in frequent] == ["append_events", "heartbeat_job", "renew_lease"]
+    assert all(script.lasts for script in frequent)  # one WAIT behind a pipeline speaks for every write in it
+
+
 def test_what_only_reads_says_so() -> None:
     reading = {name for name in NAMES if "no-writes" in compose(name).text.partition("\n")[0]}
     assert {name for name in NAMES if not compose(name).lasts} == reading | {"spend"}

@@ -86,6 +86,7 @@ async def together(writer: Writer, *atoms: Atom[int]) -> list[int | BaseExceptio
     await asyncio.to_thread(gate.entered.wait, 30)
     others = [asyncio.create_task(writer.run(atom)) for atom in atoms]
     await asyncio.sleep(0)
+    await asyncio.sleep(0)  # they are queued behind the pass of the loop in which they arrive
     gate.open()
     await first
     return await asyncio.gather(*others, return_exceptions=True)
@@ -94,6 +95,17 @@ async def together(writer: Writer, *atoms: Atom[int]) -> list[int | BaseExceptio
 async def test_what_is_queued_together_is_committed_together(writer: Writer, watched: Watched) -> None:
     assert await together(writer, *[insert] * 64) == list(range(1, 65))
     assert watched.commits == 2  # the gate's own, and one for all
+
+
+async def test_what_arrives_in_one_pass_of_the_loop_is_committed_together(writer: Writer, watched: Watched) -> None:
+    gate = Gate()
+    gate.open()
+
+    async def hold_the_pass() -> None:
+        assert not gate.entered.wait(0.1)  # the thread has all this time to begin with the first atom alone
+
+    await asyncio.gather(writer.run(gate), hold_the_pass(), *(writer.run(insert) for _ in range(64)))
+    assert watched.commits == 1
 
 
 async def test_a_batch_has_a_limit(writer: Writer, watched: Watched) -> None:

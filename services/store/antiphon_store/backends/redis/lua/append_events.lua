@@ -5,6 +5,7 @@
 -- ARGV: now, tree before, tree after, response id, the append (7), id and token of the fence
 -- Answer: ok, the next position; or a refusal
 -- Indivisible: whether the batch is there already, the fence, the end of the log, the batch, the log's new end.
+-- Frequent: the writers of event logs append at the same moments.
 
 local append = parse_append(5)
 local log = find_log(ARGV[4])

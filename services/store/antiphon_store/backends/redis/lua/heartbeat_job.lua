@@ -5,6 +5,7 @@
 -- ARGV: now, tree before, tree after, id, token, lease ttl
 -- Answer: ok, whether its end is asked for, end of the lease; or a refusal
 -- Indivisible: that the attempt runs, and its new end.
+-- Frequent: workers renew all their leases at the same moments.
 
 local id, token = ARGV[4], ARGV[5]
 local job = find_job(KEYS[2], id)

@@ -5,6 +5,7 @@
 -- ARGV: now, tree before, tree after, session id, token, ttl
 -- Answer: ok, fence, holder, end of the lease; or a refusal
 -- Indivisible: that it lives, and its new end.
+-- Frequent: an edge renews all its leases at the same moments.
 
 local session = read_session(KEYS[1])
 if not holds(session, ARGV[5]) then

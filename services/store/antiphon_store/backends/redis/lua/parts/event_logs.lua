@@ -40,8 +40,11 @@ end
 
 -- Whether the log holds this very batch.
 local function has_batch(log, append)
+  if tonumber(append.position) >= tonumber(log.next) then
+    return false
+  end
   local number = entry_number(append.position)
-  local found = log.is_there and redis.call('XRANGE', log.batches_key, number, number)[1]
+  local found = redis.call('XRANGE', log.batches_key, number, number)[1]
   if not found then
     return false
   end

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from yarl import URL
 
-from antiphon_edge.websocket.masking import MaskedFrames
+from antiphon_edge.door.masking import MaskedFrames
 from tests.support.edge import RunningEdge
 from tests.support.raw_http import head
 

@@ -1,0 +1,52 @@
+"""The payload of a job: an accepted turn as the store keeps it for the process that will run the turn."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from antiphon_core import offload
+from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.ports.jobs import Job
+from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
+from antiphon_core.ports.translator import Turn
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+
+_RAW = ("request", "history", "input")
+
+
+def payload_of(accepted: AcceptedTurn) -> bytes:
+    """Encodes a turn for its job. The request, the history and the input are not parsed again."""
+    facts: Object = {
+        "created_at": accepted.turn.created_at,
+        "parent_id": accepted.parent_id,
+        "session_id": accepted.lease.fence.session_id if accepted.lease is not None else None,
+    }
+    payload = dumps(facts)
+    for name in _RAW:
+        payload = with_member(payload, name, getattr(accepted.turn, name))
+    return payload
+
+
+async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
+    """Decodes the turn that a job holds, without the lease of its session. The record of the turn exists, unfinished,
+    and is written under the job's lease.
+
+    Raises:
+        KeyError: the payload is not that of a turn.
+    """
+    facts, turn = await offload.run(partial(_turn_of, job), size_bytes=len(job.payload))
+    session_id = facts["session_id"]
+    return AcceptedTurn(
+        tenant,
+        turn,
+        parent_id=facts["parent_id"],
+        lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
+        logged=True,
+        precondition=Precondition(statuses=UNFINISHED, fence=job.fence),
+    )
+
+
+def _turn_of(job: Job) -> tuple[Object, Turn]:
+    """The facts in a payload, and the turn."""
+    facts: Object = loads(job.payload)
+    return facts, Turn(job.id, facts["created_at"], **{name: dumps(facts[name]) for name in _RAW})

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.jsons import dumps
+from antiphon_core.ports.jobs import Job
+from antiphon_core.ports.store import UNFINISHED, Fence, Lease
+from antiphon_core.ports.translator import Turn
+from antiphon_edge.turns import job_payload
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+
+RESPONSE_ID = "resp_" + "a" * 48
+TURN = Turn(RESPONSE_ID, 1_700_000_000, b'{"model":"m","temperature":0.1}', b'[{"id":"msg_1"}]', '["ä"]'.encode())
+
+
+def job_with(payload: bytes) -> Job:
+    return Job(RESPONSE_ID, "responses", payload, 1, 3, False, Fence(RESPONSE_ID, 1), 0)
+
+
+@pytest.mark.parametrize("session_id", [None, "talk"])
+async def test_the_payload_of_a_turn_is_read_back_as_that_turn_without_its_lease(session_id: str | None) -> None:
+    lease = Lease(Fence(session_id, 7), RESPONSE_ID, 0) if session_id is not None else None
+    accepted = AcceptedTurn("acme", TURN, parent_id="resp_" + "b" * 48, lease=lease)
+    job = job_with(job_payload.payload_of(accepted))
+    again = await job_payload.accepted_of("acme", job)
+    assert (again.tenant, again.turn, again.parent_id) == ("acme", TURN, accepted.parent_id)
+    assert again.lease == (None if session_id is None else Lease(Fence(session_id, 0), RESPONSE_ID, 0))
+    assert (again.keep, again.logged, again.key, again.fence) == (True, True, None, None)
+    assert again.precondition.fence == job.fence
+    assert again.precondition.statuses == UNFINISHED
+
+
+async def test_a_payload_that_is_no_turn_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        await job_payload.accepted_of("acme", job_with(dumps({})))
