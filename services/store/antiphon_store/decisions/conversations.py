@@ -137,7 +137,8 @@ def read_context(view: View, session_id: str) -> Finish[bytes]:
     """What a turn in the session would continue, without the items that were taken out. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
-        raise turns.too_long(session_id, view.too_long, max_depth, max_bytes)
+        head_id = turns.head_of(view.need(Kind.SESSION, session_id), session_id)
+        raise turns.too_long(head_id, view.too_long, max_depth, max_bytes)
     place = view.read(Get(Ref(Kind.SESSION, session_id)))
     chain = view.read(Chain(session_id, Payload.ITEMS, max_depth, max_bytes, from_head=True))
 

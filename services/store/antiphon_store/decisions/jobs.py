@@ -61,15 +61,18 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
     return _nothing
 
 
-def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int, only_own: bool = False) -> Finish[Job | None]:
-    """Leases a job whose ticket is due, or extends the lease that `holder` has. None when it cannot be claimed now: its
-    ticket is moved to when it can, or taken away. `only_own`: nothing happens to a job that `holder` has not."""
+def claim(
+    view: View, job_id: str, *, queue: str, holder: str, lease_ttl_ms: int, only_own: bool = False
+) -> Finish[Job | None]:
+    """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None when it cannot be
+    claimed now: its ticket is moved to when it can, or taken away. `only_own`: nothing happens to other jobs than the
+    holder's."""
     row = view.need(Kind.JOB, job_id)
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if only_own and (fields is None or fields["holder"] != holder):
         return _nothing
-    if row is None or fields is None or fields["ended"] is not None:
-        _discard_ticket(view, job_id, row, fields)
+    if row is None or fields is None or fields["queue"] != queue or fields["ended"] is not None:
+        _discard_ticket(view, job_id, queue, row, fields)
         return _nothing
     is_own = fields["holder"] == holder
     if not is_own and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
@@ -92,8 +95,9 @@ def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int, only_own: 
 def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
     """Shows a ticket again that was taken and not used."""
     row = view.need(Kind.JOB, job_id)
-    if row is not None and row.fields["holder"] == NOBODY and row.fields["ended"] is None:
-        view.file(Index.QUEUE, row.fields["queue"], job_id, at_ms)
+    fields = as_of(row.fields, view.now_ms) if row is not None else None
+    if fields is not None and fields["holder"] == NOBODY and fields["ended"] is None:
+        view.file(Index.QUEUE, fields["queue"], job_id, at_ms)
     return _nothing
 
 
@@ -207,14 +211,11 @@ def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
         view.file(Index.QUEUE, fields["queue"], job_id, fields["available"])
 
 
-def _discard_ticket(view: View, job_id: str, row: Row | None, fields: Fields | None) -> None:
-    """A ticket whose job has ended. A job that time has ended is written so."""
-    if row is None:
-        return
-    if fields is not None and row.fields["ended"] is None:
+def _discard_ticket(view: View, job_id: str, queue: str, row: Row | None, fields: Fields | None) -> None:
+    """A ticket that leads to no job of its queue any more. A job that time has ended is written so."""
+    view.unfile(Index.QUEUE, queue, job_id)
+    if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
         _write(view, job_id, row.fields, fields)
-    else:
-        view.unfile(Index.QUEUE, row.fields["queue"], job_id)
 
 
 def _require_held(fields: Fields, fence: Fence) -> None:

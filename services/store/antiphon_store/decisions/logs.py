@@ -4,9 +4,9 @@
               └─append k at n, terminal──> closed at n + k
 
 Row LOG: `next` (the number of the next event), `closed`, `until` (when it is forgotten), `size` (bytes of frames). Row
-BATCH, one for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items. An
-append that is there already is answered first, whatever became of the log and of the lease since: its writer asks again
-because an answer got lost.
+BATCH, one for each append: `count`, `terminal`, `checkpoint` (offset and token ids), `crc`; the frames are its items.
+An append that is there already is answered first, whatever became of the log and of the lease since: its writer asks
+again because an answer got lost.
 """
 
 from __future__ import annotations

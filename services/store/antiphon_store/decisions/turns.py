@@ -70,7 +70,7 @@ def _begin_in_session(view: View, session_id: str, request: TurnRequest, *, was_
         session = view.need(Kind.SESSION, session_id)
         if view.too_long == "bytes" and session is not None and session.fields.get("removed") and not was_measured:
             raise EditedContext
-        raise too_long(session_id, view.too_long, request.max_depth, request.max_bytes)
+        raise too_long(head_of(session, session_id), view.too_long, request.max_depth, request.max_bytes)
     place = view.read(Get(Ref(Kind.SESSION, session_id)))
     max_bytes = limits.CHAIN_BYTES_MAX if was_measured else request.max_bytes
     chain = view.read(Chain(session_id, Payload.ITEMS, request.max_depth, max_bytes, from_head=True))
@@ -96,6 +96,11 @@ def without(items: bytes, removed: Any) -> bytes:
     if not removed:
         return items
     return dumps([item for item in loads(items) if item.get("id") not in removed])
+
+
+def head_of(session: Row | None, session_id: str) -> str:
+    """What the history of a session ends with, for an error."""
+    return str((session.fields.get("head") if session is not None else None) or session_id)
 
 
 def too_long(begins_from: str, bound: str, max_depth: int, max_bytes: int) -> ChainTooLong:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
@@ -12,10 +13,19 @@ from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import jobs, logs
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Entry, Index, Partition
+from antiphon_store.rows.model import Index, Partition
+from antiphon_store.rows.runner import Finish
 
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
 TICKETS_PER_LOOK = 4
+
+
+class _Ticket(NamedTuple):
+    """An entry of a queue."""
+
+    at_ms: int
+    job_id: str
+    queue: str
 
 
 class JobOperations:
@@ -30,24 +40,18 @@ class JobOperations:
         await self._trees.of_response(tenant, draft.id, decision)
 
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
-        anywhere = Partition(tenant, "")
-        for queue in queues:
-            _, held = await self._rows.page(
-                anywhere, Index.HOLDER, jobs.held_key(queue, holder), after=None, limit=TICKETS_PER_LOOK
-            )
-            for entry in held:
-                job = await self._claim(tenant, entry, holder, lease_ttl_ms, is_own=True)
-                if job is not None:
-                    return job
-        while True:
-            due = await self._due(tenant, queues)
-            if not due:
-                return None
-            for place, entry in enumerate(due):
-                job = await self._claim(tenant, entry, holder, lease_ttl_ms, is_own=False)
+        claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
+        for ticket in await self._held(tenant, queues, holder):
+            job = await self._claim(tenant, ticket, partial(claim, only_own=True))
+            if job is not None:
+                return job
+        while due := await self._due(tenant, queues):
+            for place, ticket in enumerate(due):
+                job = await self._claim(tenant, ticket, claim)
                 if job is not None:
                     await self._put_back(tenant, due[place + 1 :])
                     return job
+        return None
 
     async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
         decision = partial(jobs.heartbeat, fence=fence, lease_ttl_ms=lease_ttl_ms)
@@ -63,21 +67,36 @@ class JobOperations:
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         return await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id))
 
-    async def _due(self, tenant: str, queues: Sequence[str]) -> list[Entry]:
-        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first."""
-        due: list[Entry] = []
+    async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
+        """The jobs that the holder claimed last."""
+        held: list[_Ticket] = []
         for queue in queues:
-            due += await self._rows.take_due(tenant, Index.QUEUE, queue, limit=TICKETS_PER_LOOK, hide_ms=TICKET_HIDE_MS)
-        return sorted(due, key=lambda entry: (entry.at, entry.id))
+            key = jobs.held_key(queue, holder)
+            _, entries = await self._rows.page(
+                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=TICKETS_PER_LOOK
+            )
+            held += [_Ticket(each.at, each.id, queue) for each in entries]
+        return held
 
-    async def _claim(self, tenant: str, entry: Entry, holder: str, lease_ttl_ms: int, *, is_own: bool) -> Job | None:
-        decision = partial(jobs.claim, job_id=entry.id, holder=holder, lease_ttl_ms=lease_ttl_ms, only_own=is_own)
-        return await self._trees.of_response(tenant, entry.id, decision)
+    async def _due(self, tenant: str, queues: Sequence[str]) -> list[_Ticket]:
+        """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first."""
+        due: list[_Ticket] = []
+        for queue in queues:
+            entries = await self._rows.take_due(
+                tenant, Index.QUEUE, queue, limit=TICKETS_PER_LOOK, hide_ms=TICKET_HIDE_MS
+            )
+            due += [_Ticket(each.at, each.id, queue) for each in entries]
+        return sorted(due)
 
-    async def _put_back(self, tenant: str, tickets: Sequence[Entry]) -> None:
+    async def _claim(self, tenant: str, ticket: _Ticket, claim: Callable[..., Finish[Job | None]]) -> Job | None:
+        decision = partial(claim, job_id=ticket.job_id, queue=ticket.queue)
+        return await self._trees.of_response(tenant, ticket.job_id, decision)
+
+    async def _put_back(self, tenant: str, tickets: Sequence[_Ticket]) -> None:
         """Tickets that were taken and not used are due again."""
         for ticket in tickets:
-            await self._trees.of_response(tenant, ticket.id, partial(jobs.put_back, job_id=ticket.id, at_ms=ticket.at))
+            decision = partial(jobs.put_back, job_id=ticket.job_id, at_ms=ticket.at_ms)
+            await self._trees.of_response(tenant, ticket.job_id, decision)
 
 
 class EventLogOperations:

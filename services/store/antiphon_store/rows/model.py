@@ -29,7 +29,7 @@ class Partition(NamedTuple):
 
 
 class Kind(StrEnum):
-    """The kinds of rows; `docs/reference/store-rows.md` has their fields."""
+    """The kinds of rows; services/store/README.md has their fields."""
 
     NODE = "node"
     SESSION = "session"
