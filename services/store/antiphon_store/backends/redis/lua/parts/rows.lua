@@ -1,0 +1,44 @@
+-- Rows as text: a line `"name":value` for each field, the value in JSON that has no line breaks. Values are never
+-- parsed here, except where a program computes with one.
+--
+--     ROOT:KIND        hash  id -> the fields of a row
+--     ROOT:KIND:items  hash  id -> its first payload; none is an empty one
+--     ROOT:KIND:body   hash  id -> its second payload
+--     ROOT:batch:of:P  zset  the ids of batches that begin with P, which ends with a slash, in their order
+-- needs: clock
+
+local root = KEYS[1]
+local PER_CALL = 256 -- bounds the arguments of one HMGET
+local UNKNOWN = 'null'
+
+local function field(text, name)
+  local _, last = string.find(text or '', '\n"' .. name .. '":', 1, true)
+  if not last then
+    return UNKNOWN
+  end
+  return string.sub(text, last + 1, (string.find(text, '\n', last, true) or 0) - 1)
+end
+
+-- The text that a JSON value is; nil for null.
+local function plain(value)
+  if value == UNKNOWN then
+    return nil
+  end
+  return string.find(value, '\\', 1, true) and cjson.decode('[' .. value .. ']')[1] or string.sub(value, 2, -2)
+end
+
+-- The values of so many ids, in their order.
+local function read_many(key, ids)
+  local values = {}
+  for first = 1, #ids, PER_CALL do
+    local last = math.min(first + PER_CALL - 1, #ids)
+    for _, value in ipairs(redis.call('HMGET', key, unpack(ids, first, last))) do
+      values[#values + 1] = value
+    end
+  end
+  return values
+end
+
+local function payload_of(kind, id, name)
+  return redis.call('HGET', root .. ':' .. kind .. ':' .. name, id)
+end
