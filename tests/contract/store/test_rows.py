@@ -20,6 +20,7 @@ from antiphon_store.rows.model import (
     Applied,
     Chain,
     Change,
+    Condition,
     Delete,
     DeleteBelow,
     Fewer,
@@ -39,7 +40,6 @@ from antiphon_store.rows.model import (
     Read,
     Ref,
     Set,
-    Condition,
     Unfile,
 )
 from tests.contract.store.row_backends import ROW_BACKENDS, SPREAD

@@ -76,11 +76,14 @@ class RedisRows:
         await self._opened.ready()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
+        has_ends = any(isinstance(each, File) and each.index is Index.ENDS for each in program.changes)
+        if not has_ends and not self._is_spread:
+            return await self._apply(partition, program)
         link = self._opened
         with link.atom():
-            if any(isinstance(each, File) and each.index is Index.ENDS for each in program.changes):
+            if has_ends:
                 await self._tenants.announce(link, partition.tenant)
-            return await self._transact(partition, program)
+            return await (self._apply_spread if self._is_spread else self._apply)(partition, program)
 
     async def page(
         self,
@@ -124,12 +127,17 @@ class RedisRows:
             raise StoreUnavailable("The store is not open.")
         return self._link
 
-    async def _transact(self, partition: Partition, program: Program) -> Outcome:
-        filed, unfiled = _entries(partition, program) if self._is_spread else ({}, {})
+    async def _apply(self, partition: Partition, program: Program) -> Outcome:
+        arguments = row_programs.arguments(partition, program)
+        answer = await self._run(_script(program), [row_keys.root(partition)], arguments)
+        return row_programs.outcome(program, answer)
+
+    async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
+        """As `_apply`, with entries that lie in other slots."""
+        filed, unfiled = _entries(partition, program)
+        changes = [each for each in program.changes if not row_programs.is_tenant_wide(each)]
         await self._write_entries(filed)
-        options = row_programs.arguments(partition, program, with_entries=not self._is_spread)
-        answer = await self._run(_script(program), [row_keys.root(partition)], options)
-        outcome = row_programs.outcome(program, answer)
+        outcome = await self._apply(partition, program._replace(changes=changes))
         if isinstance(outcome, Applied):
             await self._write_entries(unfiled)
         return outcome

@@ -46,16 +46,14 @@ _FIRST_PAYLOAD = 3  # ARGV: now, the program, payloads
 _NO_PAYLOAD, _KEEP_PAYLOAD = 0, -1
 
 
-def arguments(partition: Partition, program: Program, *, with_entries: bool) -> list[bytes]:
-    """The program and its payloads. `with_entries`: those of tenant-wide indexes too, which is one step on one server."""
+def arguments(partition: Partition, program: Program) -> list[bytes]:
+    """The program and its payloads."""
     payloads = _Payloads()
     reads: list[Any] = []
     chains: list[Any] = []
     for read in program.reads:
         (chains if isinstance(read, Chain) else reads).append(_read(read))
-    changes = [
-        _change(partition, change, payloads) for change in program.changes if with_entries or not is_tenant_wide(change)
-    ]
+    changes = [_change(partition, change, payloads) for change in program.changes]
     guards = [_guard(partition, each) for each in program.guards]
     return [orjson.dumps([guards, chains, changes, reads]), *payloads.bytes]
 
@@ -215,4 +213,8 @@ def _read(read: Read) -> Sequence[Any]:
 
 
 def _json(value: Value) -> str:
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
