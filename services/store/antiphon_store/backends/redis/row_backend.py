@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import repeat, starmap
 from typing import Any
 
 from antiphon_core.clock import Clock
@@ -101,14 +102,18 @@ class RedisRows:
         place = ("", "") if after is None else after
         options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
         _ok, now_ms, lines, *nodes = await self._run(row_scripts.PAGE, keys, options)
-        rows = row_programs.to_rows(*nodes) if with_rows else [None] * (len(lines) // 2)
-        pairs = zip(lines[::2], lines[1::2], rows, strict=True)
+        rows = (
+            starmap(row_programs.to_row, zip(*map(row_programs.joined, nodes), strict=True))
+            if with_rows
+            else repeat(None)
+        )
+        pairs = zip(lines[::2], lines[1::2], rows, strict=False)
         return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
 
     async def subtree(self, partition: Partition, start: str, *, max_nodes: int) -> tuple[int, Sequence[Entry]]:
         keys = [row_keys.root(partition)]
         _ok, now_ms, ids, fields = await self._run(row_scripts.SUBTREE, keys, [start, max_nodes])
-        rows = row_programs.to_rows(fields)
+        rows = map(row_programs.to_row, fields)
         return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:

@@ -7,14 +7,15 @@ compares and replaces values without parsing one, and whatever JSON can say surv
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import orjson
 
-from antiphon_core.errors import InternalError
 from antiphon_core.jsons import loads
 from antiphon_store.backends.redis import row_keys
 from antiphon_store.rows.model import (
+    TENANT_WIDE,
     Add,
     Applied,
     Chain,
@@ -80,7 +81,7 @@ def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
 
 def is_tenant_wide(change: Change) -> bool:
     """Whether the change is an entry that does not lie with the partition."""
-    return isinstance(change, File | Unfile) and change.index in row_keys.TENANT_WIDE
+    return isinstance(change, File | Unfile) and change.index in TENANT_WIDE
 
 
 def entry_time(at: int | Now) -> str:
@@ -98,23 +99,25 @@ def to_row(fields: bytes | None, items: bytes | None = None, body: bytes | None 
     return Row(_parsed(b"{" + fields + b"}"), items or b"", body or b"")
 
 
-def to_rows(
-    fields: Sequence[bytes | None], items: Sequence[bytes | None] = (), bodies: Sequence[bytes | None] = ()
-) -> list[Row | None]:
-    """Rows of which every one is there, or none is missing in between: missing ones are None."""
-    nothing = [None] * len(fields)
-    return [to_row(*row) for row in zip(fields, items or nothing, bodies or nothing, strict=True)]
+def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:
+    """What a script read in several calls."""
+    return list(chain.from_iterable(parts))
 
 
 def to_chain(answer: Sequence[Any]) -> list[tuple[str, Row]]:
     """The script goes from the node up to its root."""
-    ids, fields, items, bodies = (each[::-1] for each in answer)
-    if None in fields:
-        raise InternalError("A stored response has lost an ancestor.")
-    parsed = _parsed(b"[{" + b"},{".join(fields) + b"}]") if fields else []
-    nothing = [None] * len(ids)
-    rows = zip(ids, parsed, items or nothing, bodies or nothing, strict=True)
-    return [(row_id.decode(), Row(each, some or b"", body or b"")) for row_id, each, some, body in rows]
+    first_id, texts, items, bodies = answer
+    if not texts:
+        return []
+    parsed = _parsed(b"[{" + b"},{".join(texts) + b"}]")
+    ids = [first_id.decode(), *(fields["parent"] for fields in parsed)]
+    nothing = [None] * len(parsed)
+    payloads = joined(items), joined(bodies) or nothing
+    rows = [
+        (row_id, Row(fields, some or b"", body or b""))
+        for row_id, fields, some, body in zip(ids, parsed, *payloads, strict=False)
+    ]
+    return rows[::-1]
 
 
 def _answer(read: Read, answer: Any) -> Any:

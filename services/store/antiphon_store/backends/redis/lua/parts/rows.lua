@@ -27,16 +27,13 @@ local function plain(value)
   return string.find(value, '\\', 1, true) and cjson.decode('[' .. value .. ']')[1] or string.sub(value, 2, -2)
 end
 
--- The values of so many ids, in their order.
+-- The values of so many ids in their order, in as many parts as calls.
 local function read_many(key, ids)
-  local values = {}
+  local parts = {}
   for first = 1, #ids, PER_CALL do
-    local last = math.min(first + PER_CALL - 1, #ids)
-    for _, value in ipairs(redis.call('HMGET', key, unpack(ids, first, last))) do
-      values[#values + 1] = value
-    end
+    parts[#parts + 1] = redis.call('HMGET', key, unpack(ids, first, math.min(first + PER_CALL - 1, #ids)))
   end
-  return values
+  return parts
 end
 
 local function payload_of(kind, id, name)

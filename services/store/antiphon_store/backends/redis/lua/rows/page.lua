@@ -3,7 +3,7 @@
 -- needs: rows
 -- KEYS: the partition's root; the index
 -- ARGV: now; 1 for the other direction; how many; time and id of the one before, or both empty; 1 with nodes
--- Answer: ok, now, ids and times in turns; fields, items, bodies of the nodes
+-- Answer: ok, now, ids and times in turns; fields, items, bodies of the nodes, in parts
 -- Indivisible: all of it.
 
 local is_reverse, limit, after_at, after_id = ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5]
