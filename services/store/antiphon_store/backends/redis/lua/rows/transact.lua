@@ -34,17 +34,18 @@ local function is_ahead(value)
   return value == UNKNOWN or (tonumber(value) or 0) > now_ms
 end
 
-local TESTS = {
-  absent = function(text) return not text end,
-  present = function(text) return text and true end,
-  is = function(text, guard) return is_among(field(text, guard[4]), guard[5]) end,
-  not_in = function(text, guard) return not is_among(field(text, guard[4]), guard[5]) end,
-  ahead = function(text, guard) return is_ahead(field(text, guard[4])) end,
-  behind = function(text, guard)
-    local value = field(text, guard[4])
+local function holds(test, text, name, values)
+  if test == 'absent' or test == 'present' then
+    return (test == 'absent') == not text
+  end
+  local value = field(text, name)
+  if test == 'ahead' then
+    return is_ahead(value)
+  elseif test == 'behind' then
     return value == UNKNOWN or not is_ahead(value)
-  end,
-}
+  end
+  return (test == 'is') == is_among(value, values)
+end
 
 local function refusal(guards)
   local failing, is_crowded = {}, false
@@ -54,7 +55,7 @@ local function refusal(guards)
       is_crowded = is_crowded or redis.call('ZCARD', kind) >= id
     else
       local text = read_row(kind, id)
-      if not TESTS[test](text, guard) then
+      if not holds(test, text, guard[4], guard[5]) then
         failing[#failing + 1] = {number, text, payload_of(kind, id, 'items'), payload_of(kind, id, 'body')}
       end
     end
@@ -123,18 +124,7 @@ local function delete(kind, id)
   end
 end
 
-local CHANGES = {}
-
-function CHANGES.put(_, kind, id, text, values, items, body)
-  write_row(kind, id, computed(text, values), read_row(kind, id), items, body)
-end
-
-function CHANGES.set(_, kind, id, text, values, items, body)
-  local former = read_row(kind, id)
-  write_row(kind, id, merged(computed(text, values, former), former), former, items, body)
-end
-
-function CHANGES.grow(_, id, parent, session, text, values, items, body)
+local function grow(id, parent, session, text, values, items, body)
   local depth, now = 0, integer(now_ms)
   if parent ~= cjson.null then
     depth = tonumber(field(read_row('node', parent), 'depth')) + 1
@@ -147,41 +137,30 @@ function CHANGES.grow(_, id, parent, session, text, values, items, body)
   write_row('node', id, computed(text, values) .. place, nil, items, body)
 end
 
-function CHANGES.delete(_, kind, id)
-  delete(kind, id)
-end
-
-function CHANGES.delete_below(_, kind, prefix)
-  for _, id in ipairs(redis.call('ZRANGE', order_of(prefix), 0, -1)) do
+local function change(what, kind, id, text, values, items, body, ...)
+  if what == 'set' then
+    local former = read_row(kind, id)
+    write_row(kind, id, merged(computed(text, values, former), former), former, items, body)
+  elseif what == 'put' then
+    write_row(kind, id, computed(text, values), read_row(kind, id), items, body)
+  elseif what == 'grow' then
+    grow(kind, id, text, values, items, body, ...)
+  elseif what == 'file' then
+    file(kind, id, text) -- key, id, time
+  elseif what == 'unfile' then
+    redis.call('ZREM', kind, id) -- key, id
+  elseif what == 'delete' then
     delete(kind, id)
+  else
+    for _, each in ipairs(redis.call('ZRANGE', order_of(id), 0, -1)) do -- kind, prefix
+      delete(kind, each)
+    end
   end
-end
-
-function CHANGES.file(_, key, id, at)
-  file(key, id, at)
-end
-
-function CHANGES.unfile(_, key, id)
-  redis.call('ZREM', key, id)
 end
 
 -- ---- Reads ----
 
-local READS = {}
-
-function READS.get(_, kind, id, payload)
-  local text = read_row(kind, id)
-  if not text then
-    return false
-  end
-  return {
-    text,
-    payload ~= '' and payload_of(kind, id, 'items'),
-    payload == 'ib' and payload_of(kind, id, 'body'),
-  }
-end
-
-function READS.range(_, kind, prefix, start, max_bytes)
+local function read_range(kind, prefix, start, max_bytes)
   local order, used, found = order_of(prefix), 0, {}
   local first = redis.call('ZRANGE', order, '[' .. start, '-', 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
   local place = first and '[' .. first or '-'
@@ -200,6 +179,18 @@ function READS.range(_, kind, prefix, start, max_bytes)
   return found
 end
 
+local function read(what, kind, id, payload, ...)
+  if what == 'range' then
+    return read_range(kind, id, payload, ...)
+  end
+  local text = read_row(kind, id)
+  return text and {
+    text,
+    payload ~= '' and payload_of(kind, id, 'items'),
+    payload == 'ib' and payload_of(kind, id, 'body'),
+  }
+end
+
 local refused = refusal(program[1])
 if refused then
   return refused
@@ -212,10 +203,10 @@ for number, chain in ipairs(program[2]) do
   end
   chains[number] = found
 end
-for _, change in ipairs(program[3]) do
-  CHANGES[change[1]](unpack(change))
+for _, each in ipairs(program[3]) do
+  change(unpack(each))
 end
-for number, read in ipairs(program[4]) do
-  answers[number] = READS[read[1]](unpack(read))
+for number, each in ipairs(program[4]) do
+  answers[number] = read(unpack(each))
 end
 return {'ok', 'applied', now_ms, chains, answers}
