@@ -26,14 +26,15 @@ from antiphon_store.backends.redis.scripts import Script
 from antiphon_store.backends.redis.tenants import TenantDirectory
 from antiphon_store.rows.model import (
     Applied,
-    Delete,
-    DeleteBelow,
     Entry,
     File,
+    Grow,
     Index,
     Outcome,
     Partition,
     Program,
+    Put,
+    Set,
     Unfile,
 )
 
@@ -178,9 +179,12 @@ def _script(program: Program) -> Script:
         return row_scripts.TRANSACT_READING
     if program.is_volatile:
         return row_scripts.TRANSACT_VOLATILE
-    if all(isinstance(each, Delete | DeleteBelow | Unfile) for each in program.changes):
-        return row_scripts.TRANSACT_SHRINKING
-    return row_scripts.TRANSACT
+    if any(
+        isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))
+        for each in program.changes
+    ):
+        return row_scripts.TRANSACT
+    return row_scripts.TRANSACT_SMALL
 
 
 def _entries(partition: Partition, program: Program) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:

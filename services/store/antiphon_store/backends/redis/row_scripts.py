@@ -19,7 +19,7 @@ def with_flags(script: Script, flags: str) -> Script:
 TRANSACT = compose("rows/transact")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
-TRANSACT_SHRINKING = with_flags(TRANSACT, "allow-oom")
+TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
 PAGE = compose("rows/page")
 SUBTREE = compose("rows/subtree")
 TAKE_DUE = compose("rows/take_due")

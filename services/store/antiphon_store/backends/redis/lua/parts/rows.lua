@@ -4,7 +4,7 @@
 --     ROOT:KIND        hash  id -> the fields of a row
 --     ROOT:KIND:items  hash  id -> its first payload; none is an empty one
 --     ROOT:KIND:body   hash  id -> its second payload
---     ROOT:batch:of:P  zset  the ids of batches that begin with P, which ends with a slash, in their order
+--     ROOT:KIND:of:P   zset  the ids that have P up to their last slash, in their order
 -- needs: clock
 
 local root = KEYS[1]

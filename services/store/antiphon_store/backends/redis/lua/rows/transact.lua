@@ -88,8 +88,10 @@ local function merged(new, old)
   return table.concat(parts)
 end
 
-local function order_of(id)
-  return root .. ':batch:of:' .. string.match(id, '^.*/')
+-- The order of the ids that have the same text up to their last slash; nil where there is none.
+local function order_of(kind, id)
+  local prefix = string.match(id, '^.*/')
+  return prefix and root .. ':' .. kind .. ':of:' .. prefix
 end
 
 -- `number`: of the argument that the payload is; 0: none, -1: as before.
@@ -108,8 +110,9 @@ local function write_row(kind, id, text, former, items, body)
   redis.call('HSET', key, id, text)
   write_payload(key .. ':items', id, items)
   write_payload(key .. ':body', id, body)
-  if kind == 'batch' then
-    redis.call('ZADD', order_of(id), 0, id)
+  local order = order_of(kind, id)
+  if order then
+    redis.call('ZADD', order, 0, id)
   end
 end
 
@@ -119,8 +122,9 @@ local function delete(kind, id)
   redis.call('HDEL', key, id)
   redis.call('HDEL', key .. ':items', id)
   redis.call('HDEL', key .. ':body', id)
-  if kind == 'batch' then
-    redis.call('ZREM', order_of(id), id)
+  local order = order_of(kind, id)
+  if order then
+    redis.call('ZREM', order, id)
   end
 end
 
@@ -152,7 +156,7 @@ local function change(what, kind, id, text, values, items, body, ...)
   elseif what == 'delete' then
     delete(kind, id)
   else
-    for _, each in ipairs(redis.call('ZRANGE', order_of(id), 0, -1)) do -- kind, prefix
+    for _, each in ipairs(redis.call('ZRANGE', order_of(kind, id), 0, -1)) do -- kind, prefix
       delete(kind, each)
     end
   end
@@ -161,7 +165,7 @@ end
 -- ---- Reads ----
 
 local function read_range(kind, prefix, start, max_bytes)
-  local order, used, found = order_of(prefix), 0, {}
+  local order, used, found = order_of(kind, prefix), 0, {}
   local first = redis.call('ZRANGE', order, '[' .. start, '-', 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
   local place = first and '[' .. first or '-'
   repeat
