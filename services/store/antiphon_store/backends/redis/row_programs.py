@@ -1,6 +1,6 @@
 """Programs as lua/rows/transact.lua reads them, and its answers as outcomes.
 
-Fields travel and lie as lines `"name":value`. JSON as it is written here has no line breaks, so that a script finds,
+Fields travel and lie as lines `,"name":value`. JSON as it is written here has no line breaks, so that a script finds,
 compares and replaces values without parsing one, and whatever JSON can say survives.
 """
 
@@ -127,8 +127,8 @@ def _answer(read: Read, answer: Any) -> Any:
 
 
 def _parsed(lines: bytes) -> Any:
-    """Lines as JSON: each stands behind a line break, and no value contains one."""
-    return loads(lines.replace(b"{\n", b"{").replace(b"\n", b","))
+    """Lines as JSON: all that it minds is the first comma of an object. No value contains a line break."""
+    return loads(lines.replace(b"{\n,", b"{"))
 
 
 # ---- To the arguments ----
@@ -201,7 +201,7 @@ def _written(fields: Mapping[str, Value]) -> tuple[str, list[Any]]:
         elif isinstance(value, Add):
             computed += name, "add", value.amount
         else:
-            lines.append(f'\n"{name}":{_json(value)}')
+            lines.append(f'\n,"{name}":{_json(value)}')
     return "".join(lines), computed
 
 

@@ -15,6 +15,7 @@ from antiphon_store.backends.redis.row_backend import RedisRows
 from antiphon_store.rows.model import (
     Applied,
     Chain,
+    Change,
     Condition,
     Delete,
     DeleteBelow,
@@ -54,12 +55,11 @@ async def filed(rows: RedisRows, partition: Partition) -> list[tuple[str, int]]:
 async def test_what_is_deleted_leaves_nothing_behind(server: redis.Redis, tenant: str) -> None:
     rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
     await rows.open()
-    batches = [Put(Ref(Kind.BATCH, f"log/{number}"), {}, b"items", b"body") for number in range(3)]
-    await rows.transact(
-        partition, Program(changes=[*batches, Put(SESSION, {"a": 1}, b"i"), File(Index.ITEM, "i", "x")])
-    )
+    changes: list[Change] = [Put(Ref(Kind.BATCH, f"log/{number}"), {}, b"items", b"body") for number in range(3)]
+    changes += [Put(SESSION, {"a": 1}, b"i"), File(Index.ITEM, "i", "x")]
+    await rows.transact(partition, Program(changes=changes))
     assert len(list(server.scan_iter(f"{row_keys.root(partition)}:*", count=10_000))) == 6
-    gone = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.ITEM, "i", "x")]
+    gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.ITEM, "i", "x")]
     await rows.transact(partition, Program(changes=gone))
     assert not list(server.scan_iter(f"antiphon:{{{tenant}:*", count=10_000))
     await rows.close()

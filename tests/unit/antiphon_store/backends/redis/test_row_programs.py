@@ -23,6 +23,7 @@ from antiphon_store.rows.model import (
     Payload,
     Program,
     Put,
+    Read,
     Ref,
     Refused,
     Row,
@@ -48,7 +49,7 @@ def test_payloads_stand_beside_the_program_and_are_named_by_number() -> None:
 def test_fields_are_lines_and_computed_ones_come_behind() -> None:
     fields = {"head": 'a"\n', "list": [1, {"b": None}], "fence": Add(2), "until": Now(-5)}
     (_, _, ((*_, text, computed, _, _),), _), _ = written(Set(SESSION, fields))
-    assert text.split("\n") == ["", '"head":"a\\"\\n"', '"list":[1,{"b":null}]']
+    assert text.split("\n") == ["", ',"head":"a\\"\\n"', ',"list":[1,{"b":null}]']
     assert computed == ["fence", "add", 2, "until", "now", -5]
 
 
@@ -74,9 +75,9 @@ def test_entries_and_counts_name_their_keys() -> None:
 
 
 def test_answers_come_back_in_the_order_of_the_reads() -> None:
-    reads = [Get(SESSION), Chain("resp", Payload.ITEMS, 9, 9), Get(NODE)]
-    chain = [b"b", [b'\n"parent":"a"', b'\n"parent":null'], [[b"2"], [None]], []]
-    answer = [b"ok", b"applied", 5, [chain], [[b'\n"n":1\n"t":"{,"', None, None], None]]
+    reads: list[Read] = [Get(SESSION), Chain("resp", Payload.ITEMS, 9, 9), Get(NODE)]
+    chain = [b"b", [b'\n,"parent":"a"', b'\n,"parent":null'], [[b"2"], [None]], []]
+    answer = [b"ok", b"applied", 5, [chain], [[b'\n,"n":1\n,"t":"{,"', None, None], None]]
     applied = row_programs.outcome(Program(reads=reads), answer)
     expected = [("a", Row({"parent": None})), ("b", Row({"parent": "a"}, b"2"))]
     assert applied == Applied(5, [Row({"n": 1, "t": "{,"}), expected, None])
@@ -84,7 +85,7 @@ def test_answers_come_back_in_the_order_of_the_reads() -> None:
 
 def test_a_refusal_has_the_rows_of_its_guards() -> None:
     program = Program([Fewer(Index.MADE, "conv", 3), Guard(SESSION, Condition.PRESENT), Guard(NODE, Condition.ABSENT)])
-    answer = [b"ok", b"refused", 5, [[2, None, None, None], [3, b'\n"v":1', b"i", b"b"]], 1]
+    answer = [b"ok", b"refused", 5, [[2, None, None, None], [3, b'\n,"v":1', b"i", b"b"]], 1]
     rows = {SESSION: None, NODE: Row({"v": 1}, b"i", b"b")}
     assert row_programs.outcome(program, answer) == Refused(5, rows, crowded=True)
     assert row_programs.outcome(Program(), [b"ok", b"depth", 5]) == Refused(5, {}, too_long="depth")

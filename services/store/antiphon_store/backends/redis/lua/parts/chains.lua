@@ -22,7 +22,7 @@ local function climb(id, max_depth, max_bytes)
         return nil, 'bytes'
       end
     end
-    id = string.match(text, '\n"parent":"([^"\\]*)"') or plain(field(text, 'parent'))
+    id = string.match(text, '\n,"parent":"([^"\\]*)"') or plain(field(text, 'parent'))
     text = id and redis.call('HGET', key, id)
     if id and not text then
       error('a stored response has lost its ancestor ' .. id)

@@ -1,5 +1,5 @@
--- Rows as text: a line `"name":value` for each field, the value in JSON that has no line breaks. Values are never
--- parsed here, except where a program computes with one.
+-- Rows as text: a line `,"name":value` for each field, behind a line break. Values are JSON without line breaks, and
+-- never parsed here, except where a program computes with one.
 --
 --     ROOT:KIND        hash  id -> the fields of a row
 --     ROOT:KIND:items  hash  id -> its first payload; none is an empty one
@@ -12,7 +12,7 @@ local PER_CALL = 256 -- bounds the arguments of one HMGET
 local UNKNOWN = 'null'
 
 local function field(text, name)
-  local _, last = string.find(text or '', '\n"' .. name .. '":', 1, true)
+  local _, last = string.find(text or '', '\n,"' .. name .. '":', 1, true)
   if not last then
     return UNKNOWN
   end

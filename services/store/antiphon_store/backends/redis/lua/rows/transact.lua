@@ -72,7 +72,7 @@ local function computed(text, values, former)
   for each = 1, #values, 3 do
     local name, amount = values[each], values[each + 2]
     local from = values[each + 1] == 'now' and now_ms or tonumber(field(former, name)) or 0
-    text = text .. '\n"' .. name .. '":' .. integer(from + amount)
+    text = text .. '\n,"' .. name .. '":' .. integer(from + amount)
   end
   return text
 end
@@ -80,9 +80,9 @@ end
 -- The new fields, and those of the old ones that are not among them.
 local function merged(new, old)
   local parts = {new}
-  for name, value in string.gmatch(old or '', '\n"([^"]+)":([^\n]*)') do
-    if name ~= 'v' and not string.find(new, '\n"' .. name .. '":', 1, true) then
-      parts[#parts + 1] = '\n"' .. name .. '":' .. value
+  for name, value in string.gmatch(old or '', '\n,"([^"]+)":([^\n]*)') do
+    if name ~= 'v' and not string.find(new, '\n,"' .. name .. '":', 1, true) then
+      parts[#parts + 1] = '\n,"' .. name .. '":' .. value
     end
   end
   return table.concat(parts)
@@ -105,7 +105,7 @@ end
 
 local function write_row(kind, id, text, former, items, body)
   local key, version = root .. ':' .. kind, tonumber(field(former, 'v')) or 0
-  text = text .. '\n"v":' .. integer(version + 1)
+  text = text .. '\n,"v":' .. integer(version + 1)
   rows[kind .. '/' .. id] = text
   redis.call('HSET', key, id, text)
   write_payload(key .. ':items', id, items)
@@ -137,7 +137,7 @@ local function grow(id, parent, session, text, values, items, body)
   if session ~= cjson.null then
     redis.call('ZADD', root .. ':made:' .. session, now, string.format('%08d/', depth) .. id)
   end
-  local place = '\n"depth":' .. depth .. '\n"created":' .. now .. '\n"updated":' .. now
+  local place = '\n,"depth":' .. depth .. '\n,"created":' .. now .. '\n,"updated":' .. now
   write_row('node', id, computed(text, values) .. place, nil, items, body)
 end
 
