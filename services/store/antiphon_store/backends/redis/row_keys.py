@@ -10,6 +10,7 @@ Everything between the braces is quoted, so that no tenant and no key can forge 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from urllib.parse import quote
 
 from antiphon_store.rows.model import TENANT_WIDE, Index, Partition
@@ -32,5 +33,6 @@ def tenant_wide(tenant: str, index: Index, key: str) -> str:
     return f"antiphon:{{{_quoted(tenant)}:{index}:{_quoted(key)}}}"
 
 
+@lru_cache(maxsize=4096)  # the same tenants and trees again and again
 def _quoted(name: str) -> str:
     return quote(name, safe="", errors="surrogatepass")
