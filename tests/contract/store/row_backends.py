@@ -6,9 +6,25 @@ from collections.abc import Callable
 from pathlib import Path
 
 from antiphon_core.clock import Clock
+from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.redis.addresses import parse_address
+from antiphon_store.backends.redis.row_backend import RedisRows
 from antiphon_store.rows.backend import RowBackend
+from tests.support.redis_servers import shared_cluster, shared_redis
+
+
+def redis_rows(url: str, clock: Clock, durability: Durability = Durability.MEMORY) -> RedisRows:
+    """Rows on these servers."""
+    scheme, _, rest = url.partition("://")
+    return RedisRows(parse_address(scheme, rest), durability=durability, clock=clock)
+
 
 ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
     "memory": lambda clock, _folder: MemoryRows(clock),
+    "redis": lambda clock, _folder: redis_rows(shared_redis().url, clock),
+    "redis cluster": lambda clock, _folder: redis_rows(shared_cluster().url, clock),
 }
+SPREAD = frozenset(
+    {"redis cluster"}
+)  # they write tenant-wide entries before a program, and keep those of a refused one

@@ -1,0 +1,62 @@
+#!lua flags=no-writes
+-- Reads entries of an index behind one of them.
+-- needs: rows
+-- KEYS: the partition's root; the index
+-- ARGV: now; 1 for the other direction; how many; time and id of the one before, or both empty; 1 with nodes
+-- Answer: ok, now, ids and times in turns; fields, items, bodies of the nodes, in parts
+-- Indivisible: all of it.
+
+local is_reverse, limit, after_at, after_id = ARGV[2] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local found = {}
+
+-- By bytes: Lua's own comparison asks the locale.
+local function is_greater(one, other)
+  for place = 1, math.min(#one, #other) do
+    local first, second = string.byte(one, place), string.byte(other, place)
+    if first ~= second then
+      return first > second
+    end
+  end
+  return #one > #other
+end
+
+local function add(first, last, is_wanted)
+  local arguments = {'ZRANGE', KEYS[2], first, last, 'BYSCORE', 'WITHSCORES'}
+  if is_reverse then
+    table.insert(arguments, 5, 'REV')
+  end
+  if not is_wanted then
+    for _, each in ipairs({'LIMIT', 0, limit - #found / 2}) do
+      arguments[#arguments + 1] = each
+    end
+  end
+  local lines = redis.call(unpack(arguments))
+  for place = 1, #lines, 2 do
+    if #found < 2 * limit and (not is_wanted or is_wanted(lines[place])) then
+      found[#found + 1], found[#found + 2] = lines[place], lines[place + 1]
+    end
+  end
+end
+
+local first, last = '-inf', '+inf'
+if is_reverse then
+  first, last = last, first
+end
+if after_at ~= '' then
+  add(after_at, after_at, function(id)
+    return id ~= after_id and is_greater(id, after_id) ~= is_reverse
+  end)
+  first = '(' .. after_at
+end
+add(first, last)
+if ARGV[6] ~= '1' then
+  return {'ok', now_ms, found, {}, {}, {}}
+end
+local nodes = {}
+for place = 1, #found, 2 do
+  nodes[#nodes + 1] = string.match(found[place], '[^/]*$')
+end
+local key = root .. ':node'
+return {
+  'ok', now_ms, found, read_many(key, nodes), read_many(key .. ':items', nodes), read_many(key .. ':body', nodes),
+}

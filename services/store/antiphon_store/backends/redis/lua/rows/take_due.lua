@@ -1,0 +1,13 @@
+#!lua
+-- Takes entries whose time has come, and hides them from others for a while.
+-- needs: clock
+-- KEYS: the index
+-- ARGV: now; how many; for how many milliseconds they are hidden
+-- Answer: ok, ids and times in turns
+-- Indivisible: all of it.
+
+local due = redis.call('ZRANGE', KEYS[1], '-inf', integer(now_ms), 'BYSCORE', 'LIMIT', 0, ARGV[2], 'WITHSCORES')
+for place = 1, #due, 2 do
+  redis.call('ZADD', KEYS[1], integer(now_ms + tonumber(ARGV[3])), due[place])
+end
+return {'ok', due}

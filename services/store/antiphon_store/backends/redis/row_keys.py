@@ -1,0 +1,38 @@
+"""The names of the keys that hold rows: what lies in one hash slot of a Redis Cluster.
+
+    antiphon:{TENANT:TREE}             the root of a partition's keys; parts/rows.lua has what is below it
+        :children:ID, :made:ID   zset  the indexes of the partition
+    antiphon:{TENANT:INDEX:KEY}  zset  one key of a tenant-wide index: a slot of its own
+    antiphon:tenants             set   every tenant that ever filed something in ENDS
+
+Everything between the braces is quoted, so that no tenant and no key can forge a brace or a colon.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from urllib.parse import quote
+
+from antiphon_store.rows.model import TENANT_WIDE, Index, Partition
+
+TENANTS = "antiphon:tenants"
+
+
+def root(partition: Partition) -> str:
+    return f"antiphon:{{{_quoted(partition.tenant)}:{_quoted(partition.tree)}}}"
+
+
+def entries(partition: Partition, index: Index, key: str) -> str:
+    """The entries under a key of an index."""
+    if index in TENANT_WIDE:
+        return tenant_wide(partition.tenant, index, key)
+    return f"{root(partition)}:{index}:{key}"
+
+
+def tenant_wide(tenant: str, index: Index, key: str) -> str:
+    return f"antiphon:{{{_quoted(tenant)}:{index}:{_quoted(key)}}}"
+
+
+@lru_cache(maxsize=4096)  # the same tenants and trees again and again
+def _quoted(name: str) -> str:
+    return quote(name, safe="", errors="surrogatepass")
