@@ -227,7 +227,7 @@ async def pages(backend: RowBackend, partition: Partition) -> list[Any]:
             found.append([(each.id, each.at) for each in entries])
     for node in NODES:
         _, below = await backend.subtree(partition, node, max_nodes=100)
-        found.append(sorted((each.id, str(each.row and part(each.row, Payload.NONE))) for each in below))
+        found.append({each.id: each.row and part(each.row, Payload.NONE) for each in below})
     return found
 
 

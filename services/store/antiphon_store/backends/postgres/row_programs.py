@@ -1,0 +1,190 @@
+"""Programs as the functions of schema.sql take them, and what these answer as outcomes.
+
+A program travels as one JSON document. Its payloads travel beside it as one run of bytes, of which the document names
+slices: [first byte, length], counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from antiphon_store.backends.postgres.plain_text import original, to_json
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Add,
+    Applied,
+    Chain,
+    Change,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    Value,
+)
+
+Line = tuple[int, int | None, str | None, Any, bytes | None, bytes | None]  # the type `answer`
+
+
+def written(tree: str, program: Program) -> tuple[str, bytes]:
+    """The document and the payloads of a program."""
+    payloads = _Payloads()
+    entries: dict[tuple[Index, str, str], File | Unfile] = {}  # of changes to the same entry the last one counts
+    changes = []
+    for change in program.changes:
+        if isinstance(change, File | Unfile):
+            entries[change.index, change.key, change.id] = change
+        else:
+            changes.append(_change(change, payloads))
+    document = {
+        "guards": [_guard(each) for each in program.guards],
+        "changes": changes,
+        "filed": [_filed(tree, each) for each in entries.values() if isinstance(each, File)],
+        **_reads(program.reads),
+    }
+    unfiled = [_entry(tree, each) for each in entries.values() if isinstance(each, Unfile)]
+    if unfiled:
+        document["unfiled"] = unfiled
+    if program.is_volatile:
+        document["volatile"] = True
+    return to_json(document), b"".join(payloads.parts)
+
+
+def tree_of(tree: str, index: Index) -> str:
+    """The tree in the keys of an index's entries."""
+    return "" if index in TENANT_WIDE else tree
+
+
+def outcome_of(program: Program, lines: Sequence[Line]) -> Outcome:
+    """What the lines of `ask` or `transact` say."""
+    *found, (_, now_ms, result, *_) = lines
+    assert now_ms is not None  # noqa: S101 - the last line has the time
+    if result == "applied":
+        return Applied(now_ms, _answers(program.reads, found))
+    if result != "refused":
+        return Refused(now_ms, {}, too_long=result or "")
+    failing = [(program.guards[line[0]], line) for line in found]
+    rows = {guard.ref: _row(line) for guard, line in failing if isinstance(guard, Guard)}
+    return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
+
+
+class _Payloads:
+    """The payloads of a program, one behind the other."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self._next = 1
+
+    def slice(self, payload: bytes | None) -> list[int] | None:
+        if payload is None:
+            return None
+        first, length = self._next, len(payload)
+        if length:
+            self.parts.append(payload)
+            self._next += length
+        return [first, length]
+
+
+def _guard(guard: Guard | Fewer) -> list[Value]:
+    if isinstance(guard, Fewer):
+        return [guard.index, guard.key, "fewer", guard.count]
+    return [*guard.ref, guard.test, guard.field, guard.value]
+
+
+def _change(change: Change, payloads: _Payloads) -> list[Value]:
+    match change:
+        case Set((kind, row_id), fields, items, body):
+            plain, from_now, counted = _split(fields)
+            return ["set", kind, row_id, plain, from_now, counted, payloads.slice(items), payloads.slice(body)]
+        case Put((kind, row_id), fields, new_items, new_body):
+            plain, from_now, counted = _split(fields)
+            plain |= counted | {"v": 1}
+            slices = payloads.slice(new_items), payloads.slice(new_body)
+            return ["put", kind, row_id, plain, from_now, {"v": 1}, *slices]
+        case Grow(row_id, parent, fields, new_items, new_body):
+            plain, from_now, counted = _split(fields)
+            slices = payloads.slice(new_items), payloads.slice(new_body)
+            return ["grow", Kind.NODE, row_id, plain | counted, from_now, None, *slices, parent]
+        case Delete((kind, row_id)):
+            return ["delete", kind, row_id, {}, []]
+        case DeleteBelow(kind, prefix):
+            return ["delete_below", kind, prefix, {}, []]
+    raise AssertionError(f"There is no such change: {change}.")
+
+
+def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], list[Value], dict[str, int]]:
+    """Fields with their values, those that the clock decides (name, milliseconds, name, ...), and those to be counted
+    up, with `v`."""
+    plain: dict[str, Value] = {}
+    from_now: list[Value] = []
+    counted = {"v": 1}
+    for name, value in fields.items():
+        if isinstance(value, Now):
+            from_now += (name, value.plus_ms)
+        elif isinstance(value, Add):
+            counted[name] = value.amount
+        else:
+            plain[name] = value
+    return plain, from_now, counted
+
+
+def _entry(tree: str, change: File | Unfile) -> list[Value]:
+    return [tree_of(tree, change.index), change.index, change.key, change.id]
+
+
+def _filed(tree: str, change: File) -> list[Value]:
+    at = change.at
+    return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
+
+
+def _reads(reads: Sequence[Read]) -> dict[str, list[Value]]:
+    found: dict[str, list[Value]] = {"gets": [], "chains": [], "ranges": []}
+    for number, read in enumerate(reads):
+        match read:
+            case Get(ref, payload):
+                found["gets"].append([number, *ref, payload])
+            case Chain():
+                found["chains"].append([number, *read])
+            case Range():
+                found["ranges"].append([number, *read])
+    return found
+
+
+def _answers(reads: Sequence[Read], lines: Sequence[Line]) -> list[Any]:
+    found: defaultdict[int, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[line[0]].append(line)
+    return [_answer(read, found[number]) for number, read in enumerate(reads)]
+
+
+def _answer(read: Read, lines: list[Line]) -> Any:
+    if isinstance(read, Get):
+        return _row(lines[0]) if lines else None
+    if isinstance(read, Chain):
+        lines.sort(key=lambda line: line[1] or 0)  # by depth
+    return [(original(line[2] or ""), _row(line)) for line in lines]
+
+
+def _row(line: Line) -> Row | None:
+    _number, _at, row_id, fields, items, body = line
+    return None if row_id is None else Row(fields, items or b"", body or b"")
+
+
+__all__ = ["Line", "Ref", "outcome_of", "tree_of", "written"]

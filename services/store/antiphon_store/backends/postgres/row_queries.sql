@@ -1,0 +1,84 @@
+-- The statements of the row backend. Tables and functions: schema.sql. :now_ms is NULL for the server's own clock.
+
+-- name: walk_indexes
+-- Every statement looks up a few rows by index, also where statistics make a hash of all of them look cheaper.
+SELECT set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false);
+
+-- name: ask
+SELECT * FROM ask(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb);
+
+-- name: transact
+SELECT * FROM transact(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb, %(payloads)s);
+
+-- name: page_forwards
+-- Each line with the time; one line without an entry when there is none.
+SELECT now_ms, page.id, at, fields, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, at FROM entry
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
+        AND (at, id) > (%(after_at)s, %(after_id)s)
+    ORDER BY at, id LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN stored_row AS node ON %(with_rows)s AND node.tenant = %(tenant)s AND node.tree = %(tree)s
+    AND node.kind = 'node' AND node.id = substring(page.id FROM '[^/]*$')
+ORDER BY at, page.id;
+
+-- name: page_backwards
+SELECT now_ms, page.id, at, fields, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, at FROM entry
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
+        AND (at, id) < (%(after_at)s, %(after_id)s)
+    ORDER BY at DESC, id DESC LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN stored_row AS node ON %(with_rows)s AND node.tenant = %(tenant)s AND node.tree = %(tree)s
+    AND node.kind = 'node' AND node.id = substring(page.id FROM '[^/]*$')
+ORDER BY at DESC, page.id DESC;
+
+-- name: subtree
+-- Each line with the time; one line without a node when there is none.
+WITH RECURSIVE below (id, fields) AS (
+    SELECT id, fields FROM stored_row
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = %(start)s
+    UNION ALL
+    SELECT child.id, child.fields
+    FROM below
+    JOIN entry ON entry.tenant = %(tenant)s AND entry.tree = %(tree)s AND index = 'children' AND key = below.id
+    JOIN stored_row AS child ON child.tenant = %(tenant)s AND child.tree = %(tree)s AND kind = 'node'
+        AND child.id = entry.id
+)
+SELECT now_ms, cut.id, cut.fields
+FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
+
+-- name: take_due
+WITH due AS MATERIALIZED (
+    SELECT id, at, now_ms
+    FROM clock_ms(%(now_ms)s) AS now_ms, LATERAL (
+        SELECT id, at FROM entry
+        WHERE tenant = %(tenant)s AND tree = '' AND index = %(index)s AND key = %(key)s AND at <= now_ms
+        ORDER BY at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ) AS entries
+)
+UPDATE entry SET at = now_ms + %(hide_ms)s
+FROM due
+WHERE tenant = %(tenant)s AND tree = '' AND index = %(index)s AND key = %(key)s AND entry.id = due.id
+RETURNING due.id, due.at;
+
+-- name: tenants
+-- One step of the index for each, from one to the next.
+WITH RECURSIVE named (tenant) AS (
+    (SELECT tenant FROM entry WHERE tree = '' AND index = 'ends' ORDER BY tenant LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT entry.tenant FROM entry
+        WHERE entry.tenant > named.tenant AND tree = '' AND index = 'ends' ORDER BY entry.tenant LIMIT 1
+    )
+    FROM named WHERE named.tenant IS NOT NULL
+)
+SELECT tenant FROM named WHERE tenant IS NOT NULL;
+
+-- name: rows_ready
+-- Whether the tables are there, and can be written.
+SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM stored_row LIMIT 1);

@@ -1,0 +1,320 @@
+-- The store's tables, and the functions that apply one program to one partition (rows/model.py).
+--
+-- Every key begins with tenant and tree, so each table can be partitioned by hash of the two, and a partition of rows
+-- is never split. What orders is compared byte by byte (COLLATE "C"), which is the order of code points.
+
+-- Rows of all kinds. Nodes alone have a place, branch * 2^32 + depth: a chain is one range of places for each branch.
+CREATE TABLE stored_row (
+    tenant text COLLATE "C" NOT NULL,
+    tree text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    place bigint,
+    fields jsonb NOT NULL,
+    items bytea NOT NULL DEFAULT '',
+    body bytea NOT NULL DEFAULT '',
+    PRIMARY KEY (tenant, tree, kind, id)
+);
+CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
+
+-- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
+-- branch of its own.
+CREATE TABLE branch (
+    tenant text COLLATE "C" NOT NULL,
+    tree text COLLATE "C" NOT NULL,
+    id bigint NOT NULL,
+    forked_at bigint, -- the place of the node that the branch's first one continues; NULL for a root
+    PRIMARY KEY (tenant, tree, id)
+);
+
+-- Lines of indexes. The tree of a tenant-wide index is ''.
+CREATE TABLE entry (
+    tenant text COLLATE "C" NOT NULL,
+    tree text COLLATE "C" NOT NULL,
+    index text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    PRIMARY KEY (tenant, tree, index, key, id)
+);
+CREATE UNIQUE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
+
+-- One line of what a program comes to. The last one has number -1, and as id "applied", "refused", "depth" or "bytes".
+-- The others are rows: of the guard of that number when refused, else of the read.
+CREATE TYPE answer AS (number int, at bigint, id text, fields jsonb, items bytea, body bytea);
+
+CREATE FUNCTION clock_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
+$$;
+
+-- The rows whose guards do not hold. A guard: [kind, id, test, field, value], or [index, key, 'fewer', count].
+CREATE FUNCTION failing(a_tenant text, a_tree text, now_ms bigint, guards jsonb) RETURNS SETOF answer
+LANGUAGE sql STABLE AS $$
+    SELECT (number - 1)::int, NULL::bigint, found.id, fields, items, body
+    FROM jsonb_array_elements(guards) WITH ORDINALITY AS each (guard, number)
+    LEFT JOIN stored_row AS found
+        ON tenant = a_tenant AND tree = a_tree AND kind = guard ->> 0 AND found.id = guard ->> 1
+    WHERE NOT CASE guard ->> 2
+        WHEN 'absent' THEN found.id IS NULL
+        WHEN 'present' THEN found.id IS NOT NULL
+        WHEN 'is' THEN coalesce(fields -> (guard ->> 3), 'null') = guard -> 4
+        WHEN 'in' THEN coalesce(fields -> (guard ->> 3), 'null') IN (SELECT jsonb_array_elements(guard -> 4))
+        WHEN 'not_in' THEN coalesce(fields -> (guard ->> 3), 'null') NOT IN (SELECT jsonb_array_elements(guard -> 4))
+        WHEN 'ahead' THEN coalesce((fields ->> (guard ->> 3))::bigint > now_ms, true)
+        WHEN 'behind' THEN coalesce((fields ->> (guard ->> 3))::bigint <= now_ms, true)
+        WHEN 'fewer' THEN (guard ->> 3)::bigint > 0 AND NOT EXISTS (
+            SELECT FROM entry
+            WHERE entry.tenant = a_tenant AND entry.tree = a_tree AND index = guard ->> 0 AND key = guard ->> 1
+            OFFSET greatest((guard ->> 3)::bigint - 1, 0)
+        )
+    END
+$$;
+
+-- Where a chain ends, and which bound it exceeds; no line when there is none. A chain: [number, start, payload,
+-- max_depth, max_bytes, from_head].
+CREATE FUNCTION chain_tip(a_tenant text, a_tree text, now_ms bigint, chain jsonb)
+RETURNS TABLE (place bigint, excess text) LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE tip AS MATERIALIZED (
+        SELECT place, (place & 4294967295) + 1 AS depth
+        FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = 'node' AND id = CASE chain ->> 5
+                WHEN 'true' THEN (
+                    SELECT fields ->> 'head' FROM stored_row
+                    WHERE tenant = a_tenant AND tree = a_tree AND kind = 'session' AND id = chain ->> 1
+                )
+                ELSE chain ->> 1
+            END
+            AND coalesce((fields ->> 'expires')::bigint > now_ms, true)
+    ), segment (first, last) AS (
+        SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
+        UNION ALL
+        SELECT forked_at & ~4294967295, forked_at
+        FROM segment JOIN branch ON tenant = a_tenant AND tree = a_tree AND id = first >> 32
+        WHERE forked_at IS NOT NULL
+    ), whole AS MATERIALIZED (
+        SELECT CASE chain ->> 2
+            WHEN 'ib' THEN sum((fields ->> 'size')::bigint)
+            ELSE 1 + sum(octet_length(items) + (items <> '')::int)
+        END AS bytes
+        FROM segment JOIN stored_row AS node
+            ON tenant = a_tenant AND tree = a_tree AND node.place BETWEEN first AND last
+    )
+    SELECT tip.place, CASE
+        WHEN depth > (chain ->> 3)::bigint THEN 'depth'
+        WHEN bytes > (chain ->> 4)::bigint THEN 'bytes'
+    END
+    FROM tip CROSS JOIN whole
+$$;
+
+-- The nodes of a chain that ends at a place, in no order; `at` is their depth.
+CREATE FUNCTION chain_rows(a_tenant text, a_tree text, chain jsonb, tip bigint) RETURNS SETOF answer
+LANGUAGE sql STABLE AS $$
+    WITH RECURSIVE segment (first, last) AS (
+        SELECT tip & ~4294967295, tip
+        UNION ALL
+        SELECT forked_at & ~4294967295, forked_at
+        FROM segment JOIN branch ON tenant = a_tenant AND tree = a_tree AND id = first >> 32
+        WHERE forked_at IS NOT NULL
+    )
+    SELECT (chain ->> 0)::int, place & 4294967295, id, fields, items, CASE chain ->> 2 WHEN 'ib' THEN body END
+    FROM segment JOIN stored_row ON tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last
+$$;
+
+-- A get: [number, kind, id, payload].
+CREATE FUNCTION got_rows(a_tenant text, a_tree text, gets jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+    SELECT (get ->> 0)::int, NULL::bigint, id, fields, CASE WHEN get ->> 3 <> '' THEN items END,
+        CASE get ->> 3 WHEN 'ib' THEN body END
+    FROM jsonb_array_elements(gets) AS get
+    JOIN stored_row ON tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2
+$$;
+
+-- A range: [number, kind, prefix, start, max_bytes].
+CREATE FUNCTION range_rows(a_tenant text, a_tree text, range jsonb) RETURNS SETOF answer LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    line answer;
+    used bigint := 0;
+    first text := (
+        SELECT max(id) FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = range ->> 1 AND id BETWEEN range ->> 2 AND range ->> 3
+    );
+BEGIN
+    FOR line IN
+        SELECT (range ->> 0)::int, NULL, id, fields, items, body FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = range ->> 1 AND id >= coalesce(first, range ->> 2)
+        ORDER BY id
+    LOOP
+        EXIT WHEN NOT starts_with(line.id, range ->> 2);
+        RETURN NEXT line;
+        used := used + octet_length(line.items);
+        EXIT WHEN used >= (range ->> 4)::bigint;
+    END LOOP;
+END
+$$;
+
+-- What a program without changes comes to, as of one moment. `program` is what row_programs.py writes.
+CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) RETURNS SETOF answer
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    now_ms bigint := clock_ms(given_ms);
+    chains jsonb := program -> 'chains';
+    tip record;
+BEGIN
+    RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
+    IF FOUND THEN
+        RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
+        RETURN;
+    END IF;
+    FOR i IN 0 .. jsonb_array_length(chains) - 1 LOOP
+        SELECT * INTO tip FROM chain_tip(a_tenant, a_tree, now_ms, chains -> i);
+        IF tip.excess IS NOT NULL THEN
+            RETURN NEXT ROW(-1, now_ms, tip.excess, NULL, NULL, NULL)::answer;
+            RETURN;
+        END IF;
+        RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, chains -> i, tip.place);
+    END LOOP;
+    RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+    FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
+        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
+    END LOOP;
+    RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
+END
+$$;
+
+-- The numbers of a row that a change counts up.
+CREATE FUNCTION counted(fields jsonb, amounts jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+    SELECT jsonb_object_agg(name, coalesce((fields ->> name)::bigint, 0) + amount::bigint)
+    FROM jsonb_each_text(amounts) AS each (name, amount)
+$$;
+
+-- The place of a new node: behind its parent, or the first of a new branch.
+CREATE FUNCTION new_place(a_tenant text, a_tree text, a_parent text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+    behind bigint; -- the parent's place
+    taken bigint;
+    new_branch bigint;
+BEGIN
+    IF a_parent IS NOT NULL THEN
+        SELECT parent.place, child.place INTO STRICT behind, taken
+        FROM stored_row AS parent LEFT JOIN stored_row AS child
+            ON child.tenant = a_tenant AND child.tree = a_tree AND child.place = parent.place + 1
+        WHERE parent.tenant = a_tenant AND parent.tree = a_tree AND parent.kind = 'node' AND parent.id = a_parent;
+        IF taken IS NULL THEN
+            RETURN behind + 1;
+        END IF;
+    END IF;
+    INSERT INTO branch (tenant, tree, id, forked_at)
+    SELECT a_tenant, a_tree, coalesce(max(id), 0) + 1, behind FROM branch WHERE tenant = a_tenant AND tree = a_tree
+    RETURNING id INTO new_branch;
+    RETURN (new_branch << 32) + coalesce((behind & 4294967295) + 1, 0);
+END
+$$;
+
+-- Removes a row and, with the last node of a branch, the branch.
+CREATE FUNCTION remove_row(a_tenant text, a_tree text, a_kind text, a_id text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    removed bigint;
+BEGIN
+    DELETE FROM stored_row WHERE tenant = a_tenant AND tree = a_tree AND kind = a_kind AND id = a_id
+    RETURNING place INTO removed;
+    DELETE FROM branch
+    WHERE tenant = a_tenant AND tree = a_tree AND id = removed >> 32 AND NOT EXISTS (
+        SELECT FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN removed & ~4294967295 AND removed | 4294967295
+    );
+END
+$$;
+
+-- Applies a program with changes. Its tree's lock comes first, so each later statement sees what was committed under it.
+CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
+RETURNS SETOF answer LANGUAGE plpgsql AS $$
+DECLARE
+    now_ms bigint;
+    chains jsonb := program -> 'chains';
+    changes jsonb := program -> 'changes';
+    filed jsonb := program -> 'filed';
+    tip record;
+    change jsonb;
+    written jsonb; -- fields
+    new_items bytea;
+    new_body bytea;
+    new_place bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree, 0));
+    now_ms := clock_ms(given_ms);
+    IF program ? 'volatile' THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
+    IF FOUND THEN
+        RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
+        RETURN;
+    END IF;
+    FOR i IN 0 .. jsonb_array_length(chains) - 1 LOOP
+        SELECT * INTO tip FROM chain_tip(a_tenant, a_tree, now_ms, chains -> i);
+        IF tip.excess IS NOT NULL THEN
+            RETURN NEXT ROW(-1, now_ms, tip.excess, NULL, NULL, NULL)::answer;
+            RETURN;
+        END IF;
+        RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, chains -> i, tip.place);
+    END LOOP;
+
+    -- A change: [what, kind, id, fields, fields that are so long from now, counted fields, items, body, parent]
+    FOR i IN 0 .. jsonb_array_length(changes) - 1 LOOP
+        change := changes -> i;
+        written := change -> 3;
+        FOR name IN 0 .. jsonb_array_length(change -> 4) - 1 BY 2 LOOP
+            written := written || jsonb_build_object(change -> 4 ->> name, now_ms + (change -> 4 ->> name + 1)::bigint);
+        END LOOP;
+        new_items := substr(payloads, (change -> 6 ->> 0)::int, (change -> 6 ->> 1)::int);
+        new_body := substr(payloads, (change -> 7 ->> 0)::int, (change -> 7 ->> 1)::int);
+        CASE change ->> 0
+        WHEN 'set', 'put' THEN
+            INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
+            VALUES (a_tenant, a_tree, change ->> 1, change ->> 2, written || (change -> 5),
+                coalesce(new_items, ''), coalesce(new_body, ''))
+            ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
+                fields = CASE change ->> 0 WHEN 'set' THEN old.fields || written ELSE written END
+                    || counted(old.fields, change -> 5),
+                items = coalesce(new_items, old.items),
+                body = coalesce(new_body, old.body);
+        WHEN 'grow' THEN
+            new_place := new_place(a_tenant, a_tree, change ->> 8);
+            written := written || jsonb_build_object('depth', new_place & 4294967295, 'created', now_ms, 'updated', now_ms);
+            INSERT INTO stored_row (tenant, tree, kind, id, place, fields, items, body)
+            VALUES (a_tenant, a_tree, change ->> 1, change ->> 2, new_place, written, new_items, new_body);
+            IF change ->> 8 IS NOT NULL THEN
+                filed := filed || jsonb_build_array(
+                    jsonb_build_array(a_tree, 'children', change ->> 8, change ->> 2, now_ms));
+            END IF;
+            IF written ->> 'session' IS NOT NULL THEN
+                filed := filed || jsonb_build_array(jsonb_build_array(a_tree, 'made', written ->> 'session',
+                    to_char(new_place & 4294967295, 'FM00000000') || '/' || (change ->> 2), now_ms));
+            END IF;
+        WHEN 'delete' THEN
+            PERFORM remove_row(a_tenant, a_tree, change ->> 1, change ->> 2);
+        WHEN 'delete_below' THEN
+            DELETE FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = change ->> 1
+                AND id BETWEEN change ->> 2 AND change ->> 2 || U&'\+10FFFF';
+        END CASE;
+    END LOOP;
+
+    -- An entry: [tree, index, key, id, at, from now]
+    IF program ? 'unfiled' THEN
+        DELETE FROM entry USING jsonb_array_elements(program -> 'unfiled') AS each
+        WHERE tenant = a_tenant AND tree = each ->> 0 AND index = each ->> 1 AND key = each ->> 2 AND id = each ->> 3;
+    END IF;
+    IF jsonb_array_length(filed) > 0 THEN
+        INSERT INTO entry (tenant, tree, index, key, id, at)
+        SELECT a_tenant, each ->> 0, each ->> 1, each ->> 2, each ->> 3,
+            coalesce((each ->> 4)::bigint, now_ms + (each ->> 5)::bigint)
+        FROM jsonb_array_elements(filed) AS each
+        ON CONFLICT (tenant, tree, index, key, id) DO UPDATE SET at = excluded.at;
+    END IF;
+    RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+    FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
+        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
+    END LOOP;
+    RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
+END
+$$;
