@@ -122,7 +122,6 @@ class PostgresRows:
 
     async def _configure(self, connection: Connection) -> None:
         await server.configure(connection, schema=self._schema, durability=self.durability)
-        await connection.execute(QUERIES["walk_indexes"])
         set_json_loads(from_json, connection)
 
     async def _prepare(self, connection: Connection) -> None:

@@ -7,8 +7,8 @@ slices: [first byte, length], counted from 1.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from antiphon_store.backends.postgres.plain_text import original, to_json
 from antiphon_store.rows.model import (
@@ -32,7 +32,6 @@ from antiphon_store.rows.model import (
     Put,
     Range,
     Read,
-    Ref,
     Refused,
     Row,
     Set,
@@ -41,6 +40,8 @@ from antiphon_store.rows.model import (
 )
 
 Line = tuple[int, int | None, str | None, Any, bytes | None, bytes | None]  # the type `answer`
+
+_Part = TypeVar("_Part")
 
 
 def written(tree: str, program: Program) -> tuple[str, bytes]:
@@ -54,17 +55,17 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
         else:
             changes.append(_change(change, payloads))
     document = {
-        "guards": [_guard(each) for each in program.guards],
+        "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
+        "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
         "changes": changes,
         "filed": [_filed(tree, each) for each in entries.values() if isinstance(each, File)],
-        **_reads(program.reads),
+        "unfiled": [_entry(tree, each) for each in entries.values() if isinstance(each, Unfile)],
+        "gets": [[number, *each.ref, each.payload] for number, each in _numbered(program.reads, Get)],
+        "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
+        "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
+        "volatile": program.is_volatile,
     }
-    unfiled = [_entry(tree, each) for each in entries.values() if isinstance(each, Unfile)]
-    if unfiled:
-        document["unfiled"] = unfiled
-    if program.is_volatile:
-        document["volatile"] = True
-    return to_json(document), b"".join(payloads.parts)
+    return to_json({name: each for name, each in document.items() if each}), b"".join(payloads.parts)
 
 
 def tree_of(tree: str, index: Index) -> str:
@@ -102,10 +103,8 @@ class _Payloads:
         return [first, length]
 
 
-def _guard(guard: Guard | Fewer) -> list[Value]:
-    if isinstance(guard, Fewer):
-        return [guard.index, guard.key, "fewer", guard.count]
-    return [*guard.ref, guard.test, guard.field, guard.value]
+def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:
+    return ((number, part) for number, part in enumerate(parts) if isinstance(part, kind))
 
 
 def _change(change: Change, payloads: _Payloads) -> list[Value]:
@@ -154,19 +153,6 @@ def _filed(tree: str, change: File) -> list[Value]:
     return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
 
 
-def _reads(reads: Sequence[Read]) -> dict[str, list[Value]]:
-    found: dict[str, list[Value]] = {"gets": [], "chains": [], "ranges": []}
-    for number, read in enumerate(reads):
-        match read:
-            case Get(ref, payload):
-                found["gets"].append([number, *ref, payload])
-            case Chain():
-                found["chains"].append([number, *read])
-            case Range():
-                found["ranges"].append([number, *read])
-    return found
-
-
 def _answers(reads: Sequence[Read], lines: Sequence[Line]) -> list[Any]:
     found: defaultdict[int, list[Line]] = defaultdict(list)
     for line in lines:
@@ -186,5 +172,3 @@ def _row(line: Line) -> Row | None:
     _number, _at, row_id, fields, items, body = line
     return None if row_id is None else Row(fields, items or b"", body or b"")
 
-
-__all__ = ["Line", "Ref", "outcome_of", "tree_of", "written"]

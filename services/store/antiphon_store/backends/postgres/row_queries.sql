@@ -1,9 +1,5 @@
 -- The statements of the row backend. Tables and functions: schema.sql. :now_ms is NULL for the server's own clock.
 
--- name: walk_indexes
--- Every statement looks up a few rows by index, also where statistics make a hash of all of them look cheaper.
-SELECT set_config('enable_hashjoin', 'off', false), set_config('enable_mergejoin', 'off', false);
-
 -- name: ask
 SELECT * FROM ask(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb);
 
@@ -20,8 +16,12 @@ LEFT JOIN (
         AND (at, id) > (%(after_at)s, %(after_id)s)
     ORDER BY at, id LIMIT %(limit)s
 ) AS page ON true
-LEFT JOIN stored_row AS node ON %(with_rows)s AND node.tenant = %(tenant)s AND node.tree = %(tree)s
-    AND node.kind = 'node' AND node.id = substring(page.id FROM '[^/]*$')
+LEFT JOIN LATERAL (
+    SELECT fields, items, body FROM stored_row
+    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+        AND id = substring(page.id FROM '[^/]*$')
+    LIMIT 1
+) AS node ON true
 ORDER BY at, page.id;
 
 -- name: page_backwards
@@ -33,8 +33,12 @@ LEFT JOIN (
         AND (at, id) < (%(after_at)s, %(after_id)s)
     ORDER BY at DESC, id DESC LIMIT %(limit)s
 ) AS page ON true
-LEFT JOIN stored_row AS node ON %(with_rows)s AND node.tenant = %(tenant)s AND node.tree = %(tree)s
-    AND node.kind = 'node' AND node.id = substring(page.id FROM '[^/]*$')
+LEFT JOIN LATERAL (
+    SELECT fields, items, body FROM stored_row
+    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+        AND id = substring(page.id FROM '[^/]*$')
+    LIMIT 1
+) AS node ON true
 ORDER BY at DESC, page.id DESC;
 
 -- name: subtree
@@ -45,25 +49,30 @@ WITH RECURSIVE below (id, fields) AS (
     UNION ALL
     SELECT child.id, child.fields
     FROM below
-    JOIN entry ON entry.tenant = %(tenant)s AND entry.tree = %(tree)s AND index = 'children' AND key = below.id
-    JOIN stored_row AS child ON child.tenant = %(tenant)s AND child.tree = %(tree)s AND kind = 'node'
-        AND child.id = entry.id
+    CROSS JOIN LATERAL (
+        SELECT id FROM entry
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = 'children' AND key = below.id OFFSET 0
+    ) AS named
+    CROSS JOIN LATERAL (
+        SELECT id, fields FROM stored_row
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = named.id LIMIT 1
+    ) AS child
 )
 SELECT now_ms, cut.id, cut.fields
 FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
 
 -- name: take_due
 WITH due AS MATERIALIZED (
-    SELECT id, at, now_ms
+    SELECT place, id, at, now_ms
     FROM clock_ms(%(now_ms)s) AS now_ms, LATERAL (
-        SELECT id, at FROM entry
+        SELECT ctid AS place, id, at FROM entry
         WHERE tenant = %(tenant)s AND tree = '' AND index = %(index)s AND key = %(key)s AND at <= now_ms
         ORDER BY at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
     ) AS entries
 )
 UPDATE entry SET at = now_ms + %(hide_ms)s
 FROM due
-WHERE tenant = %(tenant)s AND tree = '' AND index = %(index)s AND key = %(key)s AND entry.id = due.id
+WHERE entry.ctid = due.place AND tenant = %(tenant)s AND tree = ''
 RETURNING due.id, due.at;
 
 -- name: tenants

@@ -1,5 +1,8 @@
 -- The store's tables, and the functions that apply one program to one partition (rows/model.py).
 --
+-- A function of one SELECT becomes part of the statement that calls it. LIMIT and OFFSET 0 in a LATERAL keep the planner
+-- from reading a whole tree where it takes the tree for small.
+--
 -- Every key begins with tenant and tree, so each table can be partitioned by hash of the two, and a partition of rows
 -- is never split. What orders is compared byte by byte (COLLATE "C"), which is the order of code points.
 
@@ -37,7 +40,7 @@ CREATE TABLE entry (
     at bigint NOT NULL,
     PRIMARY KEY (tenant, tree, index, key, id)
 );
-CREATE UNIQUE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
+CREATE INDEX entry_by_time ON entry (tenant, tree, index, key, at, id);
 
 -- One line of what a program comes to. The last one has number -1, and as id "applied", "refused", "depth" or "bytes".
 -- The others are rows: of the guard of that number when refused, else of the read.
@@ -47,27 +50,35 @@ CREATE FUNCTION clock_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS $
     SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)
 $$;
 
--- The rows whose guards do not hold. A guard: [kind, id, test, field, value], or [index, key, 'fewer', count].
+-- The rows whose guards do not hold. A guard: [number, kind, id, test, field, value]. A list of values has no lists in it.
 CREATE FUNCTION failing(a_tenant text, a_tree text, now_ms bigint, guards jsonb) RETURNS SETOF answer
 LANGUAGE sql STABLE AS $$
-    SELECT (number - 1)::int, NULL::bigint, found.id, fields, items, body
-    FROM jsonb_array_elements(guards) WITH ORDINALITY AS each (guard, number)
-    LEFT JOIN stored_row AS found
-        ON tenant = a_tenant AND tree = a_tree AND kind = guard ->> 0 AND found.id = guard ->> 1
-    WHERE NOT CASE guard ->> 2
+    SELECT (guard ->> 0)::int, NULL::bigint, found.id, fields, items, body
+    FROM jsonb_array_elements(guards) AS guard
+    LEFT JOIN LATERAL (
+        SELECT * FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = guard ->> 1 AND id = guard ->> 2 LIMIT 1
+    ) AS found ON true
+    WHERE NOT CASE guard ->> 3
         WHEN 'absent' THEN found.id IS NULL
         WHEN 'present' THEN found.id IS NOT NULL
-        WHEN 'is' THEN coalesce(fields -> (guard ->> 3), 'null') = guard -> 4
-        WHEN 'in' THEN coalesce(fields -> (guard ->> 3), 'null') IN (SELECT jsonb_array_elements(guard -> 4))
-        WHEN 'not_in' THEN coalesce(fields -> (guard ->> 3), 'null') NOT IN (SELECT jsonb_array_elements(guard -> 4))
-        WHEN 'ahead' THEN coalesce((fields ->> (guard ->> 3))::bigint > now_ms, true)
-        WHEN 'behind' THEN coalesce((fields ->> (guard ->> 3))::bigint <= now_ms, true)
-        WHEN 'fewer' THEN (guard ->> 3)::bigint > 0 AND NOT EXISTS (
-            SELECT FROM entry
-            WHERE entry.tenant = a_tenant AND entry.tree = a_tree AND index = guard ->> 0 AND key = guard ->> 1
-            OFFSET greatest((guard ->> 3)::bigint - 1, 0)
-        )
+        WHEN 'is' THEN coalesce(fields -> (guard ->> 4), 'null') = guard -> 5
+        WHEN 'in' THEN guard -> 5 @> jsonb_build_array(fields -> (guard ->> 4))
+        WHEN 'not_in' THEN NOT guard -> 5 @> jsonb_build_array(fields -> (guard ->> 4))
+        WHEN 'ahead' THEN coalesce((fields ->> (guard ->> 4))::bigint > now_ms, true)
+        WHEN 'behind' THEN coalesce((fields ->> (guard ->> 4))::bigint <= now_ms, true)
     END
+$$;
+
+-- The indexes that are too full. A bound: [number, index, key, count].
+CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF answer LANGUAGE sql STABLE AS $$
+    SELECT (bound ->> 0)::int, NULL::bigint, NULL::text, NULL::jsonb, NULL::bytea, NULL::bytea
+    FROM jsonb_array_elements(bounds) AS bound
+    WHERE (bound ->> 3)::bigint <= 0 OR EXISTS (
+        SELECT FROM entry
+        WHERE tenant = a_tenant AND tree = a_tree AND index = bound ->> 1 AND key = bound ->> 2
+        OFFSET greatest((bound ->> 3)::bigint - 1, 0)
+    )
 $$;
 
 -- Where a chain ends, and which bound it exceeds; no line when there is none. A chain: [number, start, payload,
@@ -89,15 +100,19 @@ RETURNS TABLE (place bigint, excess text) LANGUAGE sql STABLE AS $$
         SELECT place & ~4294967295, place FROM tip WHERE depth <= (chain ->> 3)::bigint
         UNION ALL
         SELECT forked_at & ~4294967295, forked_at
-        FROM segment JOIN branch ON tenant = a_tenant AND tree = a_tree AND id = first >> 32
+        FROM segment CROSS JOIN LATERAL (
+            SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
+        ) AS begun
         WHERE forked_at IS NOT NULL
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum((fields ->> 'size')::bigint)
             ELSE 1 + sum(octet_length(items) + (items <> '')::int)
         END AS bytes
-        FROM segment JOIN stored_row AS node
-            ON tenant = a_tenant AND tree = a_tree AND node.place BETWEEN first AND last
+        FROM segment CROSS JOIN LATERAL (
+            SELECT items, fields FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place OFFSET 0
+        ) AS node
     )
     SELECT tip.place, CASE
         WHEN depth > (chain ->> 3)::bigint THEN 'depth'
@@ -113,11 +128,16 @@ LANGUAGE sql STABLE AS $$
         SELECT tip & ~4294967295, tip
         UNION ALL
         SELECT forked_at & ~4294967295, forked_at
-        FROM segment JOIN branch ON tenant = a_tenant AND tree = a_tree AND id = first >> 32
+        FROM segment CROSS JOIN LATERAL (
+            SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
+        ) AS begun
         WHERE forked_at IS NOT NULL
     )
     SELECT (chain ->> 0)::int, place & 4294967295, id, fields, items, CASE chain ->> 2 WHEN 'ib' THEN body END
-    FROM segment JOIN stored_row ON tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last
+    FROM segment CROSS JOIN LATERAL (
+        SELECT * FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place OFFSET 0
+    ) AS node
 $$;
 
 -- A get: [number, kind, id, payload].
@@ -125,7 +145,10 @@ CREATE FUNCTION got_rows(a_tenant text, a_tree text, gets jsonb) RETURNS SETOF a
     SELECT (get ->> 0)::int, NULL::bigint, id, fields, CASE WHEN get ->> 3 <> '' THEN items END,
         CASE get ->> 3 WHEN 'ib' THEN body END
     FROM jsonb_array_elements(gets) AS get
-    JOIN stored_row ON tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2
+    CROSS JOIN LATERAL (
+        SELECT * FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND kind = get ->> 1 AND id = get ->> 2 LIMIT 1
+    ) AS found
 $$;
 
 -- A range: [number, kind, prefix, start, max_bytes].
@@ -156,11 +179,20 @@ CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) 
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     now_ms bigint := clock_ms(given_ms);
-    chains jsonb := program -> 'chains';
+    chains jsonb := coalesce(program -> 'chains', '[]');
+    ranges jsonb := coalesce(program -> 'ranges', '[]');
+    is_refused boolean := false;
     tip record;
 BEGIN
-    RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
-    IF FOUND THEN
+    IF program ? 'guards' THEN
+        RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
+        is_refused := FOUND;
+    END IF;
+    IF program ? 'bounds' THEN
+        RETURN QUERY SELECT * FROM crowded(a_tenant, a_tree, program -> 'bounds');
+        is_refused := is_refused OR FOUND;
+    END IF;
+    IF is_refused THEN
         RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
         RETURN;
     END IF;
@@ -172,18 +204,14 @@ BEGIN
         END IF;
         RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, chains -> i, tip.place);
     END LOOP;
-    RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
-    FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
+    IF program ? 'gets' THEN
+        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+    END IF;
+    FOR i IN 0 .. jsonb_array_length(ranges) - 1 LOOP
+        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, ranges -> i);
     END LOOP;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END
-$$;
-
--- The numbers of a row that a change counts up.
-CREATE FUNCTION counted(fields jsonb, amounts jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
-    SELECT jsonb_object_agg(name, coalesce((fields ->> name)::bigint, 0) + amount::bigint)
-    FROM jsonb_each_text(amounts) AS each (name, amount)
 $$;
 
 -- The place of a new node: behind its parent, or the first of a new branch.
@@ -229,9 +257,12 @@ CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program js
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
     now_ms bigint;
-    chains jsonb := program -> 'chains';
-    changes jsonb := program -> 'changes';
-    filed jsonb := program -> 'filed';
+    chains jsonb := coalesce(program -> 'chains', '[]');
+    ranges jsonb := coalesce(program -> 'ranges', '[]');
+    is_refused boolean := false;
+    changes jsonb := coalesce(program -> 'changes', '[]');
+    filed jsonb := coalesce(program -> 'filed', '[]');
+    unfiled jsonb := coalesce(program -> 'unfiled', '[]');
     tip record;
     change jsonb;
     written jsonb; -- fields
@@ -244,8 +275,15 @@ BEGIN
     IF program ? 'volatile' THEN
         PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
-    RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
-    IF FOUND THEN
+    IF program ? 'guards' THEN
+        RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
+        is_refused := FOUND;
+    END IF;
+    IF program ? 'bounds' THEN
+        RETURN QUERY SELECT * FROM crowded(a_tenant, a_tree, program -> 'bounds');
+        is_refused := is_refused OR FOUND;
+    END IF;
+    IF is_refused THEN
         RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
         RETURN;
     END IF;
@@ -274,7 +312,10 @@ BEGIN
                 coalesce(new_items, ''), coalesce(new_body, ''))
             ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
                 fields = CASE change ->> 0 WHEN 'set' THEN old.fields || written ELSE written END
-                    || counted(old.fields, change -> 5),
+                    || (
+                        SELECT jsonb_object_agg(name, coalesce((old.fields ->> name)::bigint, 0) + amount::bigint)
+                        FROM jsonb_each_text(change -> 5) AS each (name, amount)
+                    ),
                 items = coalesce(new_items, old.items),
                 body = coalesce(new_body, old.body);
         WHEN 'grow' THEN
@@ -300,10 +341,12 @@ BEGIN
     END LOOP;
 
     -- An entry: [tree, index, key, id, at, from now]
-    IF program ? 'unfiled' THEN
-        DELETE FROM entry USING jsonb_array_elements(program -> 'unfiled') AS each
-        WHERE tenant = a_tenant AND tree = each ->> 0 AND index = each ->> 1 AND key = each ->> 2 AND id = each ->> 3;
-    END IF;
+    FOR i IN 0 .. jsonb_array_length(unfiled) - 1 LOOP
+        change := unfiled -> i;
+        DELETE FROM entry
+        WHERE tenant = a_tenant AND tree = change ->> 0 AND index = change ->> 1 AND key = change ->> 2
+            AND id = change ->> 3;
+    END LOOP;
     IF jsonb_array_length(filed) > 0 THEN
         INSERT INTO entry (tenant, tree, index, key, id, at)
         SELECT a_tenant, each ->> 0, each ->> 1, each ->> 2, each ->> 3,
@@ -311,9 +354,11 @@ BEGIN
         FROM jsonb_array_elements(filed) AS each
         ON CONFLICT (tenant, tree, index, key, id) DO UPDATE SET at = excluded.at;
     END IF;
-    RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
-    FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
-        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
+    IF program ? 'gets' THEN
+        RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
+    END IF;
+    FOR i IN 0 .. jsonb_array_length(ranges) - 1 LOOP
+        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, ranges -> i);
     END LOOP;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END
