@@ -110,38 +110,35 @@ def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _P
 def _change(change: Change, payloads: _Payloads) -> list[Value]:
     match change:
         case Set((kind, row_id), fields, items, body):
-            plain, from_now, counted = _split(fields)
-            return ["set", kind, row_id, plain, from_now, counted, payloads.slice(items), payloads.slice(body)]
+            plain, times, counted = _split(fields)
+            return ["set", kind, row_id, plain, times, payloads.slice(items), payloads.slice(body), counted]
         case Put((kind, row_id), fields, new_items, new_body):
-            plain, from_now, counted = _split(fields)
-            plain |= counted | {"v": 1}
-            slices = payloads.slice(new_items), payloads.slice(new_body)
-            return ["put", kind, row_id, plain, from_now, {"v": 1}, *slices]
+            plain, times, counted = _split(fields)
+            return ["put", kind, row_id, plain | counted, times, payloads.slice(new_items), payloads.slice(new_body)]
         case Grow(row_id, parent, fields, new_items, new_body):
-            plain, from_now, counted = _split(fields)
+            plain, times, counted = _split(fields)
             slices = payloads.slice(new_items), payloads.slice(new_body)
-            return ["grow", Kind.NODE, row_id, plain | counted, from_now, None, *slices, parent]
+            return ["grow", Kind.NODE, row_id, plain | counted, times, *slices, parent]
         case Delete((kind, row_id)):
-            return ["delete", kind, row_id, {}, []]
+            return ["delete", kind, row_id]
         case DeleteBelow(kind, prefix):
-            return ["delete_below", kind, prefix, {}, []]
+            return ["delete_below", kind, prefix]
     raise AssertionError(f"There is no such change: {change}.")
 
 
-def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], list[Value], dict[str, int]]:
-    """Fields with their values, those that the clock decides (name, milliseconds, name, ...), and those to be counted
-    up, with `v`."""
+def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int] | None, dict[str, int]]:
+    """Fields with their values, those that the clock decides with milliseconds, and those to be counted up, with `v`."""
     plain: dict[str, Value] = {}
-    from_now: list[Value] = []
+    times: dict[str, int] = {}
     counted = {"v": 1}
     for name, value in fields.items():
         if isinstance(value, Now):
-            from_now += (name, value.plus_ms)
+            times[name] = value.plus_ms
         elif isinstance(value, Add):
             counted[name] = value.amount
         else:
             plain[name] = value
-    return plain, from_now, counted
+    return plain, times or None, counted
 
 
 def _entry(tree: str, change: File | Unfile) -> list[Value]:

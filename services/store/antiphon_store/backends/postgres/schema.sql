@@ -81,10 +81,10 @@ CREATE FUNCTION crowded(a_tenant text, a_tree text, bounds jsonb) RETURNS SETOF 
     )
 $$;
 
--- Where a chain ends, and which bound it exceeds; no line when there is none. A chain: [number, start, payload,
--- max_depth, max_bytes, from_head].
-CREATE FUNCTION chain_tip(a_tenant text, a_tree text, now_ms bigint, chain jsonb)
-RETURNS TABLE (place bigint, excess text) LANGUAGE sql STABLE AS $$
+-- A chain, in no order: [number, start, payload, max_depth, max_bytes, from_head]. `at` is the depth of a node. None when
+-- it exceeds a bound. `excess`: asks for the bound that it exceeds instead, which is the last line of the outcome.
+CREATE FUNCTION chain_rows(a_tenant text, a_tree text, now_ms bigint, chain jsonb, excess boolean) RETURNS SETOF answer
+LANGUAGE sql STABLE AS $$
     WITH RECURSIVE tip AS MATERIALIZED (
         SELECT place, (place & 4294967295) + 1 AS depth
         FROM stored_row
@@ -104,40 +104,25 @@ RETURNS TABLE (place bigint, excess text) LANGUAGE sql STABLE AS $$
             SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
         ) AS begun
         WHERE forked_at IS NOT NULL
+    ), node AS MATERIALIZED (
+        SELECT found.*
+        FROM segment CROSS JOIN LATERAL (
+            SELECT place, id, fields, items, body FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place OFFSET 0
+        ) AS found
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum((fields ->> 'size')::bigint)
             ELSE 1 + sum(octet_length(items) + (items <> '')::int)
-        END AS bytes
-        FROM segment CROSS JOIN LATERAL (
-            SELECT items, fields FROM stored_row
-            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place OFFSET 0
-        ) AS node
-    )
-    SELECT tip.place, CASE
-        WHEN depth > (chain ->> 3)::bigint THEN 'depth'
-        WHEN bytes > (chain ->> 4)::bigint THEN 'bytes'
-    END
-    FROM tip CROSS JOIN whole
-$$;
-
--- The nodes of a chain that ends at a place, in no order; `at` is their depth.
-CREATE FUNCTION chain_rows(a_tenant text, a_tree text, chain jsonb, tip bigint) RETURNS SETOF answer
-LANGUAGE sql STABLE AS $$
-    WITH RECURSIVE segment (first, last) AS (
-        SELECT tip & ~4294967295, tip
-        UNION ALL
-        SELECT forked_at & ~4294967295, forked_at
-        FROM segment CROSS JOIN LATERAL (
-            SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
-        ) AS begun
-        WHERE forked_at IS NOT NULL
+        END > (chain ->> 4)::bigint AS is_excess
+        FROM node
     )
     SELECT (chain ->> 0)::int, place & 4294967295, id, fields, items, CASE chain ->> 2 WHEN 'ib' THEN body END
-    FROM segment CROSS JOIN LATERAL (
-        SELECT * FROM stored_row
-        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place OFFSET 0
-    ) AS node
+    FROM node WHERE NOT excess AND NOT (SELECT is_excess FROM whole)
+    UNION ALL
+    SELECT -1, now_ms, CASE WHEN is_excess THEN 'bytes' ELSE 'depth' END, NULL, NULL, NULL
+    FROM tip CROSS JOIN whole
+    WHERE excess AND (is_excess OR depth > (chain ->> 3)::bigint)
 $$;
 
 -- A get: [number, kind, id, payload].
@@ -179,10 +164,8 @@ CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) 
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     now_ms bigint := clock_ms(given_ms);
-    chains jsonb := coalesce(program -> 'chains', '[]');
-    ranges jsonb := coalesce(program -> 'ranges', '[]');
     is_refused boolean := false;
-    tip record;
+    part jsonb;
 BEGIN
     IF program ? 'guards' THEN
         RETURN QUERY SELECT * FROM failing(a_tenant, a_tree, now_ms, program -> 'guards');
@@ -196,20 +179,26 @@ BEGIN
         RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
         RETURN;
     END IF;
-    FOR i IN 0 .. jsonb_array_length(chains) - 1 LOOP
-        SELECT * INTO tip FROM chain_tip(a_tenant, a_tree, now_ms, chains -> i);
-        IF tip.excess IS NOT NULL THEN
-            RETURN NEXT ROW(-1, now_ms, tip.excess, NULL, NULL, NULL)::answer;
-            RETURN;
-        END IF;
-        RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, chains -> i, tip.place);
-    END LOOP;
+    IF program ? 'chains' THEN
+        FOR i IN 0 .. jsonb_array_length(program -> 'chains') - 1 LOOP
+            part := program -> 'chains' -> i;
+            RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, false);
+            IF NOT FOUND THEN
+                RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, true);
+                IF FOUND THEN
+                    RETURN;
+                END IF;
+            END IF;
+        END LOOP;
+    END IF;
     IF program ? 'gets' THEN
         RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
     END IF;
-    FOR i IN 0 .. jsonb_array_length(ranges) - 1 LOOP
-        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, ranges -> i);
-    END LOOP;
+    IF program ? 'ranges' THEN
+        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
+            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
+        END LOOP;
+    END IF;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END
 $$;
@@ -257,15 +246,13 @@ CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program js
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
     now_ms bigint;
-    chains jsonb := coalesce(program -> 'chains', '[]');
-    ranges jsonb := coalesce(program -> 'ranges', '[]');
     is_refused boolean := false;
     changes jsonb := coalesce(program -> 'changes', '[]');
     filed jsonb := coalesce(program -> 'filed', '[]');
-    unfiled jsonb := coalesce(program -> 'unfiled', '[]');
-    tip record;
-    change jsonb;
+    part jsonb;
     written jsonb; -- fields
+    name text;
+    plus_ms bigint;
     new_items bytea;
     new_body bytea;
     new_place bigint;
@@ -287,66 +274,82 @@ BEGIN
         RETURN NEXT ROW(-1, now_ms, 'refused', NULL, NULL, NULL)::answer;
         RETURN;
     END IF;
-    FOR i IN 0 .. jsonb_array_length(chains) - 1 LOOP
-        SELECT * INTO tip FROM chain_tip(a_tenant, a_tree, now_ms, chains -> i);
-        IF tip.excess IS NOT NULL THEN
-            RETURN NEXT ROW(-1, now_ms, tip.excess, NULL, NULL, NULL)::answer;
-            RETURN;
-        END IF;
-        RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, chains -> i, tip.place);
-    END LOOP;
-
-    -- A change: [what, kind, id, fields, fields that are so long from now, counted fields, items, body, parent]
-    FOR i IN 0 .. jsonb_array_length(changes) - 1 LOOP
-        change := changes -> i;
-        written := change -> 3;
-        FOR name IN 0 .. jsonb_array_length(change -> 4) - 1 BY 2 LOOP
-            written := written || jsonb_build_object(change -> 4 ->> name, now_ms + (change -> 4 ->> name + 1)::bigint);
+    IF program ? 'chains' THEN
+        FOR i IN 0 .. jsonb_array_length(program -> 'chains') - 1 LOOP
+            part := program -> 'chains' -> i;
+            RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, false);
+            IF NOT FOUND THEN
+                RETURN QUERY SELECT * FROM chain_rows(a_tenant, a_tree, now_ms, part, true);
+                IF FOUND THEN
+                    RETURN;
+                END IF;
+            END IF;
         END LOOP;
-        new_items := substr(payloads, (change -> 6 ->> 0)::int, (change -> 6 ->> 1)::int);
-        new_body := substr(payloads, (change -> 7 ->> 0)::int, (change -> 7 ->> 1)::int);
-        CASE change ->> 0
-        WHEN 'set', 'put' THEN
-            INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
-            VALUES (a_tenant, a_tree, change ->> 1, change ->> 2, written || (change -> 5),
-                coalesce(new_items, ''), coalesce(new_body, ''))
-            ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
-                fields = CASE change ->> 0 WHEN 'set' THEN old.fields || written ELSE written END
-                    || (
-                        SELECT jsonb_object_agg(name, coalesce((old.fields ->> name)::bigint, 0) + amount::bigint)
-                        FROM jsonb_each_text(change -> 5) AS each (name, amount)
-                    ),
+    END IF;
+
+    -- A change: [what, kind, id, fields, times, items, body, counted or parent]. Times are so long from now.
+    FOR i IN 0 .. jsonb_array_length(changes) - 1 LOOP
+        part := changes -> i;
+        written := part -> 3;
+        IF part ->> 4 IS NOT NULL THEN
+            FOR name, plus_ms IN SELECT key, value::bigint FROM jsonb_each_text(part -> 4) LOOP
+                written := written || jsonb_build_object(name, now_ms + plus_ms);
+            END LOOP;
+        END IF;
+        new_items := substr(payloads, (part -> 5 ->> 0)::int, (part -> 5 ->> 1)::int);
+        new_body := substr(payloads, (part -> 6 ->> 0)::int, (part -> 6 ->> 1)::int);
+        CASE part ->> 0
+        WHEN 'set' THEN
+            UPDATE stored_row AS old SET
+                fields = old.fields || written || (
+                    SELECT jsonb_object_agg(each.key, coalesce((old.fields ->> each.key)::bigint, 0) + value::bigint)
+                    FROM jsonb_each_text(part -> 7) AS each
+                ),
                 items = coalesce(new_items, old.items),
-                body = coalesce(new_body, old.body);
+                body = coalesce(new_body, old.body)
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
+            IF NOT FOUND THEN
+                INSERT INTO stored_row (tenant, tree, kind, id, fields, items, body)
+                VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written || (part -> 7), coalesce(new_items, ''),
+                    coalesce(new_body, ''));
+            END IF;
+        WHEN 'put' THEN
+            INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written || '{"v": 1}', new_items, new_body)
+            ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
+                fields = written || jsonb_build_object('v', coalesce((old.fields ->> 'v')::bigint, 0) + 1),
+                items = new_items,
+                body = new_body;
         WHEN 'grow' THEN
-            new_place := new_place(a_tenant, a_tree, change ->> 8);
+            new_place := new_place(a_tenant, a_tree, part ->> 7);
             written := written || jsonb_build_object('depth', new_place & 4294967295, 'created', now_ms, 'updated', now_ms);
             INSERT INTO stored_row (tenant, tree, kind, id, place, fields, items, body)
-            VALUES (a_tenant, a_tree, change ->> 1, change ->> 2, new_place, written, new_items, new_body);
-            IF change ->> 8 IS NOT NULL THEN
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, new_place, written, new_items, new_body);
+            IF part ->> 7 IS NOT NULL THEN
                 filed := filed || jsonb_build_array(
-                    jsonb_build_array(a_tree, 'children', change ->> 8, change ->> 2, now_ms));
+                    jsonb_build_array(a_tree, 'children', part ->> 7, part ->> 2, now_ms));
             END IF;
             IF written ->> 'session' IS NOT NULL THEN
                 filed := filed || jsonb_build_array(jsonb_build_array(a_tree, 'made', written ->> 'session',
-                    to_char(new_place & 4294967295, 'FM00000000') || '/' || (change ->> 2), now_ms));
+                    to_char(new_place & 4294967295, 'FM00000000') || '/' || (part ->> 2), now_ms));
             END IF;
         WHEN 'delete' THEN
-            PERFORM remove_row(a_tenant, a_tree, change ->> 1, change ->> 2);
+            PERFORM remove_row(a_tenant, a_tree, part ->> 1, part ->> 2);
         WHEN 'delete_below' THEN
             DELETE FROM stored_row
-            WHERE tenant = a_tenant AND tree = a_tree AND kind = change ->> 1
-                AND id BETWEEN change ->> 2 AND change ->> 2 || U&'\+10FFFF';
+            WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1
+                AND id BETWEEN part ->> 2 AND part ->> 2 || U&'\+10FFFF';
         END CASE;
     END LOOP;
 
     -- An entry: [tree, index, key, id, at, from now]
-    FOR i IN 0 .. jsonb_array_length(unfiled) - 1 LOOP
-        change := unfiled -> i;
-        DELETE FROM entry
-        WHERE tenant = a_tenant AND tree = change ->> 0 AND index = change ->> 1 AND key = change ->> 2
-            AND id = change ->> 3;
-    END LOOP;
+    IF program ? 'unfiled' THEN
+        FOR i IN 0 .. jsonb_array_length(program -> 'unfiled') - 1 LOOP
+            part := program -> 'unfiled' -> i;
+            DELETE FROM entry
+            WHERE tenant = a_tenant AND tree = part ->> 0 AND index = part ->> 1 AND key = part ->> 2 AND id = part ->> 3;
+        END LOOP;
+    END IF;
     IF jsonb_array_length(filed) > 0 THEN
         INSERT INTO entry (tenant, tree, index, key, id, at)
         SELECT a_tenant, each ->> 0, each ->> 1, each ->> 2, each ->> 3,
@@ -357,9 +360,11 @@ BEGIN
     IF program ? 'gets' THEN
         RETURN QUERY SELECT * FROM got_rows(a_tenant, a_tree, program -> 'gets');
     END IF;
-    FOR i IN 0 .. jsonb_array_length(ranges) - 1 LOOP
-        RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, ranges -> i);
-    END LOOP;
+    IF program ? 'ranges' THEN
+        FOR i IN 0 .. jsonb_array_length(program -> 'ranges') - 1 LOOP
+            RETURN QUERY SELECT * FROM range_rows(a_tenant, a_tree, program -> 'ranges' -> i);
+        END LOOP;
+    END IF;
     RETURN NEXT ROW(-1, now_ms, 'applied', NULL, NULL, NULL)::answer;
 END
 $$;
