@@ -16,11 +16,11 @@ from antiphon_core.jsons import dumps, loads
 _PLAIN = {"\x00": "\x01\x01", "\x01": "\x01\x02"}
 _ORIGINAL = {plain: original for original, plain in _PLAIN.items()}
 _PLAIN_JSON = {rb"\u0000": rb"\u0001\u0001", rb"\u0001": rb"\u0001\u0002"}
-_ORIGINAL_JSON = {plain: original for original, plain in _PLAIN_JSON.items()}
+_ORIGINAL_JSON = {plain.decode(): original.decode() for original, plain in _PLAIN_JSON.items()}
 
 # A pair of backslashes is one character, and what follows it is no escape.
 _IN_JSON = re.compile(rb"\\\\|\\u000[01]")
-_PLAIN_IN_JSON = re.compile(rb"\\\\|\\u0001\\u000[12]")
+_PLAIN_IN_JSON = re.compile(r"\\\\|\\u0001\\u000[12]")
 
 
 def plain(text: str) -> str:
@@ -45,8 +45,8 @@ def to_json(value: Any) -> str:
     return written.decode()
 
 
-def from_json(written: bytes) -> Any:
+def from_json(written: str) -> Any:
     """The value of JSON out of the database."""
-    if rb"\u0001" in written:
+    if r"\u0001" in written:
         written = _PLAIN_IN_JSON.sub(lambda found: _ORIGINAL_JSON.get(found[0], found[0]), written)
     return loads(written)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from psycopg.types.json import set_json_loads
-
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
@@ -89,7 +87,7 @@ class PostgresRows:
         }
         found = await self._run("page_backwards" if descending else "page_forwards", parameters)
         return found[0][0], [
-            Entry(original(entry_id), at, None if fields is None else Row(fields, items, body))
+            Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
             for _now_ms, entry_id, at, fields, items, body in found
             if entry_id is not None
         ]
@@ -98,7 +96,9 @@ class PostgresRows:
         parameters = {**partition._asdict(), "start": plain(start), "max_nodes": max_nodes}
         found = await self._run("subtree", parameters)
         return found[0][0], [
-            Entry(original(node_id), 0, Row(fields)) for _now_ms, node_id, fields in found if node_id is not None
+            Entry(original(node_id), 0, Row(from_json(fields)))
+            for _now_ms, node_id, fields in found
+            if node_id is not None
         ]
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
@@ -122,7 +122,6 @@ class PostgresRows:
 
     async def _configure(self, connection: Connection) -> None:
         await server.configure(connection, schema=self._schema, durability=self.durability)
-        set_json_loads(from_json, connection)
 
     async def _prepare(self, connection: Connection) -> None:
         await server.require_server(connection, self.durability)

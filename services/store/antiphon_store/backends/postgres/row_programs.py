@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from antiphon_store.backends.postgres.plain_text import original, to_json
+from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
 from antiphon_store.rows.model import (
     TENANT_WIDE,
     Add,
@@ -39,7 +39,7 @@ from antiphon_store.rows.model import (
     Value,
 )
 
-Line = tuple[int, int | None, str | None, Any, bytes | None, bytes | None]  # the type `answer`
+Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None]  # the type `answer`
 
 _Part = TypeVar("_Part")
 
@@ -111,7 +111,8 @@ def _change(change: Change, payloads: _Payloads) -> list[Value]:
     match change:
         case Set((kind, row_id), fields, items, body):
             plain, times, counted = _split(fields)
-            return ["set", kind, row_id, plain, times, payloads.slice(items), payloads.slice(body), counted]
+            sums = counted | {name: [plus_ms] for name, plus_ms in (times or {}).items()}
+            return ["set", kind, row_id, plain, None, payloads.slice(items), payloads.slice(body), sums]
         case Put((kind, row_id), fields, new_items, new_body):
             plain, times, counted = _split(fields)
             return ["put", kind, row_id, plain | counted, times, payloads.slice(new_items), payloads.slice(new_body)]
@@ -127,7 +128,7 @@ def _change(change: Change, payloads: _Payloads) -> list[Value]:
 
 
 def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int] | None, dict[str, int]]:
-    """Fields with their values, those that the clock decides with milliseconds, and those to be counted up, with `v`."""
+    """Fields with their values, milliseconds for those that the clock decides, and what to count `v` and others up by."""
     plain: dict[str, Value] = {}
     times: dict[str, int] = {}
     counted = {"v": 1}
@@ -166,6 +167,5 @@ def _answer(read: Read, lines: list[Line]) -> Any:
 
 
 def _row(line: Line) -> Row | None:
-    _number, _at, row_id, fields, items, body = line
-    return None if row_id is None else Row(fields, items or b"", body or b"")
-
+    _number, _at, _id, fields, items, body = line
+    return None if fields is None else Row(from_json(fields), items or b"", body or b"")

@@ -1,14 +1,15 @@
 -- The statements of the row backend. Tables and functions: schema.sql. :now_ms is NULL for the server's own clock.
 
 -- name: ask
-SELECT * FROM ask(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb);
+SELECT number, at, id, fields::text, items, body FROM ask(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb);
 
 -- name: transact
-SELECT * FROM transact(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb, %(payloads)s);
+SELECT number, at, id, fields::text, items, body
+FROM transact(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb, %(payloads)s);
 
 -- name: page_forwards
 -- Each line with the time; one line without an entry when there is none.
-SELECT now_ms, page.id, at, fields, items, body
+SELECT now_ms, page.id, at, fields::text, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 LEFT JOIN (
     SELECT id, at FROM entry
@@ -25,7 +26,7 @@ LEFT JOIN LATERAL (
 ORDER BY at, page.id;
 
 -- name: page_backwards
-SELECT now_ms, page.id, at, fields, items, body
+SELECT now_ms, page.id, at, fields::text, items, body
 FROM clock_ms(%(now_ms)s) AS now_ms
 LEFT JOIN (
     SELECT id, at FROM entry
@@ -58,7 +59,7 @@ WITH RECURSIVE below (id, fields) AS (
         WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = named.id LIMIT 1
     ) AS child
 )
-SELECT now_ms, cut.id, cut.fields
+SELECT now_ms, cut.id, cut.fields::text
 FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
 
 -- name: take_due

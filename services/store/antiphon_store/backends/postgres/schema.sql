@@ -287,7 +287,8 @@ BEGIN
         END LOOP;
     END IF;
 
-    -- A change: [what, kind, id, fields, times, items, body, counted or parent]. Times are so long from now.
+    -- A change: [what, kind, id, fields, times, items, body, sums or parent]. Times are so long from now. Sums are numbers
+    -- to be added to what is there, or [time].
     FOR i IN 0 .. jsonb_array_length(changes) - 1 LOOP
         part := changes -> i;
         written := part -> 3;
@@ -300,19 +301,22 @@ BEGIN
         new_body := substr(payloads, (part -> 6 ->> 0)::int, (part -> 6 ->> 1)::int);
         CASE part ->> 0
         WHEN 'set' THEN
-            UPDATE stored_row AS old SET
-                fields = old.fields || written || (
-                    SELECT jsonb_object_agg(each.key, coalesce((old.fields ->> each.key)::bigint, 0) + value::bigint)
-                    FROM jsonb_each_text(part -> 7) AS each
-                ),
-                items = coalesce(new_items, old.items),
-                body = coalesce(new_body, old.body)
-            WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
-            IF NOT FOUND THEN
-                INSERT INTO stored_row (tenant, tree, kind, id, fields, items, body)
-                VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written || (part -> 7), coalesce(new_items, ''),
-                    coalesce(new_body, ''));
-            END IF;
+            LOOP
+                UPDATE stored_row AS old SET
+                    fields = old.fields || written || (
+                        SELECT jsonb_object_agg(each.key, CASE jsonb_typeof(value)
+                            WHEN 'array' THEN now_ms + (value ->> 0)::bigint
+                            ELSE coalesce((old.fields ->> each.key)::bigint, 0) + value::bigint
+                        END)
+                        FROM jsonb_each(part -> 7) AS each
+                    ),
+                    items = coalesce(new_items, old.items),
+                    body = coalesce(new_body, old.body)
+                WHERE tenant = a_tenant AND tree = a_tree AND kind = part ->> 1 AND id = part ->> 2;
+                EXIT WHEN FOUND;
+                INSERT INTO stored_row (tenant, tree, kind, id, fields)
+                VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, '{}');
+            END LOOP;
         WHEN 'put' THEN
             INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
             VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written || '{"v": 1}', new_items, new_body)
