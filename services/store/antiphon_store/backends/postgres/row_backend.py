@@ -13,7 +13,7 @@ from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import row_schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
-from antiphon_store.backends.postgres.row_programs import outcome_of, tree_of, written
+from antiphon_store.backends.postgres.row_programs import applied, fetched, gets_of, outcome_of, tree_of, written
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program, Row
 
@@ -57,6 +57,12 @@ class PostgresRows:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
+        rows = fetched(program)
+        if rows is not None:
+            gets = {"tenant": partition.tenant, "tree": partition.tree, "gets": gets_of(rows)}
+            outcome = applied(program, list(rows), await self._run("fetch", gets))
+            if outcome is not None:
+                return outcome
         document, payloads = written(partition.tree, program)
         parameters = {"tenant": partition.tenant, "tree": partition.tree, "program": document}
         if program.changes:

@@ -28,15 +28,18 @@ from antiphon_store.rows.model import (
     Kind,
     Now,
     Outcome,
+    Payload,
     Program,
     Put,
     Range,
     Read,
+    Ref,
     Refused,
     Row,
     Set,
     Unfile,
     Value,
+    holds,
 )
 
 Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None]  # the type `answer`
@@ -66,6 +69,33 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
         "volatile": program.is_volatile,
     }
     return to_json({name: each for name, each in document.items() if each}), b"".join(payloads.parts)
+
+
+def fetched(program: Program) -> dict[Ref, Payload] | None:
+    """The rows that decide a program without changes, with what is to be read of each. None: they are not known by
+    name."""
+    if program.changes or not all(isinstance(each, Guard | Get) for each in (*program.guards, *program.reads)):
+        return None
+    rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
+    for read in program.reads:
+        if isinstance(read, Get):
+            rows[read.ref] = max(rows.get(read.ref, Payload.NONE), read.payload)
+    return rows
+
+
+def gets_of(rows: Mapping[Ref, Payload]) -> str:
+    """The document for `fetch`."""
+    return to_json([[number, *ref, payload] for number, (ref, payload) in enumerate(rows.items())])
+
+
+def applied(program: Program, refs: Sequence[Ref], lines: Sequence[Line]) -> Applied | None:
+    """What the lines of `fetch` say. None: the program is refused, and `ask` says with which rows."""
+    *found, (_, now_ms, *_) = lines
+    assert now_ms is not None  # noqa: S101 - the last line has the time
+    rows = {refs[line[0]]: _row(line) for line in found}
+    if not all(holds(each, rows.get(each.ref), now_ms) for each in program.guards if isinstance(each, Guard)):
+        return None
+    return Applied(now_ms, [rows.get(each.ref) for each in program.reads if isinstance(each, Get)])
 
 
 def tree_of(tree: str, index: Index) -> str:
@@ -128,7 +158,7 @@ def _change(change: Change, payloads: _Payloads) -> list[Value]:
 
 
 def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int] | None, dict[str, int]]:
-    """Fields with their values, milliseconds for those that the clock decides, and what to count `v` and others up by."""
+    """Fields with their values, with milliseconds where the clock decides, and what to count `v` and others up by."""
     plain: dict[str, Value] = {}
     times: dict[str, int] = {}
     counted = {"v": 1}

@@ -1,5 +1,11 @@
 -- The statements of the row backend. Tables and functions: schema.sql. :now_ms is NULL for the server's own clock.
 
+-- name: fetch
+-- Rows by name, and the time.
+SELECT number, at, id, fields::text, items, body FROM got_rows(%(tenant)s, %(tree)s, %(gets)s::jsonb)
+UNION ALL
+SELECT -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
+
 -- name: ask
 SELECT number, at, id, fields::text, items, body FROM ask(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb);
 
