@@ -57,16 +57,18 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
             entries[change.index, change.key, change.id] = change
         else:
             changes.append(_change(change, payloads))
+    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
     document = {
         "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
         "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
         "changes": changes,
-        "filed": [_filed(tree, each) for each in entries.values() if isinstance(each, File)],
-        "unfiled": [_entry(tree, each) for each in entries.values() if isinstance(each, Unfile)],
+        "filed": [_filed(tree, each) for _name, each in ordered if isinstance(each, File)],
+        "unfiled": [_entry(tree, each) for _name, each in ordered if isinstance(each, Unfile)],
         "gets": [[number, *each.ref, each.payload] for number, each in _numbered(program.reads, Get)],
         "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
         "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
         "volatile": program.is_volatile,
+        "locks": _locks(program),
     }
     return to_json({name: each for name, each in document.items() if each}), b"".join(payloads.parts)
 
@@ -131,6 +133,18 @@ class _Payloads:
             self.parts.append(payload)
             self._next += length
         return [first, length]
+
+
+def _locks(program: Program) -> list[tuple[str, bool]]:
+    """The rows that guards and changes name, in the order in which all programs lock them, with whether they change.
+    None of them: the program needs its tree for itself."""
+    changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
+    if any(isinstance(each, Grow | Delete | DeleteBelow) for each in program.changes):
+        return []
+    if any(isinstance(each, Fewer) for each in program.guards):
+        return []
+    guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
+    return sorted((f"{ref.kind}/{ref.id}", ref in changed) for ref in guarded | changed)
 
 
 def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:

@@ -241,7 +241,8 @@ BEGIN
 END
 $$;
 
--- Applies a program with changes. Its tree's lock comes first, so each later statement sees what was committed under it.
+-- Applies a program with changes. Locks come first, so each later statement sees what was committed under them: that of
+-- the tree, or, with `locks`, a shared one of the tree and one of each row in their order, [name, whether it changes].
 CREATE FUNCTION transact(a_tenant text, a_tree text, given_ms bigint, program jsonb, payloads bytea)
 RETURNS SETOF answer LANGUAGE plpgsql AS $$
 DECLARE
@@ -257,7 +258,15 @@ DECLARE
     new_body bytea;
     new_place bigint;
 BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree, 0));
+    IF program ? 'locks' THEN
+        PERFORM pg_advisory_xact_lock_shared(hashtextextended(a_tenant || '/' || a_tree, 0));
+        PERFORM CASE locked ->> 1
+            WHEN 'true' THEN pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree || '/' || (locked ->> 0), 0))
+            ELSE pg_advisory_xact_lock_shared(hashtextextended(a_tenant || '/' || a_tree || '/' || (locked ->> 0), 0))
+        END FROM jsonb_array_elements(program -> 'locks') AS locked;
+    ELSE
+        PERFORM pg_advisory_xact_lock(hashtextextended(a_tenant || '/' || a_tree, 0));
+    END IF;
     now_ms := clock_ms(given_ms);
     IF program ? 'volatile' THEN
         PERFORM set_config('synchronous_commit', 'off', true);
