@@ -37,7 +37,8 @@ PROGRAMS = 40
 async def rows(url: str, schema: str) -> AsyncIterator[PostgresRows]:
     opened = PostgresRows(url, database_schema=schema, durability=Durability.PROCESS)
     await opened.open()
-    yield opened
+    await asyncio.gather(*[opened.transact(HERE, Program(reads=[Get(Ref(Kind.KEY, "none"))])) for _ in range(200)])
+    yield opened  # with as many connections as it may have
     await opened.close()
 
 
@@ -59,10 +60,12 @@ async def test_programs_at_once_count_each_of_them(rows: PostgresRows) -> None:
 
 
 async def test_of_programs_at_once_with_one_guard_one_is_applied(rows: PostgresRows) -> None:
-    session = Ref(Kind.SESSION, "s")
-    program = Program([Guard(session, Condition.IS, "holder", None)], [Set(session, {"holder": "a"})])
-    outcomes = await asyncio.gather(*[rows.transact(HERE, program) for _ in range(PROGRAMS)])
-    assert sum(isinstance(each, Applied) for each in outcomes) == 1
+    for number in range(10):
+        session = Ref(Kind.SESSION, f"s{number}")
+        await rows.transact(HERE, Program(changes=[Set(session, {"n": 0})]))
+        program = Program([Guard(session, Condition.IS, "holder", None)], [Set(session, {"holder": "a"})])
+        outcomes = await asyncio.gather(*[rows.transact(HERE, program) for _ in range(PROGRAMS)])
+        assert sum(isinstance(each, Applied) for each in outcomes) == 1
 
 
 async def test_a_guarded_row_does_not_change_under_a_program(rows: PostgresRows) -> None:
