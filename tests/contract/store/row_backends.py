@@ -8,9 +8,11 @@ from pathlib import Path
 from antiphon_core.clock import Clock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.postgres.row_backend import PostgresRows
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.row_backend import RedisRows
 from antiphon_store.rows.backend import RowBackend
+from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import shared_cluster, shared_redis
 
 
@@ -20,11 +22,15 @@ def redis_rows(url: str, clock: Clock, durability: Durability = Durability.MEMOR
     return RedisRows(parse_address(scheme, rest), durability=durability, clock=clock)
 
 
+def postgres_rows(clock: Clock) -> PostgresRows:
+    """Rows on the shared server."""
+    return PostgresRows(shared_postgres().url, durability=Durability.PROCESS, database_schema="rows", clock=clock)
+
+
 ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
     "memory": lambda clock, _folder: MemoryRows(clock),
+    "postgres": lambda clock, _folder: postgres_rows(clock),
     "redis": lambda clock, _folder: redis_rows(shared_redis().url, clock),
     "redis cluster": lambda clock, _folder: redis_rows(shared_cluster().url, clock),
 }
-SPREAD = frozenset(
-    {"redis cluster"}
-)  # they write tenant-wide entries before a program, and keep those of a refused one
+SPREAD = frozenset({"redis cluster"})  # tenant-wide entries are written before a program, and those of a refused one stay

@@ -270,12 +270,17 @@ def holds(guard: Guard, row: Row | None, now_ms: int) -> bool:
         return (row is None) is (test is Condition.ABSENT)
     value = row.fields.get(guard.field) if row is not None else None
     if test is Condition.IS:
-        return bool(value == guard.value)
+        return _equals(value, guard.value)
     if test is Condition.IN or test is Condition.NOT_IN:
-        return (value in guard.value) is (test is Condition.IN)
+        return any(_equals(value, each) for each in guard.value) is (test is Condition.IN)
     if test is Condition.AHEAD:
         return value is None or value > now_ms
     return value is None or value <= now_ms
+
+
+def _equals(value: Value, other: Value) -> bool:
+    """As in JSON, where `true` is no number."""
+    return bool(value == other) and isinstance(value, bool) is isinstance(other, bool)
 
 
 def resolved(value: Value, former: Value, now_ms: int) -> Value:

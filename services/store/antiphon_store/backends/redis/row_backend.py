@@ -111,9 +111,12 @@ class RedisRows:
         pairs = zip(lines[::2], lines[1::2], rows, strict=False)
         return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
 
-    async def subtree(self, partition: Partition, start: str, *, max_nodes: int) -> tuple[int, Sequence[Entry]]:
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
         keys = [row_keys.root(partition)]
-        _ok, now_ms, ids, fields = await self._run(row_scripts.SUBTREE, keys, [start, max_nodes])
+        arguments = [max_nodes, -1 if levels is None else levels, *starts]
+        _ok, now_ms, ids, fields = await self._run(row_scripts.SUBTREE, keys, arguments)
         rows = map(row_programs.to_row, fields)
         return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
 

@@ -1,20 +1,26 @@
 #!lua flags=no-writes
--- Reads a node and everything below it, in no order.
+-- Reads nodes and what is below them, in no order.
 -- needs: rows
 -- KEYS: the partition's root
--- ARGV: now; the node; how many
+-- ARGV: now; how many; how many levels deep (-1: all); the nodes
 -- Answer: ok, now, ids, fields
 -- Indivisible: all of it.
 
-local waiting, most = {ARGV[2]}, tonumber(ARGV[3])
+local most, levels = tonumber(ARGV[2]), tonumber(ARGV[3])
+local waiting = {}
+for index = 4, #ARGV do
+  waiting[#waiting + 1] = {ARGV[index], levels}
+end
 local ids, texts = {}, {}
 while #waiting > 0 and #ids < most do
-  local id = table.remove(waiting)
+  local id, left = unpack(table.remove(waiting))
   local text = redis.call('HGET', root .. ':node', id)
   if text then
     ids[#ids + 1], texts[#texts + 1] = id, text
-    for _, child in ipairs(redis.call('ZRANGE', root .. ':children:' .. id, 0, most)) do
-      waiting[#waiting + 1] = child
+    if left ~= 0 then
+      for _, child in ipairs(redis.call('ZRANGE', root .. ':children:' .. id, 0, most)) do
+        waiting[#waiting + 1] = {child, left - 1}
+      end
     end
   end
 end

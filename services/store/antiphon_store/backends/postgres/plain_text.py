@@ -1,0 +1,52 @@
+"""Text as PostgreSQL can hold it: NUL is no character there, neither in text nor in jsonb.
+
+Two characters stand for one where it is U+0000 or U+0001, in a way that keeps order, equality and prefixes:
+
+    U+0000 -> U+0001 U+0001
+    U+0001 -> U+0001 U+0002
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from antiphon_core.jsons import dumps, loads
+
+_PLAIN = {"\x00": "\x01\x01", "\x01": "\x01\x02"}
+_ORIGINAL = {plain: original for original, plain in _PLAIN.items()}
+_PLAIN_JSON = {rb"\u0000": rb"\u0001\u0001", rb"\u0001": rb"\u0001\u0002"}
+_ORIGINAL_JSON = {plain.decode(): original.decode() for original, plain in _PLAIN_JSON.items()}
+
+# A pair of backslashes is one character, and what follows it is no escape.
+_IN_JSON = re.compile(rb"\\\\|\\u000[01]")
+_PLAIN_IN_JSON = re.compile(r"\\\\|\\u0001\\u000[12]")
+
+
+def plain(text: str) -> str:
+    """Text for the database."""
+    if "\x00" not in text and "\x01" not in text:
+        return text
+    return re.sub("[\x00\x01]", lambda found: _PLAIN[found[0]], text)
+
+
+def original(text: str) -> str:
+    """Text out of the database."""
+    if "\x01" not in text:
+        return text
+    return re.sub("\x01[\x01\x02]", lambda found: _ORIGINAL[found[0]], text)
+
+
+def to_json(value: Any) -> str:
+    """A value as JSON for the database."""
+    written = dumps(value)
+    if rb"\u000" in written:
+        written = _IN_JSON.sub(lambda found: _PLAIN_JSON.get(found[0], found[0]), written)
+    return written.decode()
+
+
+def from_json(written: str) -> Any:
+    """The value of JSON out of the database."""
+    if r"\u0001" in written:
+        written = _PLAIN_IN_JSON.sub(lambda found: _ORIGINAL_JSON.get(found[0], found[0]), written)
+    return loads(written)

@@ -1,0 +1,139 @@
+"""Rows in one PostgreSQL database, for any number of processes. Each primitive is one statement, and one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends import named_queries
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres import row_schema, server
+from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
+from antiphon_store.backends.postgres.plain_text import from_json, original, plain
+from antiphon_store.backends.postgres.row_programs import applied, fetched, gets_of, outcome_of, tree_of, written
+from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program, Row
+
+QUERIES = named_queries.load("antiphon_store.backends.postgres", "row_queries.sql")
+
+_FIRST = (-(2**63), "")
+_LAST = (2**63 - 1, "\U0010ffff")
+
+
+class PostgresRows:
+    """Implements `rows.backend.RowBackend`.
+
+    `clock` takes the place of the server's own in tests; `migrate` lets `open` bring the schema up to date."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: Durability = Durability.DISK,
+        migrate: bool = True,
+        database_schema: str = row_schema.SCHEMA,
+        clock: Clock | None = None,
+    ) -> None:
+        if durability not in server.SYNCHRONOUS_COMMIT:
+            raise SettingsError(f"PostgreSQL's durability is 'process', 'disk' or 'quorum', not '{durability}'.")
+        self.durability = durability
+        self.migrate = migrate
+        self._schema = database_schema
+        self._clock = clock
+        self._connections = Connections(server.conninfo_of(url), configure=self._configure)
+
+    async def open(self) -> None:
+        await self._connections.open(self._prepare)
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def ready(self) -> None:
+        ((is_read_only, _any_row),) = await self._run("rows_ready", {}, timeout_s=READY_TIMEOUT_S)
+        if is_read_only:
+            raise StoreUnavailable("The store cannot be used: its database is read-only.")
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        rows = fetched(program)
+        if rows is not None:
+            gets = {"tenant": partition.tenant, "tree": partition.tree, "gets": gets_of(rows)}
+            outcome = applied(program, list(rows), await self._run("fetch", gets))
+            if outcome is not None:
+                return outcome
+        document, payloads = written(partition.tree, program)
+        parameters = {"tenant": partition.tenant, "tree": partition.tree, "program": document}
+        if program.changes:
+            return outcome_of(program, await self._run("transact", {**parameters, "payloads": payloads}))
+        return outcome_of(program, await self._run("ask", parameters))
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        after_at, after_id = after or (_LAST if descending else _FIRST)
+        parameters = {
+            "tenant": partition.tenant,
+            "tree": tree_of(partition.tree, index),
+            "index": index.value,
+            "key": plain(key),
+            "after_at": after_at,
+            "after_id": plain(after_id),
+            "limit": limit,
+            "with_rows": with_rows,
+        }
+        found = await self._run("page_backwards" if descending else "page_forwards", parameters)
+        return found[0][0], [
+            Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
+            for _now_ms, entry_id, at, fields, items, body in found
+            if entry_id is not None
+        ]
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        named = [plain(each) for each in starts]
+        parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
+        found = await self._run("subtree", parameters)
+        return found[0][0], [
+            Entry(original(node_id), 0, Row(from_json(fields)))
+            for _now_ms, node_id, fields in found
+            if node_id is not None
+        ]
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
+        found = [Entry(original(entry_id), at) for entry_id, at in await self._run("take_due", parameters)]
+        return sorted(found, key=lambda entry: (entry.at, entry.id))
+
+    async def tenants(self) -> Sequence[str]:
+        return [tenant for (tenant,) in await self._run("tenants", {})]
+
+    # ---- Connections ----
+
+    async def _run(self, name: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
+        """The rows that a statement gives."""
+        values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
+
+        async def atom(connection: Connection) -> list[Any]:
+            return await (await connection.execute(QUERIES[name], values, binary=True)).fetchall()
+
+        return await self._connections.run(atom, timeout_s=timeout_s)
+
+    async def _configure(self, connection: Connection) -> None:
+        await server.configure(connection, schema=self._schema, durability=self.durability)
+
+    async def _prepare(self, connection: Connection) -> None:
+        await server.require_server(connection, self.durability)
+        if self.migrate:
+            await row_schema.migrate(connection, self._schema)
+        await row_schema.require_current(connection, self._schema)

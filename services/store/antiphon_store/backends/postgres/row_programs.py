@@ -1,0 +1,215 @@
+"""Programs as the functions of schema.sql take them, and what these answer as outcomes.
+
+A program travels as one JSON document. Its payloads travel beside it as one run of bytes, of which the document names
+slices: [first byte, length], counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Add,
+    Applied,
+    Chain,
+    Change,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    Value,
+    holds,
+)
+
+Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None]  # the type `answer`
+
+_Part = TypeVar("_Part")
+
+
+def written(tree: str, program: Program) -> tuple[str, bytes]:
+    """The document and the payloads of a program."""
+    payloads = _Payloads()
+    entries: dict[tuple[Index, str, str], File | Unfile] = {}  # of changes to the same entry the last one counts
+    changes = []
+    for change in program.changes:
+        if isinstance(change, File | Unfile):
+            entries[change.index, change.key, change.id] = change
+        else:
+            changes.append(_change(change, payloads))
+    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
+    document = {
+        "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
+        "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
+        "changes": changes,
+        "filed": [_filed(tree, each) for _name, each in ordered if isinstance(each, File)],
+        "unfiled": [_entry(tree, each) for _name, each in ordered if isinstance(each, Unfile)],
+        "gets": [[number, *each.ref, each.payload] for number, each in _numbered(program.reads, Get)],
+        "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
+        "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
+        "volatile": program.is_volatile,
+        "locks": _locks(program),
+    }
+    return to_json({name: each for name, each in document.items() if each}), b"".join(payloads.parts)
+
+
+def fetched(program: Program) -> dict[Ref, Payload] | None:
+    """The rows that decide a program without changes, with what is to be read of each. None: they are not known by
+    name."""
+    if program.changes or not all(isinstance(each, Guard | Get) for each in (*program.guards, *program.reads)):
+        return None
+    rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
+    for read in program.reads:
+        if isinstance(read, Get):
+            rows[read.ref] = max(rows.get(read.ref, Payload.NONE), read.payload)
+    return rows
+
+
+def gets_of(rows: Mapping[Ref, Payload]) -> str:
+    """The document for `fetch`."""
+    return to_json([[number, *ref, payload] for number, (ref, payload) in enumerate(rows.items())])
+
+
+def applied(program: Program, refs: Sequence[Ref], lines: Sequence[Line]) -> Applied | None:
+    """What the lines of `fetch` say. None: the program is refused, and `ask` says with which rows."""
+    *found, (_, now_ms, *_) = lines
+    assert now_ms is not None  # noqa: S101 - the last line has the time
+    rows = {refs[line[0]]: _row(line) for line in found}
+    if not all(holds(each, rows.get(each.ref), now_ms) for each in program.guards if isinstance(each, Guard)):
+        return None
+    return Applied(now_ms, [rows.get(each.ref) for each in program.reads if isinstance(each, Get)])
+
+
+def tree_of(tree: str, index: Index) -> str:
+    """The tree in the keys of an index's entries."""
+    return "" if index in TENANT_WIDE else tree
+
+
+def outcome_of(program: Program, lines: Sequence[Line]) -> Outcome:
+    """What the lines of `ask` or `transact` say."""
+    *found, (_, now_ms, result, *_) = lines
+    assert now_ms is not None  # noqa: S101 - the last line has the time
+    if result == "applied":
+        return Applied(now_ms, _answers(program.reads, found))
+    if result != "refused":
+        return Refused(now_ms, {}, too_long=result or "")
+    failing = [(program.guards[line[0]], line) for line in found]
+    rows = {guard.ref: _row(line) for guard, line in failing if isinstance(guard, Guard)}
+    return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
+
+
+class _Payloads:
+    """The payloads of a program, one behind the other."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self._next = 1
+
+    def slice(self, payload: bytes | None) -> list[int] | None:
+        if payload is None:
+            return None
+        first, length = self._next, len(payload)
+        if length:
+            self.parts.append(payload)
+            self._next += length
+        return [first, length]
+
+
+def _locks(program: Program) -> list[tuple[str, bool]]:
+    """The rows that guards and changes name, in the order in which all programs lock them, with whether they change.
+    None of them: the program needs its tree for itself."""
+    changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
+    if any(isinstance(each, Grow | Delete | DeleteBelow) for each in program.changes):
+        return []
+    if any(isinstance(each, Fewer) for each in program.guards):
+        return []
+    guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
+    return sorted((f"{ref.kind}/{ref.id}", ref in changed) for ref in guarded | changed)
+
+
+def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:
+    return ((number, part) for number, part in enumerate(parts) if isinstance(part, kind))
+
+
+def _change(change: Change, payloads: _Payloads) -> list[Value]:
+    match change:
+        case Set((kind, row_id), fields, items, body):
+            plain, times, counted = _split(fields)
+            sums = counted | {name: [plus_ms] for name, plus_ms in (times or {}).items()}
+            return ["set", kind, row_id, plain, None, payloads.slice(items), payloads.slice(body), sums]
+        case Put((kind, row_id), fields, new_items, new_body):
+            plain, times, counted = _split(fields)
+            return ["put", kind, row_id, plain | counted, times, payloads.slice(new_items), payloads.slice(new_body)]
+        case Grow(row_id, parent, fields, new_items, new_body):
+            plain, times, counted = _split(fields)
+            slices = payloads.slice(new_items), payloads.slice(new_body)
+            return ["grow", Kind.NODE, row_id, plain | counted, times, *slices, parent]
+        case Delete((kind, row_id)):
+            return ["delete", kind, row_id]
+        case DeleteBelow(kind, prefix):
+            return ["delete_below", kind, prefix]
+    raise AssertionError(f"There is no such change: {change}.")
+
+
+def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int] | None, dict[str, int]]:
+    """Fields with their values, with milliseconds where the clock decides, and what to count `v` and others up by."""
+    plain: dict[str, Value] = {}
+    times: dict[str, int] = {}
+    counted = {"v": 1}
+    for name, value in fields.items():
+        if isinstance(value, Now):
+            times[name] = value.plus_ms
+        elif isinstance(value, Add):
+            counted[name] = value.amount
+        else:
+            plain[name] = value
+    return plain, times or None, counted
+
+
+def _entry(tree: str, change: File | Unfile) -> list[Value]:
+    return [tree_of(tree, change.index), change.index, change.key, change.id]
+
+
+def _filed(tree: str, change: File) -> list[Value]:
+    at = change.at
+    return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
+
+
+def _answers(reads: Sequence[Read], lines: Sequence[Line]) -> list[Any]:
+    found: defaultdict[int, list[Line]] = defaultdict(list)
+    for line in lines:
+        found[line[0]].append(line)
+    return [_answer(read, found[number]) for number, read in enumerate(reads)]
+
+
+def _answer(read: Read, lines: list[Line]) -> Any:
+    if isinstance(read, Get):
+        return _row(lines[0]) if lines else None
+    if isinstance(read, Chain):
+        lines.sort(key=lambda line: line[1] or 0)  # by depth
+    return [(original(line[2] or ""), _row(line)) for line in lines]
+
+
+def _row(line: Line) -> Row | None:
+    _number, _at, _id, fields, items, body = line
+    return None if fields is None else Row(from_json(fields), items or b"", body or b"")
