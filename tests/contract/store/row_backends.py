@@ -33,4 +33,6 @@ ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
     "redis": lambda clock, _folder: redis_rows(shared_redis().url, clock),
     "redis cluster": lambda clock, _folder: redis_rows(shared_cluster().url, clock),
 }
-SPREAD = frozenset({"redis cluster"})  # tenant-wide entries are written before a program, and those of a refused one stay
+SPREAD = frozenset(
+    {"redis cluster"}
+)  # tenant-wide entries are written before a program, and those of a refused one stay

@@ -17,7 +17,7 @@ from antiphon_store.rows.model import Index, Partition
 from antiphon_store.rows.runner import Finish
 
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
-TICKETS_PER_LOOK = 4
+HELD_PER_LOOK = 4
 
 
 class _Ticket(NamedTuple):
@@ -73,7 +73,7 @@ class JobOperations:
         for queue in queues:
             key = jobs.held_key(queue, holder)
             _, entries = await self._rows.page(
-                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=TICKETS_PER_LOOK
+                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK
             )
             held += [_Ticket(each.at, each.id, queue) for each in entries]
         return held
@@ -82,9 +82,7 @@ class JobOperations:
         """Tickets whose time has come, kept from others for a moment; the one that has waited for longest first."""
         due: list[_Ticket] = []
         for queue in queues:
-            entries = await self._rows.take_due(
-                tenant, Index.QUEUE, queue, limit=TICKETS_PER_LOOK, hide_ms=TICKET_HIDE_MS
-            )
+            entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
             due += [_Ticket(each.at, each.id, queue) for each in entries]
         return sorted(due)
 

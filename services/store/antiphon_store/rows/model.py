@@ -204,7 +204,8 @@ class Chain(NamedTuple):
 
 class Range(NamedTuple):
     """Reads rows of a kind with their payloads in the order of their ids: those that begin with `prefix`, from the last
-    one that is not behind `start` on, until their items are `max_bytes` or more. The answer: a list of (id, Row)."""
+    one that is not behind `start` on, until their items are `max_bytes` or more. The answer: a list of (id, Row).
+    `prefix` ends with the last slash of the ids; "" stands for all rows of a kind whose ids have none."""
 
     kind: Kind
     prefix: str

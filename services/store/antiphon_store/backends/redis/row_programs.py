@@ -163,13 +163,8 @@ def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
 
 
 def _texts(values: Iterable[Value]) -> list[str]:
-    """How values that are equal to these lie in a row: to Python, `True == 1`."""
-    found = []
-    for value in values:
-        found.append(_json(value))
-        if value in (0, 1):
-            found.append(_json(int(value) if isinstance(value, bool) else bool(value)))
-    return found
+    """How these values lie in a row."""
+    return [_json(value) for value in values]
 
 
 def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequence[Any]:

@@ -13,13 +13,14 @@ def with_flags(script: Script, flags: str) -> Script:
     one whose memory is full."""
     text = script.text.replace("#!lua", f"#!lua flags={flags}", 1)
     sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    return Script(script.name, text, sha, lasts=script.lasts and flags != "no-writes")
+    return replace(script, text=text, sha=sha, lasts=script.lasts and flags != "no-writes")
 
 
 TRANSACT = compose("rows/transact")
 TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
 TRANSACT_READING = with_flags(TRANSACT, "no-writes")
 TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
+JOINT = {each: replace(each, is_frequent=True) for each in (TRANSACT, TRANSACT_SMALL)}
 PAGE = compose("rows/page")
 SUBTREE = compose("rows/subtree")
 TAKE_DUE = compose("rows/take_due")

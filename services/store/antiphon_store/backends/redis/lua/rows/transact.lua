@@ -164,7 +164,20 @@ end
 
 -- ---- Reads ----
 
+-- All rows of a kind whose ids have no slash. They are few: a tree has one session for each of its forks.
+local function read_all(kind)
+  local ids, found = redis.call('HKEYS', root .. ':' .. kind), {}
+  table.sort(ids)
+  for _, id in ipairs(ids) do
+    found[#found + 1] = {id, read_row(kind, id), payload_of(kind, id, 'items'), payload_of(kind, id, 'body')}
+  end
+  return found
+end
+
 local function read_range(kind, prefix, start, max_bytes)
+  if prefix == '' then
+    return read_all(kind)
+  end
   local order, used, found = order_of(kind, prefix), 0, {}
   local first = redis.call('ZRANGE', order, '[' .. start, '-', 'BYLEX', 'REV', 'LIMIT', 0, 1)[1]
   local place = first and '[' .. first or '-'
