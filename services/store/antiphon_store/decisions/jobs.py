@@ -92,8 +92,9 @@ def claim(view: View, job_id: str, *, holder: str, lease_ttl_ms: int, only_own: 
 def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
     """Shows a ticket again that was taken and not used."""
     row = view.need(Kind.JOB, job_id)
-    if row is not None and row.fields["holder"] == NOBODY and row.fields["ended"] is None:
-        view.file(Index.QUEUE, row.fields["queue"], job_id, at_ms)
+    fields = as_of(row.fields, view.now_ms) if row is not None else None
+    if fields is not None and fields["holder"] == NOBODY:
+        view.file(Index.QUEUE, fields["queue"], job_id, at_ms)
     return _nothing
 
 

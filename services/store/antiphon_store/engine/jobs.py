@@ -15,7 +15,8 @@ from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import Entry, Index, Partition
 
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
-TICKETS_PER_LOOK = 4
+TICKETS_PER_LOOK = 1  # further ones would be hidden from claimers that find nothing else
+HELD_PER_LOOK = 4
 
 
 class JobOperations:
@@ -33,7 +34,7 @@ class JobOperations:
         anywhere = Partition(tenant, "")
         for queue in queues:
             _, held = await self._rows.page(
-                anywhere, Index.HOLDER, jobs.held_key(queue, holder), after=None, limit=TICKETS_PER_LOOK
+                anywhere, Index.HOLDER, jobs.held_key(queue, holder), after=None, limit=HELD_PER_LOOK
             )
             for entry in held:
                 job = await self._claim(tenant, entry, holder, lease_ttl_ms, is_own=True)
