@@ -4,8 +4,8 @@ All rows of a tree of responses lie in one `Partition`. A `Program` is applied t
 guard holds, all changes are made and what was asked for is read; else nothing changes, and the rows whose guards failed
 come back. A program does not know what is stored. It says what must hold, so the usual case needs one round trip.
 
-    row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change counts `v` up by one. In
-              a new row it begins behind the `v` of its fields, if they have one.
+    row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change counts `v` up by one.
+              In a new row it begins behind the `v` of its fields, if they have one.
     entry     a line of an index: (index, key) -> ids in the order of `at`, then of the ids. Some indexes belong to the
               partition, others (`TENANT_WIDE`) to the tenant: those are hints that are verified at the row they name.
     node      a row of kind NODE, the only rows with parents. `Grow` makes one, and chains are read along parents.
