@@ -23,6 +23,7 @@ from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.backends.postgres.row_backend import PostgresRows
 from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.sqlite.row_backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
 from antiphon_store.wrappers.faulty import FaultyBackend
@@ -99,6 +100,13 @@ def sqlite_pair(clock: Clock, folder: Path) -> Pair:
     return one, two
 
 
+def sqlite_rows_pair(clock: Clock, folder: Path) -> Pair:
+    one, two = (
+        RowEngine(SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock)) for _ in range(2)
+    )
+    return one, two
+
+
 def postgres_pair(clock: Clock, _folder: Path) -> Pair:
     return RowEngine(postgres_rows(clock)), RowEngine(postgres_rows(clock))
 
@@ -118,6 +126,13 @@ def durable_sqlite() -> Iterator[Durable]:
     clock = ManualClock()
     with TemporaryDirectory() as folder:
         yield Durable(lambda: SqliteBackend(Path(folder) / "store.db", clock=clock))
+
+
+@contextmanager
+def durable_sqlite_rows() -> Iterator[Durable]:
+    clock = ManualClock()
+    with TemporaryDirectory() as folder:
+        yield Durable(lambda: RowEngine(SqliteRows(Path(folder) / "store.db", clock=clock)))
 
 
 @contextmanager
@@ -171,6 +186,13 @@ ENGINES: dict[str, Engine] = {
     "sqlite": Engine(
         sqlite_pair,
         durable_sqlite,
+        lacks={
+            Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
+        },
+    ),
+    "sqlite rows": Engine(
+        sqlite_rows_pair,
+        durable_sqlite_rows,
         lacks={
             Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
         },

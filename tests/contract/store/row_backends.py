@@ -11,6 +11,7 @@ from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.backends.postgres.row_backend import PostgresRows
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.row_backend import RedisRows
+from antiphon_store.backends.sqlite.row_backend import SqliteRows
 from antiphon_store.rows.backend import RowBackend
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import shared_cluster, shared_redis
@@ -32,7 +33,7 @@ ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
     "postgres": lambda clock, _folder: postgres_rows(clock),
     "redis": lambda clock, _folder: redis_rows(shared_redis().url, clock),
     "redis cluster": lambda clock, _folder: redis_rows(shared_cluster().url, clock),
+    "sqlite": lambda clock, folder: SqliteRows(folder / "rows.db", durability=Durability.PROCESS, clock=clock),
 }
-SPREAD = frozenset(
-    {"redis cluster"}
-)  # tenant-wide entries are written before a program, and those of a refused one stay
+SPREAD = frozenset({"redis cluster"})
+"""They write tenant-wide entries before a program, and those of a refused one stay."""

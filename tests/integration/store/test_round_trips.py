@@ -90,7 +90,7 @@ async def sqlite(folder: Path) -> AsyncIterator[Place]:
     assert backend._readers is not None
     for connection in backend._readers._connections:
         connection.set_trace_callback(statements.append)
-    yield backend, lambda: len(statements)
+    yield backend, lambda: sum(each not in ("BEGIN", "ROLLBACK") for each in statements)
     await backend.close()
 
 

@@ -36,6 +36,18 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
+    "antiphon_store/backends/sqlite/row_backend.py": (
+        "tests/contract/store/test_rows.py",
+        "random programs have the outcomes that they have in memory",
+    ),
+    "antiphon_store/backends/sqlite/row_programs.py": (
+        "tests/contract/store/test_rows.py",
+        "random programs have the outcomes that they have in memory",
+    ),
+    "antiphon_store/backends/sqlite/index_entries.py": (
+        "tests/contract/store/test_rows.py",
+        "random programs have the outcomes that they have in memory",
+    ),
     "antiphon_core/ports/event_logs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,7 +18,6 @@ from antiphon_store.rows.model import (
     TENANT_WIDE,
     Applied,
     Chain,
-    Change,
     Delete,
     DeleteBelow,
     Entry,
@@ -44,30 +42,44 @@ from antiphon_store.rows.model import (
     Unfile,
     changed,
     holds,
+    made,
     made_id,
     named_node,
-    resolved,
+    next_version,
 )
+
+SHORT_LIST_LINES = 8
 
 _Line = tuple[int, str]  # when, and the id
 
 
-@dataclass(slots=True)
 class _Index:
     """The entries under one key: in order, and by id."""
 
-    lines: list[_Line] = field(default_factory=list)
-    times: dict[str, int] = field(default_factory=dict)
+    __slots__ = ("lines", "times")
+
+    def __init__(self) -> None:
+        self.lines: list[_Line] = []
+        self.times: dict[str, int] | None = None  # of a long list: most are short, and a dictionary each is dear
 
     def file(self, entry_id: str, at: int) -> None:
         self.unfile(entry_id)
-        self.times[entry_id] = at
         insort(self.lines, (at, entry_id))
+        if self.times is not None:
+            self.times[entry_id] = at
+        elif len(self.lines) > SHORT_LIST_LINES:
+            self.times = {each: when for when, each in self.lines}
 
     def unfile(self, entry_id: str) -> None:
-        at = self.times.pop(entry_id, None)
+        at = self._time_of(entry_id)
         if at is not None:
             del self.lines[bisect_left(self.lines, (at, entry_id))]
+
+    def _time_of(self, entry_id: str) -> int | None:
+        """Taken out of `times`."""
+        if self.times is not None:
+            return self.times.pop(entry_id, None)
+        return next((at for at, each in self.lines if each == entry_id), None) if self.lines else None
 
     def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
         """The lines behind one, in either direction."""
@@ -120,7 +132,12 @@ class MemoryRows:
         except _TooLong as bound:
             return Refused(now_ms, {}, too_long=str(bound))
         for change in program.changes:
-            self._apply(partition, tree, change, now_ms)
+            if isinstance(change, File):
+                self._file(partition, tree, change, now_ms)
+            elif isinstance(change, Unfile):
+                self._unfile(partition, tree, change)
+            else:
+                _CHANGES[type(change)](tree, change, now_ms)
         found = iter(chains)
         return Applied(
             now_ms, [next(found) if isinstance(read, Chain) else _read(tree, read) for read in program.reads]
@@ -177,31 +194,13 @@ class MemoryRows:
             return self._tenant_wide[partition.tenant, index, key]
         return tree.indexes[index, key]
 
-    def _apply(self, partition: Partition, tree: _Tree, change: Change, now_ms: int) -> None:
-        match change:
-            case Set(ref, fields, items, body):
-                row = tree.rows.get(ref, _NO_ROW)
-                tree.rows[ref] = Row(
-                    changed(row, fields, now_ms),
-                    row.items if items is None else items,
-                    row.body if body is None else body,
-                )
-            case File(index, key, entry_id, at):
-                when = now_ms + at.plus_ms if isinstance(at, Now) else at
-                self._index(partition, tree, index, key).file(entry_id, when)
-            case Unfile(index, key, entry_id):
-                self._index(partition, tree, index, key).unfile(entry_id)
-            case Grow():
-                _grow(tree, change, now_ms)
-            case Put(ref, fields, new_items, new_body):
-                former = tree.rows.get(ref, _NO_ROW).fields.get("v", 0)
-                stored = {name: resolved(value, None, now_ms) for name, value in fields.items()}
-                tree.rows[ref] = Row({**stored, "v": former + 1}, new_items, new_body)
-            case Delete(ref):
-                tree.rows.pop(ref, None)
-            case DeleteBelow(kind, prefix):
-                for ref in [each for each in tree.rows if each.kind is kind and each.id.startswith(prefix)]:
-                    del tree.rows[ref]
+    def _file(self, partition: Partition, tree: _Tree, change: File, now_ms: int) -> None:
+        index, key, entry_id, at = change
+        when = now_ms + at.plus_ms if isinstance(at, Now) else at
+        self._index(partition, tree, index, key).file(entry_id, when)
+
+    def _unfile(self, partition: Partition, tree: _Tree, change: Unfile) -> None:
+        self._index(partition, tree, change.index, change.key).unfile(change.id)
 
 
 _NO_ROW = Row({})
@@ -221,16 +220,49 @@ def _failing(tree: _Tree, program: Program, now_ms: int) -> Refused | None:
     return Refused(now_ms, failing, crowded=crowded) if failing or crowded else None
 
 
+def _put(tree: _Tree, change: Put, now_ms: int) -> None:
+    ref, fields, items, body = change
+    version = next_version(tree.rows.get(ref), fields)
+    tree.rows[ref] = Row({**made(fields, now_ms), "v": version}, items, body)
+
+
+def _set(tree: _Tree, change: Set, now_ms: int) -> None:
+    ref, fields, items, body = change
+    row = tree.rows.get(ref, _NO_ROW)
+    tree.rows[ref] = Row(
+        changed(row, fields, now_ms), row.items if items is None else items, row.body if body is None else body
+    )
+
+
+def _delete(tree: _Tree, change: Delete, _now_ms: int) -> None:
+    tree.rows.pop(change.ref, None)
+
+
+def _delete_below(tree: _Tree, change: DeleteBelow, _now_ms: int) -> None:
+    kind, prefix = change
+    for ref in [each for each in tree.rows if each.kind is kind and each.id.startswith(prefix)]:
+        del tree.rows[ref]
+
+
 def _grow(tree: _Tree, grow: Grow, now_ms: int) -> None:
     parent = tree.rows[Ref(Kind.NODE, grow.parent)] if grow.parent is not None else None
     depth = parent.fields["depth"] + 1 if parent is not None else 0
-    fields = {name: resolved(value, None, now_ms) for name, value in grow.fields.items()}
-    fields |= {"v": 1, "depth": depth, "created": now_ms, "updated": now_ms}
+    fields = made(grow.fields, now_ms)
+    fields |= {"v": next_version(None, fields), "depth": depth, "created": now_ms, "updated": now_ms}
     tree.rows[Ref(Kind.NODE, grow.id)] = Row(fields, grow.items, grow.body)
     if grow.parent is not None:
         tree.indexes[Index.CHILDREN, grow.parent].file(grow.id, now_ms)
     if fields.get("session") is not None:
         tree.indexes[Index.MADE, fields["session"]].file(made_id(depth, grow.id), now_ms)
+
+
+_CHANGES: dict[type, Callable[[_Tree, Any, int], None]] = {
+    Put: _put,
+    Set: _set,
+    Delete: _delete,
+    DeleteBelow: _delete_below,
+    Grow: _grow,
+}
 
 
 def _read(tree: _Tree, read: Read) -> Any:

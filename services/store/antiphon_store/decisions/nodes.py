@@ -89,14 +89,18 @@ def item_ids(row: Row) -> list[str]:
 def joined_items(chain: Iterable[tuple[str, Row]]) -> bytes:
     """All items of a chain as one JSON array. InternalError: bytes are not those that were written."""
     parts = []
-    for response_id, row in chain:
-        checksum = packing.checksum(response_id, row.fields["input_bytes"], row.items)
-        _require_intact(response_id, row.fields["items_crc"], checksum)
-        parts.append(row.items)
+    for response_id, (fields, items, _) in chain:
+        if fields["items_crc"] != packing.checksum(response_id, fields["input_bytes"], items):
+            raise _damaged(response_id)
+        parts.append(items)
     return packing.join(parts)
 
 
 def _require_intact(response_id: str, written_crc: int, found_crc: int) -> None:
     if written_crc != found_crc:
-        log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
-        raise InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)
+        raise _damaged(response_id)
+
+
+def _damaged(response_id: str) -> InternalError:
+    log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
+    return InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)

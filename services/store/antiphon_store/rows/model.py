@@ -5,6 +5,7 @@ guard holds, all changes are made and what was asked for is read; else nothing c
 come back. A program does not know what is stored. It says what must hold, so the usual case needs one round trip.
 
     row       fields (small JSON values) and, for some kinds, two payloads of bytes. Each change counts `v` up by one.
+              In a new row it begins behind the `v` of its fields, if they have one.
     entry     a line of an index: (index, key) -> ids in the order of `at`, then of the ids. Some indexes belong to the
               partition, others (`TENANT_WIDE`) to the tenant: those are hints that are verified at the row they name.
     node      a row of kind NODE, the only rows with parents. `Grow` makes one, and chains are read along parents.
@@ -266,17 +267,17 @@ def named_node(entry_id: str) -> str:
 
 def holds(guard: Guard, row: Row | None, now_ms: int) -> bool:
     """Whether a guard holds for a row."""
-    test = guard.test
+    _, test, field, expected = guard
     if test is Condition.ABSENT or test is Condition.PRESENT:
         return (row is None) is (test is Condition.ABSENT)
-    value = row.fields.get(guard.field) if row is not None else None
+    value = row.fields.get(field) if row is not None else None
     if test is Condition.IS:
-        return _equals(value, guard.value)
-    if test is Condition.IN or test is Condition.NOT_IN:
-        return any(_equals(value, each) for each in guard.value) is (test is Condition.IN)
+        return _equals(value, expected)
     if test is Condition.AHEAD:
         return value is None or value > now_ms
-    return value is None or value <= now_ms
+    if test is Condition.BEHIND:
+        return value is None or value <= now_ms
+    return any(_equals(value, each) for each in expected) is (test is Condition.IN)
 
 
 def _equals(value: Value, other: Value) -> bool:
@@ -286,15 +287,33 @@ def _equals(value: Value, other: Value) -> bool:
 
 def resolved(value: Value, former: Value, now_ms: int) -> Value:
     """A value of a change, as it is stored."""
-    if isinstance(value, Now):
+    if type(value) is Now:
         return now_ms + value.plus_ms
-    if isinstance(value, Add):
+    if type(value) is Add:
         return (former or 0) + value.amount
     return value
 
 
+def made(fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
+    """The fields of a new row, without `v`."""
+    return {
+        name: resolved(value, None, now_ms) if type(value) in _COMPUTED else value for name, value in fields.items()
+    }
+
+
 def changed(row: Row | None, fields: Mapping[str, Value], now_ms: int) -> dict[str, Value]:
     """The fields of a row after `Set`."""
-    old = row.fields if row is not None else {}
-    new = {name: resolved(value, old.get(name), now_ms) for name, value in fields.items()}
-    return {**old, **new, "v": old.get("v", 0) + 1}
+    stored = dict(row.fields) if row is not None else {}
+    for name, value in fields.items():
+        stored[name] = resolved(value, stored.get(name), now_ms) if type(value) in _COMPUTED else value
+    stored["v"] = next_version(row, fields)
+    return stored
+
+
+def next_version(row: Row | None, fields: Mapping[str, Value]) -> int:
+    """The `v` of a row after a change that writes these fields."""
+    former = row.fields.get("v") if row is not None else None
+    return int(fields.get("v", 0) if former is None else former) + 1
+
+
+_COMPUTED = frozenset({Now, Add})

@@ -44,7 +44,7 @@ class DecisionRunner:
                     raise
                 refused = await self._fetch(partition, {*known, *view.assumed}, known)  # another error may come first
                 continue
-            if not view.has_asked and not view.assumed and known:
+            if known and not view.has_asked and not view.assumed:
                 return finish(())
             outcome = await self._backend.transact(partition, view.program())
             if isinstance(outcome, Applied):

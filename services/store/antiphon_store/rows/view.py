@@ -9,7 +9,8 @@ failed. `need` is for what cannot be decided without a row: it is fetched, and t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Collection, Mapping
 
 from antiphon_store.rows.model import (
     Chain,
@@ -53,10 +54,11 @@ class UnknownRow(Exception):
 class View:
     """The rows that are `known` (None: not there), as of `refused.now_ms`, and the program that a decision makes."""
 
+    __slots__ = ("_changes", "_guards", "_known", "_pinned", "_reads", "is_crowded", "now_ms", "too_long")
+
     def __init__(self, known: Mapping[Ref, Row | None], refused: Refused = NOTHING_REFUSED) -> None:
         self._known = known
         self._pinned: set[Ref] = set()
-        self.assumed: set[Ref] = set()  # rows about which something was assumed
         self._guards: list[Guard | Fewer] = []
         self._changes: list[Change] = []
         self._reads: list[Read] = []
@@ -68,12 +70,12 @@ class View:
 
     def test(self, kind: Kind, row_id: str, test: Condition, field: str = "", value: Value = None) -> bool:
         """Whether this holds of a row. True, and a guard, where the row is not known."""
-        guard = Guard(Ref(kind, row_id), test, field, value)
-        if guard.ref not in self._known:
-            self.assumed.add(guard.ref)
-            self._guards.append(guard)
-            return True
-        return holds(guard, self.need(kind, row_id), self.now_ms)
+        ref = Ref(kind, row_id)
+        guard = Guard(ref, test, field, value)
+        if ref in self._known:
+            return holds(guard, self.need(kind, row_id), self.now_ms)
+        self._guards.append(guard)
+        return True
 
     def need(self, kind: Kind, row_id: str) -> Row | None:
         """The row, None when there is none; pinned. UnknownRow: it has to be read first."""
@@ -107,7 +109,7 @@ class View:
     # ---- What is to change ----
 
     def put(self, kind: Kind, row_id: str, fields: Mapping[str, Value], items: bytes = b"", body: bytes = b"") -> None:
-        self._changes.append(Put(Ref(kind, row_id), fields, items, body))
+        self._changes.append(Put(Ref(kind, row_id), {**fields, "v": _birth()}, items, body))
 
     def set(self, kind: Kind, row_id: str, **fields: Value) -> None:
         self._changes.append(Set(Ref(kind, row_id), fields))
@@ -123,7 +125,7 @@ class View:
         self._changes.append(DeleteBelow(kind, prefix))
 
     def grow(self, grow: Grow) -> None:
-        self._changes.append(grow)
+        self._changes.append(grow._replace(fields={**grow.fields, "v": _birth()}))
 
     def file(self, index: Index, key: str, entry_id: str, at: int | Now = AT_ONCE) -> None:
         self._changes.append(File(index, key, entry_id, at))
@@ -139,9 +141,20 @@ class View:
         return len(self._reads) - 1
 
     @property
+    def assumed(self) -> Collection[Ref]:
+        """Rows about which something was assumed."""
+        return {each.ref for each in self._guards if isinstance(each, Guard) and each.ref not in self._known}
+
+    @property
     def has_asked(self) -> bool:
         """Whether there is anything to send: a decision that changes and reads nothing is one already."""
         return bool(self._changes or self._reads)
 
     def program(self) -> Program:
         return Program(self._guards, self._changes, self._reads)
+
+
+def _birth() -> int:
+    """What the `v` of a new row begins at. A row that was deleted and made again must not look unchanged to a decision
+    that has seen it before."""
+    return random.getrandbits(40)

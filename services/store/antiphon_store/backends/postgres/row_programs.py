@@ -40,6 +40,7 @@ from antiphon_store.rows.model import (
     Unfile,
     Value,
     holds,
+    next_version,
 )
 
 Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None]  # the type `answer`
@@ -159,11 +160,19 @@ def _change(change: Change, payloads: _Payloads) -> list[Value]:
             return ["set", kind, row_id, plain, None, payloads.slice(items), payloads.slice(body), sums]
         case Put((kind, row_id), fields, new_items, new_body):
             plain, times, counted = _split(fields)
-            return ["put", kind, row_id, plain | counted, times, payloads.slice(new_items), payloads.slice(new_body)]
+            return [
+                "put",
+                kind,
+                row_id,
+                plain | counted | _first_version(fields),
+                times,
+                payloads.slice(new_items),
+                payloads.slice(new_body),
+            ]
         case Grow(row_id, parent, fields, new_items, new_body):
             plain, times, counted = _split(fields)
             slices = payloads.slice(new_items), payloads.slice(new_body)
-            return ["grow", Kind.NODE, row_id, plain | counted, times, *slices, parent]
+            return ["grow", Kind.NODE, row_id, plain | counted | _first_version(fields), times, *slices, parent]
         case Delete((kind, row_id)):
             return ["delete", kind, row_id]
         case DeleteBelow(kind, prefix):
@@ -184,6 +193,11 @@ def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int
         else:
             plain[name] = value
     return plain, times or None, counted
+
+
+def _first_version(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """The `v` of a row that was not there."""
+    return {"v": next_version(None, fields)}
 
 
 def _entry(tree: str, change: File | Unfile) -> list[Value]:

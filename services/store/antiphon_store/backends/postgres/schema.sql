@@ -328,7 +328,7 @@ BEGIN
             END LOOP;
         WHEN 'put' THEN
             INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
-            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written || '{"v": 1}', new_items, new_body)
+            VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written, new_items, new_body)
             ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
                 fields = written || jsonb_build_object('v', coalesce((old.fields ->> 'v')::bigint, 0) + 1),
                 items = new_items,

@@ -78,7 +78,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
             f"this one knows {len(migrations)}. Use that release, or an older copy of the file."
         )
     for script in migrations[version:]:
-        for statement in _statements(script):
+        for statement in statements(script):
             connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {len(migrations)}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -90,7 +90,7 @@ def _migrations() -> list[str]:
     return [script.read_text(encoding="utf-8") for script in scripts]
 
 
-def _statements(script: str) -> Iterator[str]:
+def statements(script: str) -> Iterator[str]:
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -109,6 +109,9 @@ def _append(connection: _Connection, tenant: str, stored: StoredConversation, ad
 @contextmanager
 def _one_moment(connection: _Connection) -> Iterator[None]:
     """What is read inside is of the same moment of the database."""
+    if connection.in_transaction:  # a reader's
+        yield
+        return
     connection.execute("BEGIN")
     try:
         yield

@@ -152,6 +152,9 @@ def _columns(position: Position) -> dict[str, int | str]:
 
 @contextmanager
 def _one_moment(connection: sqlite3.Connection) -> Iterator[None]:
+    if connection.in_transaction:  # a reader's
+        yield
+        return
     connection.execute("BEGIN")
     try:
         yield

@@ -1,53 +1,67 @@
-"""Reading beside the writer: a few threads, each with a connection of its own while it reads.
+"""Reading beside the writer: a few threads, each with a connection of its own.
 
 A read sees everything whose write was acknowledged before the read was asked for, because it begins afterwards. Each
-atom is a single statement, and thus sees one moment of the database, whatever is written meanwhile.
+batch of atoms is one transaction, and thus sees one moment of the database, whatever is written meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
+import contextlib
 import sqlite3
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Sequence
 from typing import TypeVar
 
-from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.batches import Atom, Call, CallQueue, Outcome, failure
+
+BATCH_ATOMS_MAX = 16  # bounds how long the first of a batch waits for the last
 
 _Answer = TypeVar("_Answer")
 
 
 class Readers:
-    """Runs atoms that only read."""
+    """Runs atoms that only read. Made inside a running event loop."""
 
     def __init__(self, connections: Sequence[sqlite3.Connection]) -> None:
         self._connections = connections
-        self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
-        for connection in connections:
-            self._idle.put(connection)
-        self._threads = ThreadPoolExecutor(max_workers=len(connections), thread_name_prefix="sqlite reader")
-        self._closed = False
+        self._calls = CallQueue(batch_max=BATCH_ATOMS_MAX, threads=len(connections))
+        self._threads = [
+            threading.Thread(target=self._work, args=(each,), name="sqlite reader", daemon=True) for each in connections
+        ]
+        for thread in self._threads:
+            thread.start()
 
-    async def run(self, atom: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
-        """What `atom` returns or raises. StoreUnavailable: closed, or SQLite cannot read."""
-        if self._closed:
-            raise StoreUnavailable("The store is closed.")
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, atom)
+    async def run(self, atom: Atom[_Answer]) -> _Answer:
+        """What `atom` returns or raises. StoreUnavailable: closed, overloaded, or SQLite cannot read."""
+        return await self._calls.run(atom)
 
     async def close(self) -> None:
         """Lets running reads end, then closes the connections."""
-        self._closed = True
-        await asyncio.to_thread(self._threads.shutdown)
-        for connection in self._connections:
-            connection.close()
+        self._calls.close()
+        for thread in self._threads:
+            await asyncio.to_thread(thread.join)
 
-    def _read(self, atom: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
-        connection = self._idle.get()
-        try:
-            return atom(connection)
-        except sqlite3.Error as error:
-            raise translate(error) from error
-        finally:
-            self._idle.put(connection)
+    def _work(self, connection: sqlite3.Connection) -> None:
+        while (batch := self._calls.next_batch()) is not None:
+            self._calls.deliver(batch, _read_all(connection, batch))
+        connection.close()
+
+
+def _read_all(connection: sqlite3.Connection, batch: Sequence[Call]) -> list[Outcome]:
+    try:
+        connection.execute("BEGIN")
+        return [_read(connection, call) for call in batch]
+    except sqlite3.Error as error:
+        return [failure(error) for _ in batch]
+    finally:
+        if connection.in_transaction:
+            with contextlib.suppress(sqlite3.Error):  # nothing was written
+                connection.execute("ROLLBACK")
+
+
+def _read(connection: sqlite3.Connection, call: Call) -> Outcome:
+    try:
+        return Outcome(call.atom(connection))
+    except Exception as error:  # noqa: BLE001 - it belongs to the caller of this atom
+        return failure(error)

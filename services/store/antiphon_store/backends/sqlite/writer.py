@@ -1,42 +1,25 @@
 """The one thread that writes, and group commit.
 
-Atoms that arrive in one pass of the event loop are queued together; the thread takes everything that is queued, runs it
-as ONE transaction and waits for the disk once. Nobody waits for a timer: while one transaction is being made durable
-the next one gathers. Each atom runs in a savepoint of its own, so a refused one undoes nothing of its neighbours. No
-answer, and no refusal either, leaves before COMMIT returned: it may rest on what a neighbour wrote.
+Atoms are queued; the thread takes everything that is queued, runs it as ONE transaction and waits for the disk once.
+Nobody waits for a timer: while one transaction is being made durable the next one gathers. When an atom raises, the
+whole transaction is undone and runs again with each atom in a savepoint of its own, so that it undoes nothing of its
+neighbours. No answer, and no refusal either, leaves before COMMIT returned: it may rest on what a neighbour wrote.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import TypeVar
 
-from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.batches import Atom, Call, CallQueue, Outcome, failure
 
 BATCH_ATOMS_MAX = 256  # bounds how long the first of a batch waits for the last
-QUEUE_ATOMS_MAX = 10_000  # seconds of work: past that, waiting longer helps nobody
 
 _Answer = TypeVar("_Answer")
-Atom = Callable[[sqlite3.Connection], _Answer]
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    atom: Atom[Any]
-    answer: asyncio.Future[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    value: Any = None
-    error: Exception | None = None
 
 
 class Writer:
@@ -44,88 +27,64 @@ class Writer:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._arrived: list[_Job] = []
-        self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._loop = asyncio.get_running_loop()
-        self._closed = False
+        self._calls = CallQueue(batch_max=BATCH_ATOMS_MAX)
         self._thread = threading.Thread(target=self._work, name="sqlite writer", daemon=True)
         self._thread.start()
 
     async def run(self, atom: Atom[_Answer]) -> _Answer:
-        """What `atom` returns or raises, once the transaction it was part of is durable. It runs even when the caller
-        stops waiting. StoreUnavailable: closed, overloaded, or the transaction failed and nothing was written."""
-        self.require_open()
-        if self._queue.qsize() + len(self._arrived) >= QUEUE_ATOMS_MAX:
-            raise StoreUnavailable("The store is overloaded; try again later.")
-        if not self._arrived:
-            self._loop.call_soon(self._hand_over)
-        answer: asyncio.Future[_Answer] = self._loop.create_future()
-        self._arrived.append(_Job(atom, answer))
-        return await answer
+        """What `atom` returns or raises, once the transaction it was part of is durable. It may run twice, the first
+        time in vain, and it runs even when the caller stops waiting. StoreUnavailable: closed, overloaded, or the
+        transaction failed and nothing was written."""
+        return await self._calls.run(atom)
 
     def require_open(self) -> None:
         """StoreUnavailable after `close`."""
-        if self._closed:
-            raise StoreUnavailable("The store is closed.")
+        self._calls.require_open()
 
     async def close(self) -> None:
         """Lets queued atoms end, then closes the connection."""
-        if not self._closed:
-            self._closed = True
-            self._hand_over()
-            self._queue.put(None)
+        self._calls.close()
         await asyncio.to_thread(self._thread.join)
 
-    def _hand_over(self) -> None:
-        """Queues the atoms of one pass of the event loop. Queued as they arrive, the first one would be a transaction
-        of its own, and the thread would contend with the loop for the interpreter while the others are being made."""
-        arrived, self._arrived = self._arrived, []
-        for job in arrived:
-            self._queue.put(job)
-
     def _work(self) -> None:
-        closing = False
-        while not closing:
-            batch, closing = self._next_batch()
-            if batch:
-                self._deliver(batch, self._transact(batch))
+        while (batch := self._calls.next_batch()) is not None:
+            while len(batch) < BATCH_ATOMS_MAX and (more := self._calls.more()):
+                batch += more
+            self._calls.deliver(batch, self._transact(batch))
         self._connection.close()
 
-    def _next_batch(self) -> tuple[list[_Job], bool]:
-        """Waits for one job and takes all others that are queued; True when the writer was closed behind them."""
-        batch: list[_Job] = []
-        job = self._queue.get()
-        while job is not None:
-            batch.append(job)
-            if len(batch) == BATCH_ATOMS_MAX:
-                return batch, False
-            try:
-                job = self._queue.get_nowait()
-            except queue.Empty:
-                return batch, False
-        return batch, True
-
-    def _transact(self, batch: Sequence[_Job]) -> list[_Outcome]:
+    def _transact(self, batch: Sequence[Call]) -> list[Outcome]:
         """Runs the batch as one transaction. When that fails nothing of it was written, and everyone is told."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = [self._attempt(job.atom) for job in batch]
+            outcomes = self._run_all(batch)
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on: others wait for it
             self._roll_back()
-            return [_failure(error) for _ in batch]
+            return [failure(error) for _ in batch]
         return outcomes
 
-    def _attempt(self, atom: Atom[Any]) -> _Outcome:
+    def _run_all(self, batch: Sequence[Call]) -> list[Outcome]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            return [Outcome(call.atom(connection)) for call in batch]
+        except Exception:  # it belongs to the caller of one atom, who is told by the next attempt
+            if not connection.in_transaction:  # SQLite gave it up by itself, as it does when the disk is full
+                raise
+        connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        return [self._attempt(call.atom) for call in batch]
+
+    def _attempt(self, atom: Atom[object]) -> Outcome:
         """Runs one atom in a savepoint. Raises when the whole transaction is lost."""
         self._connection.execute("SAVEPOINT atom")
         try:
-            outcome = _Outcome(value=atom(self._connection))
+            outcome = Outcome(atom(self._connection))
         except Exception as error:  # whatever it is belongs to the caller of this atom alone
-            if not self._connection.in_transaction:  # SQLite gave it up by itself, as it does when the disk is full
+            if not self._connection.in_transaction:
                 raise
             self._connection.execute("ROLLBACK TO atom")
-            outcome = _failure(error)
+            outcome = failure(error)
         self._connection.execute("RELEASE atom")
         return outcome
 
@@ -133,22 +92,3 @@ class Writer:
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails and says why
                 self._connection.execute("ROLLBACK")
-
-    def _deliver(self, batch: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
-        """Wakes the event loop once for the whole batch."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(_resolve, batch, outcomes)
-
-
-def _failure(error: Exception) -> _Outcome:
-    return _Outcome(error=translate(error) if isinstance(error, sqlite3.Error) else error)
-
-
-def _resolve(batch: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
-    for job, outcome in zip(batch, outcomes, strict=True):
-        if job.answer.done():  # its caller gave up
-            continue
-        if outcome.error is not None:
-            job.answer.set_exception(outcome.error)
-        else:
-            job.answer.set_result(outcome.value)

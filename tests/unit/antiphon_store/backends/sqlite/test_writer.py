@@ -13,9 +13,10 @@ import pytest
 
 from antiphon_core.errors import AlreadyExists, InternalError, StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.sqlite import writer as writer_module
+from antiphon_store.backends.sqlite import batches
+from antiphon_store.backends.sqlite.batches import Atom
 from antiphon_store.backends.sqlite.connection import connect
-from antiphon_store.backends.sqlite.writer import BATCH_ATOMS_MAX, Atom, Writer
+from antiphon_store.backends.sqlite.writer import BATCH_ATOMS_MAX, Writer
 
 
 class Gate:
@@ -185,7 +186,7 @@ async def test_an_atom_runs_even_when_its_caller_gave_up(writer: Writer) -> None
 
 
 async def test_an_endless_queue_is_refused(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "QUEUE_ATOMS_MAX", 3)
+    monkeypatch.setattr(batches, "QUEUE_CALLS_MAX", 4)  # the gate is one of them
     outcomes = await together(writer, *[insert] * 5)
     assert outcomes[:3] == [1, 2, 3]
     assert all(isinstance(outcome, StoreUnavailable) for outcome in outcomes[3:])

@@ -104,8 +104,8 @@ local function write_payload(key, id, number)
 end
 
 local function write_row(kind, id, text, former, items, body)
-  local key, version = root .. ':' .. kind, tonumber(field(former, 'v')) or 0
-  text = text .. '\n,"v":' .. integer(version + 1)
+  local key, version = root .. ':' .. kind, tonumber(field(former, 'v')) or tonumber(field(text, 'v')) or 0
+  text = string.gsub(text, '\n,"v":%d+', '') .. '\n,"v":' .. integer(version + 1)
   rows[kind .. '/' .. id] = text
   redis.call('HSET', key, id, text)
   write_payload(key .. ':items', id, items)

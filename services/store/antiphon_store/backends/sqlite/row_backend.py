@@ -1,0 +1,163 @@
+"""Rows in one file: one thread that writes, a few that read."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from antiphon_core.clock import Clock, SystemClock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import StoreUnavailable
+from antiphon_core.jsons import dumps, loads
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.sqlite import index_entries, row_programs
+from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
+from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.readers import Readers
+from antiphon_store.backends.sqlite.schema import prepare
+from antiphon_store.backends.sqlite.writer import Writer
+from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row, named_node
+
+READERS = 2  # Python runs one thread at a time; the second reads while the first waits for the disk
+
+_SUBTREE = """
+    WITH RECURSIVE below (id, fields, level) AS (
+        SELECT node.id, fields, 0 FROM json_each(?3) CROSS JOIN node ON tenant = ?1 AND tree = ?2 AND node.id = value
+        UNION ALL
+        SELECT node.id, node.fields, level + 1
+        FROM below
+        CROSS JOIN entry ON entry.tenant = ?1 AND entry.tree = ?2 AND name = 'children' AND key = below.id
+        CROSS JOIN node ON node.tenant = ?1 AND node.tree = ?2 AND node.id = entry.id
+        WHERE level < ?4
+    )
+    SELECT id, fields FROM below LIMIT ?5
+"""
+_NODE = "SELECT fields, items, body FROM node WHERE tenant = ? AND tree = ? AND id = ?"
+_ANY_LEVELS = 2**31
+
+_Answer = TypeVar("_Answer")
+
+
+class SqliteRows:
+    """Implements `rows.backend.RowBackend`. Several processes of one machine may open the same file; their writes take
+    turns. Volatile programs stay in the process."""
+
+    def __init__(self, path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> None:
+        if durability not in (Durability.DISK, Durability.PROCESS):
+            raise SettingsError(f"SQLite's durability is 'disk' or 'process', not '{durability}'.")
+        self.durability = durability
+        self._path = path
+        self._clock = clock or SystemClock()
+        self._volatile = MemoryRows(self._clock)
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+
+    async def open(self) -> None:
+        try:
+            writing, reading = await asyncio.to_thread(self._connect)
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        except OSError as error:
+            raise StoreUnavailable(f"The store's file cannot be made: {error.strerror}.") from error
+        self._writer, self._readers = Writer(writing), Readers(reading)
+        await self._volatile.open()
+
+    async def close(self) -> None:
+        await self._volatile.close()
+        if self._writer is not None and self._readers is not None:
+            await self._writer.close()
+            await self._readers.close()
+
+    async def ready(self) -> None:
+        await self._read(lambda connection: connection.execute("SELECT 1 FROM node LIMIT 1").fetchone())
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        if program.is_volatile:
+            return await self._volatile.transact(partition, program)
+        if program.changes:
+            return await self._write(lambda connection: self._run(connection, partition, program))
+        if program.guards or program.reads:
+            return await self._read(lambda connection: self._run(connection, partition, program))
+        await self._volatile.ready()
+        return Applied(self._clock.now_ms(), ())
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        find = partial(index_entries.page, after=after, limit=limit, descending=descending)
+
+        def read(connection: sqlite3.Connection) -> tuple[int, Sequence[Entry]]:
+            entries = find(connection, partition, index, key)
+            if with_rows:
+                entries = [each._replace(row=_node_of(connection, partition, each)) for each in entries]
+            return self._clock.now_ms(), entries
+
+        return await self._read(read)
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        bounds = (*partition, dumps(starts).decode(), _ANY_LEVELS if levels is None else levels, max_nodes)
+
+        def read(connection: sqlite3.Connection) -> tuple[int, Sequence[Entry]]:
+            found = connection.execute(_SUBTREE, bounds).fetchall()
+            return self._clock.now_ms(), [Entry(node_id, 0, Row(loads(fields))) for node_id, fields in found]
+
+        return await self._read(read)
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        take = partial(index_entries.take_due, limit=limit, hide_ms=hide_ms)
+        return await self._write(
+            lambda connection: take(connection, (tenant, ""), index, key, now_ms=self._clock.now_ms())
+        )
+
+    async def tenants(self) -> Sequence[str]:
+        return await self._read(index_entries.tenants)
+
+    # ---- Within a primitive ----
+
+    def _run(self, connection: sqlite3.Connection, partition: Partition, program: Program) -> Outcome:
+        return row_programs.run(connection, partition, program, self._clock.now_ms())
+
+    async def _write(self, primitive: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        if self._writer is None:
+            raise StoreUnavailable("The store is not open.")
+        return await self._writer.run(primitive)
+
+    async def _read(self, primitive: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        if self._readers is None:
+            raise StoreUnavailable("The store is not open.")
+        return await self._readers.run(primitive)
+
+    def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection]]:
+        """The writing connection, with the schema up to date, and the reading ones."""
+        if sqlite3.sqlite_version_info < VERSION_MIN:
+            needed = ".".join(map(str, VERSION_MIN))
+            raise StoreUnavailable(f"SQLite {needed} or newer is needed; this is {sqlite3.sqlite_version}.")
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with ExitStack() as opened:
+            writing = opened.enter_context(closing(connect(self._path, self.durability)))
+            prepare(writing)
+            reading = [opened.enter_context(closing(connect(self._path, self.durability))) for _ in range(READERS)]
+            opened.pop_all()
+        return writing, reading
+
+
+def _node_of(connection: sqlite3.Connection, partition: Partition, entry: Entry) -> Row | None:
+    """The node that an entry names, with all payloads."""
+    found = connection.execute(_NODE, (*partition, named_node(entry.id))).fetchone()
+    return Row(loads(found[0]), *found[1:]) if found is not None else None

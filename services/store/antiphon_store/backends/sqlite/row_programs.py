@@ -1,0 +1,317 @@
+"""One program on one connection: guards and changes over rows that are each read once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from antiphon_core.jsons import dumps, loads
+from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
+from antiphon_store.backends.sqlite import index_entries
+from antiphon_store.rows.model import (
+    Applied,
+    Chain,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    Value,
+    changed,
+    holds,
+    made,
+    made_id,
+    next_version,
+)
+
+_BY_ID = "tenant = ? AND tree = ? AND id = ?"
+_BY_REF = "tenant = ? AND tree = ? AND kind = ? AND id = ?"
+_FIND_NODE = f"SELECT place, fields FROM node WHERE {_BY_ID}"  # noqa: S608 - constants, here and below
+_READ_NODE = f"SELECT place, fields, items, body FROM node WHERE {_BY_ID}"  # noqa: S608
+_FIND_ROW = f"SELECT place, fields FROM row WHERE {_BY_REF}"  # noqa: S608
+_READ_ROW = f"SELECT place, fields, items, body FROM row WHERE {_BY_REF}"  # noqa: S608
+
+_INSERT_NODE = "INSERT INTO node (place, tenant, tree, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SET_NODE = "UPDATE node SET fields = ? WHERE place = ?"
+_OVERWRITE_NODE = "UPDATE node SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
+_DELETE_NODE = "DELETE FROM node WHERE place = ?"
+_IS_TAKEN = "SELECT 1 FROM node WHERE place = ?"
+_NEW_BRANCH = "INSERT INTO branch (forked_at) VALUES (?)"
+_FORK_OF = "SELECT forked_at FROM branch WHERE id = ?"
+_DROP_BRANCH = "DELETE FROM branch WHERE id = ? AND NOT EXISTS (SELECT 1 FROM node WHERE place BETWEEN ? AND ?)"
+
+_INSERT_ROW = "INSERT INTO row (tenant, tree, kind, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SET_ROW = "UPDATE row SET fields = ? WHERE place = ?"
+_OVERWRITE_ROW = "UPDATE row SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
+_DELETE_ROW = "DELETE FROM row WHERE place = ?"
+_DELETE_BELOW = "DELETE FROM row WHERE tenant = ? AND tree = ? AND kind = ? AND id >= ? AND id < ?"
+_RANGE = """
+    SELECT id, fields, items, body FROM row
+    WHERE tenant = ?1 AND tree = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5 AND id >= coalesce(
+        (SELECT max(id) FROM row WHERE tenant = ?1 AND tree = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5 AND id <= ?6),
+        '')
+    ORDER BY id
+"""
+_CHAIN = {
+    Payload.NONE: "SELECT place, id, fields, x'', x'' FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC",
+    Payload.ITEMS: "SELECT place, id, fields, items, x'' FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC",
+    Payload.ALL: "SELECT place, id, fields, items, body FROM node WHERE place BETWEEN ? AND ? ORDER BY place DESC",
+}
+_BEHIND_ALL = "\U0010ffff"  # no id of ours has it
+
+
+_NO_ROW = Row({})
+
+
+class _TooLong(Exception):
+    """A chain is over a bound."""
+
+
+def run(connection: sqlite3.Connection, partition: Partition, program: Program, now_ms: int) -> Outcome:
+    """Applies a program inside the transaction of the caller. Guards and chains come before any change, so a refused
+    program has nothing to undo."""
+    tree = _Tree(connection, partition, now_ms, program.reads)
+    refused = tree.failing(program)
+    if refused is not None:
+        return refused
+    try:
+        chains = [tree.chain(read) if isinstance(read, Chain) else None for read in program.reads]
+    except _TooLong as bound:
+        return Refused(now_ms, {}, too_long=str(bound))
+    for change in program.changes:
+        _CHANGES[type(change)](tree, change)
+    tree.file_entries()
+    return Applied(
+        now_ms,
+        [tree.read(read, chain) for read, chain in zip(program.reads, chains, strict=True)],
+    )
+
+
+class _Tree:
+    """The rows of a partition that a program names, as it leaves them."""
+
+    __slots__ = ("_connection", "_entries", "_grown", "_now_ms", "_partition", "_places", "_rows", "_whole")
+
+    def __init__(
+        self, connection: sqlite3.Connection, partition: Partition, now_ms: int, reads: Sequence[Get | Chain | Range]
+    ) -> None:
+        self._connection = connection
+        self._partition = partition
+        self._now_ms = now_ms
+        self._whole = {read.ref for read in reads if type(read) is Get and read.payload}  # read with their payloads
+        self._rows: dict[Ref, Row | None] = {}
+        self._places: dict[Ref, int] = {}  # of those in `_rows`
+        self._grown: str | None = None  # a node that no index names yet
+        self._entries: dict[tuple[Any, ...], int] = {}  # to be filed: scope, index, key and id, and when
+
+    # ---- What there is ----
+
+    def failing(self, program: Program) -> Refused | None:
+        failing: dict[Ref, Row | None] = {}
+        crowded = False
+        for guard in program.guards:
+            if isinstance(guard, Fewer):
+                crowded = crowded or not index_entries.has_fewer(self._connection, self._partition, guard)
+            elif not holds(guard, self.row(guard.ref), self._now_ms):
+                failing[guard.ref] = None
+        if not failing and not crowded:
+            return None
+        return Refused(self._now_ms, {ref: self._load(ref, is_whole=True) for ref in failing}, crowded=crowded)
+
+    def row(self, ref: Ref) -> Row | None:
+        """A row as it is now, with payloads if the program asks for them."""
+        try:
+            return self._rows[ref]
+        except KeyError:
+            row = self._rows[ref] = self._load(ref, is_whole=ref in self._whole)
+            return row
+
+    def _load(self, ref: Ref, *, is_whole: bool) -> Row | None:
+        kind, row_id = ref
+        if kind is Kind.NODE:
+            query = _READ_NODE if is_whole else _FIND_NODE
+            found = self._connection.execute(query, (*self._partition, row_id)).fetchone()
+        else:
+            query = _READ_ROW if is_whole else _FIND_ROW
+            found = self._connection.execute(query, (*self._partition, kind, row_id)).fetchone()
+        if found is None:
+            return None
+        self._places[ref] = found[0]
+        return Row(loads(found[1]), *found[2:])
+
+    # ---- What is read ----
+
+    def read(self, read: Read, chain: list[tuple[str, Row]] | None) -> Any:
+        """The answer of a read after the changes; a chain was read before."""
+        if chain is not None:
+            return chain
+        return self.row(read.ref) if type(read) is Get else self._range(read)  # type: ignore[arg-type]
+
+    def _range(self, read: Range) -> list[tuple[str, Row]]:
+        found, used = [], 0
+        bounds = (*self._partition, read.kind, read.prefix, read.prefix + _BEHIND_ALL, read.start)
+        for row_id, fields, items, body in self._connection.execute(_RANGE, bounds):
+            found.append((row_id, Row(loads(fields), items, body)))
+            used += len(items)
+            if used >= read.max_bytes:
+                break
+        return found
+
+    def chain(self, read: Chain) -> list[tuple[str, Row]]:
+        """A node and its ancestors, root first."""
+        start: str | None = read.start
+        if read.from_head:
+            session = self.row(Ref(Kind.SESSION, read.start))
+            start = session.fields.get("head") if session is not None else None
+        ref = Ref(Kind.NODE, start or "")
+        node = self.row(ref) if start else None
+        if node is None or not _is_ahead(node.fields["expires"], self._now_ms):
+            return []
+        if node.fields["depth"] + 1 > read.max_depth:
+            raise _TooLong("depth")
+        return self._ancestry(self._places[ref], read)
+
+    def _ancestry(self, place: int | None, read: Chain) -> list[tuple[str, Row]]:
+        with_bodies = read.payload is Payload.ALL
+        used = 0 if with_bodies else 1
+        chain = []
+        while place is not None:
+            span = (place & ~DEPTH_MAX, place)
+            for step, row_id, fields, items, body in self._connection.execute(_CHAIN[read.payload], span):
+                place = step
+                row = Row(loads(fields), items, body)
+                used += row.fields["size"] if with_bodies else len(items) + 1 if items else 0
+                if used > read.max_bytes:
+                    raise _TooLong("bytes")
+                chain.append((row_id, row))
+            place = self._fork_of(place) if depth_of(place) else None
+        chain.reverse()
+        return chain
+
+    def _fork_of(self, place: int) -> int | None:
+        """The place that a branch continues."""
+        found = self._connection.execute(_FORK_OF, (branch_of(place),)).fetchone()
+        return found[0] if found is not None else None
+
+    # ---- What changes ----
+
+    def put(self, change: Put) -> None:
+        ref, values, items, body = change
+        former = self.row(ref)
+        fields = made(values, self._now_ms)
+        fields["v"] = next_version(former, values)
+        self._write(ref, fields, items, body, is_there=former is not None)
+        self._rows[ref] = Row(fields, items, body)
+
+    def set(self, change: Set) -> None:
+        ref, values, items, body = change
+        former = self.row(ref) or _NO_ROW
+        fields = changed(former, values, self._now_ms)
+        self._write(ref, fields, items, body, is_there=former is not _NO_ROW)
+        self._rows[ref] = Row(fields, former.items if items is None else items, former.body if body is None else body)
+
+    def _write(
+        self, ref: Ref, fields: Mapping[str, Value], items: bytes | None, body: bytes | None, *, is_there: bool
+    ) -> None:
+        """Writes a row; payloads that are None stay."""
+        connection, is_node = self._connection, ref.kind is Kind.NODE
+        if not is_there:
+            values = (*self._partition, *ref, dumps(fields), items or b"", body or b"")
+            self._places[ref] = connection.execute(_INSERT_ROW, values).lastrowid or 0
+        elif items is None and body is None:
+            connection.execute(_SET_NODE if is_node else _SET_ROW, (dumps(fields), self._places[ref]))
+        else:
+            query = _OVERWRITE_NODE if is_node else _OVERWRITE_ROW
+            connection.execute(query, (dumps(fields), items, body, self._places[ref]))
+
+    def delete(self, change: Delete) -> None:
+        ref = change.ref
+        if self.row(ref) is None:
+            return
+        place = self._places[ref]
+        if ref.kind is Kind.NODE:
+            self._connection.execute(_DELETE_NODE, (place,))
+            self._connection.execute(_DROP_BRANCH, (branch_of(place), place & ~DEPTH_MAX, place | DEPTH_MAX))
+        else:
+            self._connection.execute(_DELETE_ROW, (place,))
+        self._rows[ref] = None
+
+    def delete_below(self, change: DeleteBelow) -> None:
+        kind, prefix = change
+        self._connection.execute(_DELETE_BELOW, (*self._partition, kind, prefix, prefix + _BEHIND_ALL))
+        for ref in self._rows:
+            if ref.kind is kind and ref.id.startswith(prefix):
+                self._rows[ref] = None
+
+    def grow(self, grow: Grow) -> None:
+        place = self._free_place(grow.parent)
+        depth, now_ms = depth_of(place), self._now_ms
+        fields = made(grow.fields, now_ms)
+        fields |= {"v": next_version(None, fields), "depth": depth, "created": now_ms, "updated": now_ms}
+        self._connection.execute(_INSERT_NODE, (place, *self._partition, grow.id, dumps(fields), grow.items, grow.body))
+        ref = Ref(Kind.NODE, grow.id)
+        self._rows[ref], self._places[ref], self._grown = Row(fields, grow.items, grow.body), place, grow.id
+        if grow.parent is not None:
+            self._entries[*self._partition, Index.CHILDREN, grow.parent, grow.id] = now_ms
+        if fields.get("session") is not None:
+            self._entries[*self._partition, Index.MADE, fields["session"], made_id(depth, grow.id)] = now_ms
+
+    def _free_place(self, parent: str | None) -> int:
+        """Behind the parent on its branch if nothing is there, else at the beginning of a branch."""
+        if parent is None:
+            return place_of(self._connection.execute(_NEW_BRANCH, (None,)).lastrowid or 0, 0)
+        ref = Ref(Kind.NODE, parent)
+        self.row(ref)
+        before = self._places[ref]
+        if self._connection.execute(_IS_TAKEN, (before + 1,)).fetchone() is None:
+            return before + 1
+        branch = self._connection.execute(_NEW_BRANCH, (before,)).lastrowid or 0
+        return place_of(branch, depth_of(before) + 1)
+
+    def file(self, change: File) -> None:
+        index, key, entry_id, at = change
+        if index not in index_entries.FOUND_BY_ID and entry_id != self._grown:
+            index_entries.unfile(self._connection, self._partition, Unfile(index, key, entry_id))
+        scope = index_entries.scope_of(self._partition, index)
+        self._entries[*scope, index, key, entry_id] = self._now_ms + at.plus_ms if isinstance(at, Now) else at
+
+    def unfile(self, change: Unfile) -> None:
+        self.file_entries()
+        index_entries.unfile(self._connection, self._partition, change)
+
+    def file_entries(self) -> None:
+        if self._entries:
+            index_entries.file(self._connection, self._entries)
+            self._entries = {}
+
+
+_CHANGES: dict[type, Callable[[_Tree, Any], None]] = {
+    Put: _Tree.put,
+    Set: _Tree.set,
+    Delete: _Tree.delete,
+    DeleteBelow: _Tree.delete_below,
+    Grow: _Tree.grow,
+    File: _Tree.file,
+    Unfile: _Tree.unfile,
+}
+
+
+def _is_ahead(expires: int | None, now_ms: int) -> bool:
+    return expires is None or expires > now_ms
