@@ -42,9 +42,8 @@ def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaim
         return _nothing
     is_head = not nodes.is_expired(row.fields, view.now_ms) and response_id in _heads(family)
     if is_head or family.children:
-        for session_id, _ in family.sessions:
-            view.need(Kind.SESSION, session_id)
-        _forget(view, Kind.NODE, response_id, None)
+        is_needed = bool(family.children) or _is_head_still(view, response_id, family)
+        _forget(view, Kind.NODE, response_id, None if is_needed else view.now_ms)
         return _nothing
     fields = row.fields
     view.delete(Kind.NODE, response_id)
@@ -53,6 +52,7 @@ def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaim
         view.unfile(Index.MADE, fields["session"], made_id(fields["depth"], response_id))
     if fields["parent"] is not None:
         view.unfile(Index.CHILDREN, fields["parent"], response_id)
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
     for item_id in nodes.item_ids(row):
         view.unfile(Index.ITEM, item_id, response_id)
     reclaimed = Reclaimed(fields["size"], fields["parent"])
@@ -119,6 +119,12 @@ def _can_go(kind: Kind, row_id: str, row: Row, now_ms: int, family: Family | Non
         jobs.forgettable_at(row.fields) if kind is Kind.JOB else row.fields.get("until", row.fields.get("expires"))
     )
     return ends_at is not None and ends_at <= now_ms
+
+
+def _is_head_still(view: View, response_id: str, family: Family) -> bool:
+    """Whether it is the head of a session now; those sessions are pinned."""
+    named = [(Kind.SESSION, each) for each, row in family.sessions if row.fields.get("head") == response_id]
+    return any(row is not None and row.fields.get("head") == response_id for row in view.need_all(*named))
 
 
 def _heads(family: Family) -> set[str | None]:
