@@ -104,21 +104,23 @@ def reclaim_key(view: View, key: str) -> Finish[Reclaimed | None]:
 
 
 def show_again(view: View, kind: Kind, row_id: str, family: Family | None) -> Finish[bool]:
-    """Makes a candidate due that was taken and not looked at; False, and no candidate any more, when it is needed."""
+    """Puts a candidate back that was taken and not looked at: whether it can go now."""
     row = view.need(kind, row_id)
-    can_go = row is not None and _can_go(kind, row_id, row, view.now_ms, family)
-    _forget(view, kind, row_id, view.now_ms if can_go else None)
+    due_at = _due_at(kind, row_id, row, view.now_ms, family) if row is not None else None
+    can_go = due_at is not None and due_at <= view.now_ms
+    _forget(view, kind, row_id, due_at)
     return lambda _answers: can_go
 
 
-def _can_go(kind: Kind, row_id: str, row: Row, now_ms: int, family: Family | None) -> bool:
-    if kind is Kind.NODE and family is not None:
+def _due_at(kind: Kind, row_id: str, row: Row, now_ms: int, family: Family | None) -> int | None:
+    """When a candidate can go if nothing but time happens to it; None: not before something names it anew."""
+    if kind is Kind.NODE and family is not None and not nodes.is_readable(row, now_ms):
         is_head = not nodes.is_expired(row.fields, now_ms) and row_id in _heads(family)
-        return not (nodes.is_readable(row, now_ms) or is_head or family.children)
-    ends_at = (
-        jobs.forgettable_at(row.fields) if kind is Kind.JOB else row.fields.get("until", row.fields.get("expires"))
-    )
-    return ends_at is not None and ends_at <= now_ms
+        return None if is_head or family.children else now_ms
+    if kind is Kind.JOB:
+        return jobs.forgettable_at(row.fields)
+    ends_at: int | None = row.fields.get("until", row.fields.get("expires"))
+    return ends_at
 
 
 def _is_head_still(view: View, response_id: str, family: Family) -> bool:

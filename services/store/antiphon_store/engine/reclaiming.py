@@ -102,7 +102,7 @@ class Reclaiming:
         return Family(children, sessions)
 
     async def _show_again(self, tenant: str, kind: Kind, row_id: str) -> bool:
-        """Makes a candidate due; False, and no candidate any more, when it is still needed."""
+        """Puts a candidate back to when it can go: whether that is now."""
         partition = _partition(tenant, kind, row_id)
         family = await self._family(partition, row_id) if kind is Kind.NODE else None
         return await self._runner.run(partition, partial(sweeping.show_again, kind=kind, row_id=row_id, family=family))
