@@ -6,7 +6,7 @@ head in another tree. Then a row POINTER at the session's home says in which (`t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -73,7 +73,7 @@ class Trees:
             except _Moved as moved:
                 self._remember(tenant, moved)
 
-    async def point(self, tenant: str, session_id: str, tree: str, require_free: Decision[None]) -> None:
+    async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
         """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is.
 
         AlreadyExists: it was sent to a third tree before, where it stays for ever, since pointers are remembered."""

@@ -66,7 +66,7 @@ def grow(node_id: str, parent: str | None = None, items: bytes = b"", **fields: 
 
 async def test_one_failing_guard_changes_nothing_and_tells_all_that_fail(rows: MemoryRows) -> None:
     await apply(rows, Put(ONE, {"n": 1}, b"i", b"b"))
-    guards = [
+    guards: list[Guard | Fewer] = [
         Guard(ONE, Condition.PRESENT),
         Guard(ONE, Condition.IS, "n", 2),
         Guard(TWO, Condition.PRESENT),

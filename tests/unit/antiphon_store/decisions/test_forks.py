@@ -57,9 +57,14 @@ def test_a_session_is_forked_at_its_living_head() -> None:
     for head in (node(RECORD), node(RECORD, deleted=1)):
         program = decided(fork("s", None), {SOURCE: row(head=RECORD.id), NODE: head})
         assert fields_of(program, Kind.SESSION)["head"] == RECORD.id
-    for session, head in ((None, None), (row(head=None), None), (row(head=RECORD.id), node(RECORD, expires=NOW_MS))):
+    gone: list[tuple[Row | None, Row | None]] = [
+        (None, None),
+        (row(head=None), None),
+        (row(head=RECORD.id), node(RECORD, expires=NOW_MS)),
+    ]
+    for session, over in gone:
         with pytest.raises(NotFound):
-            decided(fork("s", None), {SOURCE: session, NODE: head})
+            decided(fork("s", None), {SOURCE: session, NODE: over})
 
 
 @pytest.mark.parametrize("existing", [None, node(RECORD, deleted=1), node(RECORD, expires=NOW_MS)])

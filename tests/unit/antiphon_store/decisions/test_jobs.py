@@ -29,7 +29,7 @@ claim = partial(jobs.claim, job_id="j", queue="q", holder="a", lease_ttl_ms=100)
 
 def job(**fields: Any) -> Row:
     """A queued job, if nothing else is said."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "queue": "q",
         "max_attempts": 2,
         "retention": 1000,

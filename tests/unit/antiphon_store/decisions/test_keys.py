@@ -29,7 +29,7 @@ MINE = KeyUse(RECORD.id, is_mine=True, is_new=True)
 
 def stored(**fields: Any) -> Row:
     """A living claim of RECORD, if nothing else is said."""
-    defaults = {
+    defaults: dict[str, Any] = {
         "response": RECORD.id,
         "fingerprint": FINGERPRINT.hex(),
         "claimed_until": NOW_MS + 10,

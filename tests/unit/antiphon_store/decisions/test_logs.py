@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def batch(append: EventAppend, **fields: object) -> Row:
     return Row({**put.fields, "v": 1, **fields}, put.items)
 
 
-def append(what: EventAppend, fence: Fence | None = None) -> partial[object]:
+def append(what: EventAppend, fence: Fence | None = None) -> Any:
     return partial(logs.append, append=what, fence=fence, ttl_ms=100)
 
 

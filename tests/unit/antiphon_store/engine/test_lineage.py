@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from antiphon_core.errors import LimitExceeded
@@ -16,9 +18,9 @@ from tests.support.rows import SpiedRows
 T = "t"
 
 
-async def put(engine: RowEngine, *records: Record, **options: object) -> None:
+async def put(engine: RowEngine, *records: Record, **options: Any) -> None:
     for each in records:
-        await engine.put(T, Write(each, **options))  # type: ignore[arg-type] - options of Write
+        await engine.put(T, Write(each, **options))
 
 
 async def remove(engine: RowEngine, *records: Record) -> None:

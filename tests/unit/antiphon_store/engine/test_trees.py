@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -65,12 +66,13 @@ async def test_another_process_finds_a_name_that_was_sent_elsewhere(engine: RowE
     source = draft()
     await engine.put(T, Write(source))
     await engine.fork(T, ForkSource(None, source.id), "name")
-    for step in (
+    steps: list[Callable[[RowEngine], Awaitable[object]]] = [
         lambda other: other.describe_session(T, "name"),
         lambda other: other.acquire_lease(T, "name", holder="h", ttl_ms=1),
         lambda other: other.begin_turn(T, turn_in("name", holder="h")),
         lambda other: other.session_records(T, "name", after=None, limit=9, order=_ASCENDING, max_bytes=9999),
-    ):
+    ]
+    for step in steps:
         await step(RowEngine(rows))
     assert (await RowEngine(rows).describe_session(T, "name")).head_id == source.id
     other, record = RowEngine(rows), draft(source, session_id="name")
