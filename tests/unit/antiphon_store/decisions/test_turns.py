@@ -162,7 +162,9 @@ def test_a_commit_without_its_lease_is_refused() -> None:
             decided(commit(), {SESSION: session})
 
 
-@pytest.mark.parametrize(("head", "is_named"), [("another", True), (PARENT.id, False), (None, False)])
+@pytest.mark.parametrize(
+    ("head", "is_named"), [("another", True), (PARENT.id, False), (None, False)], ids=["another", "the parent", "none"]
+)
 def test_a_head_that_nothing_keeps_is_named_for_reclaiming(head: str | None, is_named: bool) -> None:
     session = LEASED._replace(fields={**LEASED.fields, "head": head})
     changes = shown(decided(commit(), {SESSION: session}))
