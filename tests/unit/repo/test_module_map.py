@@ -150,6 +150,7 @@ ELSEWHERE = {
         "a protocol without behaviour",
     ),
     "antiphon_store/backends/base.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
+    "antiphon_store/rows/backend.py": ("tests/contract/store/test_rows.py", "a protocol: every row backend runs it"),
     "antiphon_store/backends/engine.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
     "antiphon_core/ports/lineage.py": (
         "tests/contract/store/test_suites.py",
@@ -176,6 +177,7 @@ FOREIGN = {
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",
     "antiphon_translator/test_pipeline_logprobs_shaped.py": "the same, of answers that are stopped, guided or forced",
+    "antiphon_store/engine/test_round_trips.py": "every operation of the engine, by the transactions that it takes",
     "antiphon_store/testing/test_linearizability.py": "the kit's search, which finds nothing if it is wrong",
     "antiphon_store/testing/test_sequential_models.py": "the kit's models, which blame others if they are wrong",
     "antiphon_store/testing/test_histories.py": "the kit's recorder, and that broken stores are noticed",

@@ -42,9 +42,8 @@ def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaim
         return _nothing
     is_head = not nodes.is_expired(row.fields, view.now_ms) and response_id in _heads(family)
     if is_head or family.children:
-        for session_id, _ in family.sessions:
-            view.need(Kind.SESSION, session_id)
-        _forget(view, Kind.NODE, response_id, None)
+        is_needed = bool(family.children) or _is_head_still(view, response_id, family)
+        _forget(view, Kind.NODE, response_id, None if is_needed else view.now_ms)
         return _nothing
     fields = row.fields
     view.delete(Kind.NODE, response_id)
@@ -53,6 +52,7 @@ def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaim
         view.unfile(Index.MADE, fields["session"], made_id(fields["depth"], response_id))
     if fields["parent"] is not None:
         view.unfile(Index.CHILDREN, fields["parent"], response_id)
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{fields['parent']}")
     for item_id in nodes.item_ids(row):
         view.unfile(Index.ITEM, item_id, response_id)
     reclaimed = Reclaimed(fields["size"], fields["parent"])
@@ -104,21 +104,29 @@ def reclaim_key(view: View, key: str) -> Finish[Reclaimed | None]:
 
 
 def show_again(view: View, kind: Kind, row_id: str, family: Family | None) -> Finish[bool]:
-    """Makes a candidate due that was taken and not looked at; False, and no candidate any more, when it is needed."""
+    """Puts a candidate back that was taken and not looked at: whether it can go now."""
     row = view.need(kind, row_id)
-    can_go = row is not None and _can_go(kind, row_id, row, view.now_ms, family)
-    _forget(view, kind, row_id, view.now_ms if can_go else None)
+    due_at = _due_at(kind, row_id, row, view.now_ms, family) if row is not None else None
+    can_go = due_at is not None and due_at <= view.now_ms
+    _forget(view, kind, row_id, due_at)
     return lambda _answers: can_go
 
 
-def _can_go(kind: Kind, row_id: str, row: Row, now_ms: int, family: Family | None) -> bool:
-    if kind is Kind.NODE and family is not None:
+def _due_at(kind: Kind, row_id: str, row: Row, now_ms: int, family: Family | None) -> int | None:
+    """When a candidate can go if nothing but time happens to it; None: not before something names it anew."""
+    if kind is Kind.NODE and family is not None and not nodes.is_readable(row, now_ms):
         is_head = not nodes.is_expired(row.fields, now_ms) and row_id in _heads(family)
-        return not (nodes.is_readable(row, now_ms) or is_head or family.children)
-    ends_at = (
-        jobs.forgettable_at(row.fields) if kind is Kind.JOB else row.fields.get("until", row.fields.get("expires"))
-    )
-    return ends_at is not None and ends_at <= now_ms
+        return None if is_head or family.children else now_ms
+    if kind is Kind.JOB:
+        return jobs.forgettable_at(row.fields)
+    ends_at: int | None = row.fields.get("until", row.fields.get("expires"))
+    return ends_at
+
+
+def _is_head_still(view: View, response_id: str, family: Family) -> bool:
+    """Whether it is the head of a session now; those sessions are pinned."""
+    named = [(Kind.SESSION, each) for each, row in family.sessions if row.fields.get("head") == response_id]
+    return any(row is not None and row.fields.get("head") == response_id for row in view.need_all(*named))
 
 
 def _heads(family: Family) -> set[str | None]:

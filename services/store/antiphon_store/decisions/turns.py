@@ -7,10 +7,10 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import ChainTooLong, PreviousResponseNotFound, PreviousResponseNotReady
 from antiphon_core.jsons import dumps, loads
-from antiphon_core.ports.store import UNFINISHED, Fence, History, Stamp, Status, TurnRequest, TurnStart
+from antiphon_core.ports.store import UNFINISHED, Fence, History, Record, Stamp, Status, TurnRequest, TurnStart
 from antiphon_store.backends.base import Write
 from antiphon_store.decisions import leases, nodes, records
-from antiphon_store.rows.model import Chain, Condition, Get, Kind, Payload, Ref, Row
+from antiphon_store.rows.model import Chain, Condition, Get, Index, Kind, Payload, Ref, Row
 from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
@@ -42,8 +42,19 @@ def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
         session = view.need(Kind.SESSION, fence.session_id)
         if session is None or not leases.is_held(session, fence, view.now_ms):
             return finish
+    _let_go(view, fence.session_id, write.record)
     leases.give_back(view, fence.session_id, head=write.record.id)
     return finish
+
+
+def _let_go(view: View, session_id: str, record: Record) -> None:
+    """Names the former head as a candidate for reclaiming, unless the new one keeps it, being its child."""
+    if view.test(Kind.SESSION, session_id, Condition.IS, "head", record.parent_id):
+        return
+    session = view.need(Kind.SESSION, session_id)
+    former = session.fields.get("head") if session is not None else None
+    if former not in (None, record.id):
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{former}")
 
 
 def _begin_behind(view: View, response_id: str, request: TurnRequest) -> Finish[TurnStart]:

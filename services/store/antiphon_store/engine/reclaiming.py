@@ -97,11 +97,12 @@ class Reclaiming:
         return await self._runner.run(partition, partial(sweeping.reclaim_node, response_id=response_id, family=family))
 
     async def _family(self, partition: Partition, response_id: str) -> Family:
+        sessions = await self._runner.run(partition, lineage.sessions_of)  # first: a head that moves on gets a child
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
-        return Family(children, await self._runner.run(partition, lineage.sessions_of))
+        return Family(children, sessions)
 
     async def _show_again(self, tenant: str, kind: Kind, row_id: str) -> bool:
-        """Makes a candidate due; False, and no candidate any more, when it is still needed."""
+        """Puts a candidate back to when it can go: whether that is now."""
         partition = _partition(tenant, kind, row_id)
         family = await self._family(partition, row_id) if kind is Kind.NODE else None
         return await self._runner.run(partition, partial(sweeping.show_again, kind=kind, row_id=row_id, family=family))

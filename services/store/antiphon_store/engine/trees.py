@@ -6,11 +6,11 @@ head in another tree. Then a row POINTER at the session's home says in which (`t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import AlreadyExists, InvalidRequest
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_store.rows.model import Condition, Kind, Partition
 from antiphon_store.rows.runner import Decision, DecisionRunner, Finish
@@ -73,14 +73,19 @@ class Trees:
             except _Moved as moved:
                 self._remember(tenant, moved)
 
-    async def point(self, tenant: str, session_id: str, tree: str, require_free: Decision[None]) -> None:
-        """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is."""
+    async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
+        """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is.
+
+        AlreadyExists: it was sent to a third tree before, where it stays for ever, since pointers are remembered."""
         home = session_tag(tenant, session_id)
-        if tree in (home, self._pointers.get((tenant, session_id))):
+        if tree == self._pointers.get((tenant, session_id)):
             return
 
         def decide(view: View) -> Finish[None]:
-            if view.need(Kind.POINTER, session_id) is None:
+            row = view.need(Kind.POINTER, session_id)
+            if row is not None and row.fields["tree"] != tree:
+                raise AlreadyExists.of(session_id)
+            if row is None and tree != home:
                 require_free(view)
                 view.put(Kind.POINTER, session_id, {"tree": tree})
             return lambda _answers: None

@@ -1,0 +1,240 @@
+"""Conversations, case by case. Through a store: `antiphon_store.testing.conversations`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    ChainTooLong,
+    ConversationNotFound,
+    IdempotencyMismatch,
+    ItemNotFound,
+    SessionLocked,
+    StaleFence,
+    VersionMismatch,
+)
+from antiphon_core.ids import is_response_id, tree_tag
+from antiphon_core.ports.conversations import Conversation
+from antiphon_core.ports.store import Fence
+from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.decisions import conversations
+from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
+from antiphon_store.rows.view import View
+from antiphon_store.testing.conversations import array, names_in, new_id
+from antiphon_store.testing.subject import draft
+from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, pins, row, shown, view_of
+
+ID = new_id()
+ADDITION = Addition(array("a", "b"), digest="d", salt="s")
+FOUNDING = Founding(ID, b"{}", origin="o", incarnation="i", ttl_ms=10)
+HEAD = draft(tag=ID)
+STORED = row(metadata="{}", created=5, version=1, origin="o", incarnation="i", expires=NOW_MS + 10)
+OVER = row(metadata="{}", created=5, version=1, origin="other", incarnation="h", expires=NOW_MS)
+TALK, SESSION, HEAD_REF = (Kind.CONVERSATION, ID), (Kind.SESSION, ID), (Kind.NODE, HEAD.id)
+LEASED = row(head=HEAD.id, fence=7, holder="a", lease_until=NOW_MS + 1)
+FREE = row(head=HEAD.id, fence=7, holder="", lease_until=0)
+ENDS = (Index.ENDS, "", f"conversation/{ID}")
+
+create = partial(conversations.create, founding=FOUNDING)
+add = partial(conversations.add_items, conversation_id=ID, addition=ADDITION)
+
+
+def grown(program: Program) -> Grow:
+    (found,) = [each for each in program.changes if isinstance(each, Grow)]
+    return found
+
+
+def rows_with(node_id: str, made: Row | None = None, session: Row | None = FREE) -> dict[Any, Row | None]:
+    return {TALK: STORED, SESSION: session, HEAD_REF: node(HEAD), (Kind.NODE, node_id): made}
+
+
+def addition_node(addition: Addition = ADDITION, incarnation: str = "i") -> Grow:
+    """The node that an addition to the conversation makes."""
+    first = replace(FOUNDING, first=addition, incarnation=incarnation, ttl_ms=None)
+    return grown(decided(partial(create, founding=first), {TALK: None, SESSION: None}))
+
+
+NODE_ID = addition_node().id
+
+
+def test_a_conversation_begins_with_its_end_named() -> None:
+    view = view_of({TALK: None, SESSION: None})
+    assert create(view)(()) == Conversation(ID, b"{}", NOW_MS, 1)
+    assert shown(view.program()) == [("put", *TALK), ("file", *ENDS)]
+    assert fields_of(view.program(), Kind.CONVERSATION)["expires"] == NOW_MS + 10
+
+
+def test_a_conversation_for_ever_is_no_candidate() -> None:
+    program = decided(partial(create, founding=replace(FOUNDING, ttl_ms=None)), {TALK: None, SESSION: None})
+    assert shown(program) == [("put", *TALK)]
+
+
+def test_the_same_founding_again_is_answered() -> None:
+    again = partial(create, founding=replace(FOUNDING, incarnation="later"))
+    assert answered(again, {TALK: STORED, SESSION: LEASED}).created_at_ms == 5
+    with pytest.raises(AlreadyExists):
+        decided(partial(create, founding=replace(FOUNDING, origin="other")), {TALK: STORED, SESSION: None})
+
+
+def test_an_expired_conversation_ends_before_another_begins() -> None:
+    founding = replace(FOUNDING, first=ADDITION)
+    program = decided(partial(create, founding=founding), {TALK: OVER, SESSION: LEASED, HEAD_REF: node(HEAD)})
+    assert ("file", Index.ENDS, "", f"node/{HEAD.id}") in shown(program)
+    assert grown(program).parent is None  # it begins anew, and whoever held the lease has lost it
+    assert fields_of(_without_lease_end(program), Kind.SESSION)["head"] == grown(program).id
+
+
+def _without_lease_end(program: Program) -> Program:
+    return program._replace(
+        changes=[each for each in program.changes if "lease_until" not in getattr(each, "fields", {})]
+    )
+
+
+def test_the_context_of_a_session_that_was_used_stays() -> None:
+    founding = replace(FOUNDING, first=ADDITION)
+    rows = {TALK: None, SESSION: FREE, HEAD_REF: node(HEAD)}
+    assert grown(decided(partial(create, founding=founding), rows)).parent == HEAD.id
+    with pytest.raises(SessionLocked):
+        decided(partial(create, founding=founding), {**rows, SESSION: LEASED})
+    assert decided(create, {**rows, SESSION: LEASED}).changes  # without items it disturbs nobody
+
+
+NOT_THERE = [None, row(expires=NOW_MS), row(expires=NOW_MS - 1)]
+
+
+@pytest.mark.parametrize("there", NOT_THERE)
+def test_a_conversation_that_is_over_is_not_found(there: Row | None) -> None:
+    for decision in (
+        partial(conversations.fetch, conversation_id=ID),
+        partial(conversations.update, conversation_id=ID, metadata=b"{}", expected_version=None),
+        partial(conversations.remove, conversation_id=ID),
+        add,
+        partial(conversations.read_items, conversation_id=ID),
+        partial(conversations.remove_item, conversation_id=ID, item_id="a", is_there=True),
+    ):
+        with pytest.raises(ConversationNotFound):
+            decided(decision, {TALK: there, SESSION: None})
+
+
+UPDATES = [
+    (b"{}", None, None),
+    (b"{}", 1, None),
+    (b"{}", 0, None),  # the answer got lost
+    (b'{"a":"b"}', None, {"metadata": '{"a":"b"}', "version": Add(1)}),
+    (b'{"a":"b"}', 1, {"metadata": '{"a":"b"}', "version": Add(1)}),
+]
+
+
+@pytest.mark.parametrize(("metadata", "expected_version", "written"), UPDATES)
+def test_metadata_that_is_there_already_is_no_change(
+    metadata: bytes, expected_version: int | None, written: dict[str, Any] | None
+) -> None:
+    view = view_of({TALK: STORED})
+    update = conversations.update(view, ID, metadata, expected_version)
+    assert update(()).version == (1 if written is None else 2)
+    if written is None:
+        assert not view.has_asked
+    else:
+        assert fields_of(view.program(), Kind.CONVERSATION) == written
+
+
+@pytest.mark.parametrize(("metadata", "expected"), [(b"{}", 2), (b"{}", 5), (b'{"a":"b"}', 0), (b'{"a":"b"}', 2)])
+def test_another_version_is_a_mismatch(metadata: bytes, expected: int) -> None:
+    with pytest.raises(VersionMismatch):
+        decided(
+            partial(conversations.update, conversation_id=ID, metadata=metadata, expected_version=expected),
+            {TALK: STORED},
+        )
+
+
+def test_a_removal_lets_go_of_the_head_and_keeps_the_token() -> None:
+    remove = partial(conversations.remove, conversation_id=ID)
+    program = decided(remove, {TALK: STORED, SESSION: FREE})
+    assert shown(program) == [
+        ("delete", *TALK),
+        ("unfile", *ENDS),
+        ("set", *SESSION),
+        ("file", Index.ENDS, "", f"node/{HEAD.id}"),
+    ]
+    assert fields_of(program, Kind.SESSION) == {"holder": "", "lease_until": 0, "head": None, "removed": None}
+    assert shown(decided(remove, {TALK: STORED, SESSION: None})) == [("delete", *TALK), ("unfile", *ENDS)]
+    with pytest.raises(SessionLocked):
+        decided(remove, {TALK: STORED, SESSION: LEASED})
+
+
+def test_items_are_a_node_behind_the_head_that_no_id_finds() -> None:
+    program = decided(add, rows_with(NODE_ID))
+    assert shown(program) == [
+        ("grow", NODE_ID, HEAD.id),
+        ("set", *SESSION),
+        ("file", Index.ITEM, "a", NODE_ID),
+        ("file", Index.ITEM, "b", NODE_ID),
+        ("file", Index.ENDS, "", f"node/{NODE_ID}"),
+    ]
+    fields = grown(program).fields
+    assert (fields["deleted"], fields["added"], fields["version"]) == (1, 1, 1)
+    assert fields["expires"] == STORED.fields["expires"]  # it lives as long as its conversation
+    assert fields_of(program, Kind.SESSION) == {"head": NODE_ID}  # the lease stays as it is
+    assert {TALK, SESSION} <= pins(program)
+
+
+def test_the_same_addition_has_the_same_node_and_others_have_others() -> None:
+    assert is_response_id(NODE_ID)
+    assert tree_tag(NODE_ID) == tree_tag(ID)
+    assert addition_node(replace(ADDITION, items=array("z"))).id == NODE_ID
+    assert addition_node(replace(ADDITION, salt="t")).id != NODE_ID
+    assert addition_node(incarnation="j").id != NODE_ID
+
+
+def test_an_addition_that_was_made_is_answered_or_refused() -> None:
+    made = addition_node()
+    there = Row({**made.fields, "v": 1}, made.items, made.body)
+    rows = rows_with(NODE_ID, there, LEASED)
+    assert answered(add, rows) == ADDITION.items
+    with pytest.raises(AlreadyExists):
+        decided(partial(add, addition=replace(ADDITION, digest="other")), rows)
+    with pytest.raises(IdempotencyMismatch):
+        decided(partial(add, addition=replace(ADDITION, digest="other", idempotency_key="k")), rows)
+
+
+def test_a_leased_session_is_added_to_under_its_fence() -> None:
+    rows = rows_with(NODE_ID, None, LEASED)
+    with pytest.raises(SessionLocked):
+        decided(add, rows)
+    assert decided(partial(add, addition=replace(ADDITION, fence=Fence(ID, 7))), rows).changes
+    with pytest.raises(StaleFence):
+        decided(partial(add, addition=replace(ADDITION, fence=Fence(ID, 6))), rows)
+
+
+def test_the_context_is_read_in_one_program() -> None:
+    program = decided(partial(conversations.read_items, conversation_id=ID))
+    assert guards_on(program, Kind.CONVERSATION) == [(Condition.PRESENT, "", None), (Condition.AHEAD, "expires", None)]
+    (chain,) = [each for each in program.reads if isinstance(each, Chain)]
+    assert chain.from_head
+
+
+@pytest.mark.parametrize(("session", "names"), [(None, ["a", "b"]), (row(), ["a", "b"]), (row(removed=["a"]), ["b"])])
+def test_items_that_were_taken_out_are_left_out(session: Row | None, names: list[str]) -> None:
+    made = addition_node()
+    chain = [(NODE_ID, Row(made.fields, made.items))]
+    assert names_in(conversations.read_context(View({}), ID)([session, chain])) == names
+
+
+def test_a_context_over_its_bounds_is_refused() -> None:
+    with pytest.raises(ChainTooLong) as caught:
+        decided(partial(conversations.read_context, session_id=ID), {SESSION: FREE}, too_long="bytes")
+    assert HEAD.id in caught.value.message
+
+
+def test_an_item_is_taken_out_once() -> None:
+    remove = partial(conversations.remove_item, conversation_id=ID, item_id="a")
+    program = decided(partial(remove, is_there=True), {TALK: STORED, SESSION: row(removed=["z"])})
+    assert fields_of(program, Kind.SESSION) == {"removed": ["z", "a"]}
+    assert answered(partial(remove, is_there=False), {TALK: STORED, SESSION: row(removed=["a"])}).version == 1
+    with pytest.raises(ItemNotFound):
+        decided(partial(remove, is_there=False), {TALK: STORED, SESSION: None})

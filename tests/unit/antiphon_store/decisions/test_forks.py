@@ -1,0 +1,149 @@
+"""Which forks may be, and their one program. What they make of a store: `antiphon_store.testing.lineage_forks`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    NotFound,
+    PreviousResponseNotReady,
+    ResponseNotFound,
+    SessionLocked,
+)
+from antiphon_core.ports.lineage import Fork, ForkSource
+from antiphon_core.ports.store import Fence, Lease, Session, Status
+from antiphon_store.decisions import forks
+from antiphon_store.rows.model import Condition, Kind, Row
+from antiphon_store.rows.view import UnknownRow
+from antiphon_store.testing.subject import draft
+from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, row, shown
+
+RECORD = draft(session_id="s")
+OTHER = draft(RECORD)
+NODE, NEW, SOURCE = (Kind.NODE, RECORD.id), (Kind.SESSION, "new"), (Kind.SESSION, "s")
+MADE = Fork("new", RECORD.id)
+
+
+def fork(session_id: str | None, response_id: str | None, new: str = "new") -> Any:
+    return partial(forks.fork, source=ForkSource(session_id, response_id), new_session_id=new)
+
+
+def test_a_fork_of_a_response_is_one_program() -> None:
+    program = decided(fork(None, RECORD.id))
+    assert guards_on(program, Kind.SESSION) == [(Condition.IS, "head", None), (Condition.BEHIND, "lease_until", None)]
+    assert guards_on(program, Kind.NODE) == [
+        (Condition.IS, "deleted", 0),
+        (Condition.AHEAD, "expires", None),
+        (Condition.NOT_IN, "status", ["in_progress", "queued"]),
+    ]
+    assert shown(program) == [("set", *NEW)]
+    assert fields_of(program, Kind.SESSION) == {"head": RECORD.id, "source": [None, RECORD.id, RECORD.id]}
+
+
+def test_a_fork_of_a_response_in_its_session_is_one_program() -> None:
+    program = decided(fork("s", RECORD.id))
+    assert (Condition.IS, "session", "s") in guards_on(program, Kind.NODE)
+
+
+def test_a_session_is_forked_at_its_living_head() -> None:
+    with pytest.raises(UnknownRow):
+        decided(fork("s", None))
+    for head in (node(RECORD), node(RECORD, deleted=1)):
+        program = decided(fork("s", None), {SOURCE: row(head=RECORD.id), NODE: head})
+        assert fields_of(program, Kind.SESSION)["head"] == RECORD.id
+    gone: list[tuple[Row | None, Row | None]] = [
+        (None, None),
+        (row(head=None), None),
+        (row(head=RECORD.id), node(RECORD, expires=NOW_MS)),
+    ]
+    for session, over in gone:
+        with pytest.raises(NotFound):
+            decided(fork("s", None), {SOURCE: session, NODE: over})
+
+
+@pytest.mark.parametrize("existing", [None, node(RECORD, deleted=1), node(RECORD, expires=NOW_MS)])
+def test_a_response_that_cannot_be_read_is_not_forked(existing: Row | None) -> None:
+    with pytest.raises(ResponseNotFound):
+        decided(fork(None, RECORD.id), {NODE: existing})
+
+
+def test_a_response_is_forked_after_it_has_ended() -> None:
+    with pytest.raises(PreviousResponseNotReady) as caught:
+        decided(fork(None, RECORD.id), {NODE: node(replace(RECORD, status=Status.IN_PROGRESS))})
+    assert caught.value.field == "up_to_response_id"
+
+
+def test_a_response_belongs_to_the_session_that_is_named() -> None:
+    rows = {NODE: node(RECORD), (Kind.SESSION, "another"): row(head=RECORD.id)}
+    assert decided(fork("another", RECORD.id), rows).changes  # it is its head
+    with pytest.raises(InvalidRequest):
+        decided(fork("another", RECORD.id), {**rows, (Kind.SESSION, "another"): row(head=None)})
+
+
+def test_a_tagged_session_is_of_its_heads_tree() -> None:
+    assert decided(fork(None, RECORD.id, "conv_" + RECORD.id.removeprefix("resp_"))).changes
+    with pytest.raises(InvalidRequest):
+        decided(fork(None, RECORD.id, "conv_" + "0" * 48))
+
+
+def test_a_session_in_use_is_not_forked_into() -> None:
+    rows = {NODE: node(RECORD), (Kind.NODE, OTHER.id): node(OTHER)}
+    with pytest.raises(AlreadyExists):
+        decided(fork(None, RECORD.id), {**rows, NEW: row(head=OTHER.id)})
+    with pytest.raises(SessionLocked):
+        decided(fork(None, RECORD.id), {**rows, NEW: row(head=None, lease_until=NOW_MS + 1)})
+
+
+def test_a_session_whose_head_is_over_is_free() -> None:
+    rows = {NODE: node(RECORD), (Kind.NODE, OTHER.id): node(OTHER, expires=NOW_MS), NEW: row(head=OTHER.id)}
+    assert fields_of(decided(fork(None, RECORD.id), rows), Kind.SESSION)["head"] == RECORD.id
+
+
+def test_the_same_fork_again_is_answered_whatever_became_of_it() -> None:
+    moved_on = row(head=OTHER.id, source=[None, RECORD.id, RECORD.id])
+    assert answered(fork(None, RECORD.id), {NEW: moved_on, NODE: None}) == MADE
+
+
+def test_a_session_that_begins_there_already_is_left_as_it_is() -> None:
+    assert answered(fork(None, RECORD.id), {NEW: row(head=RECORD.id), NODE: node(RECORD)}) == MADE
+
+
+def test_a_name_is_unused_without_a_living_head_and_a_lease() -> None:
+    unused = partial(forks.require_unused, session_id="s")
+    for free in (None, row(head=None), row(head=RECORD.id)):
+        decided(unused, {SOURCE: free, NODE: None})
+    with pytest.raises(AlreadyExists):
+        decided(unused, {SOURCE: row(head=RECORD.id), NODE: node(RECORD)})
+    with pytest.raises(SessionLocked):
+        decided(unused, {SOURCE: row(lease_until=NOW_MS + 1)})
+
+
+def test_another_tree_is_refused_once_the_source_is_found() -> None:
+    refuse = partial(forks.refuse_other_tree, source=ForkSource(None, RECORD.id))
+    with pytest.raises(ResponseNotFound):
+        decided(refuse, {NODE: None})
+    with pytest.raises(InvalidRequest) as caught:
+        decided(refuse, {NODE: node(RECORD)})
+    assert caught.value.field == "new_session_id"
+
+
+DESCRIBED = [
+    (None, Session("s", None, 0, None)),
+    (row(head=RECORD.id, fence=7, holder="", lease_until=0), Session("s", RECORD.id, 7, None)),
+    (row(fence=7, holder="a", lease_until=NOW_MS), Session("s", None, 7, None)),
+    (
+        row(fence=7, holder="a", lease_until=NOW_MS + 1),
+        Session("s", None, 7, Lease(Fence("s", 7), "a", NOW_MS + 1)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("session", "expected"), DESCRIBED)
+def test_a_session_is_described_as_of_now(session: Row | None, expected: Session) -> None:
+    assert answered(partial(forks.describe, session_id="s"), {SOURCE: session, NODE: node(RECORD)}) == expected

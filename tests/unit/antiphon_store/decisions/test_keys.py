@@ -1,0 +1,172 @@
+"""Idempotency keys, case by case. Through a store: `antiphon_store.testing.idempotency`."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import IdempotencyMismatch
+from antiphon_core.limits import IDEMPOTENCY_MEMORY_MS
+from antiphon_core.ports.store import Stamp
+from antiphon_store.decisions import keys
+from antiphon_store.decisions.keys import BINDING_MS, UNKNOWN, KeyUse
+from antiphon_store.rows.model import Condition, Index, Kind, Now, Row
+from antiphon_store.testing.idempotency import FINGERPRINT, OTHER, keyed
+from antiphon_store.testing.subject import draft
+from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, row, shown, view_of
+
+RECORD, STRANGER = draft(), draft()
+STAMP = Stamp(version=1, depth=0, created_at_ms=1, updated_at_ms=1)
+KEY = (Kind.KEY, "k")
+CLAIM_MS = 600_000
+claim = partial(keys.claim, key="k", request=keyed(RECORD), claim_ttl_ms=CLAIM_MS)
+bind = partial(keys.bind, key="k", response_id=RECORD.id)
+MINE = KeyUse(RECORD.id, is_mine=True, is_new=True)
+
+
+def stored(**fields: Any) -> Row:
+    """A living claim of RECORD, if nothing else is said."""
+    defaults: dict[str, Any] = {
+        "response": RECORD.id,
+        "fingerprint": FINGERPRINT.hex(),
+        "claimed_until": NOW_MS + 10,
+        "expires": NOW_MS + 1_000_000,
+        "bound": 0,
+        "stamp": None,
+    }
+    return row(**(defaults | fields))
+
+
+BOUND = stored(bound=1, claimed_until=NOW_MS)
+
+
+def made(decision: Any, key: Row | None) -> tuple[KeyUse, dict[str, Any]]:
+    """The answer and what is written."""
+    view = view_of({KEY: key})
+    use = decision(view)(())
+    return use, fields_of(view.program(), Kind.KEY)
+
+
+def test_a_free_key_is_claimed_in_one_program() -> None:
+    program = decided(claim)
+    assert guards_on(program, Kind.KEY) == [(Condition.ABSENT, "", None)]
+    assert shown(program) == [("put", *KEY), ("file", Index.ENDS, "", "key/k")]
+    fields = fields_of(program, Kind.KEY)
+    assert fields["claimed_until"] == Now(CLAIM_MS)
+    assert fields["expires"] == Now(IDEMPOTENCY_MEMORY_MS)
+    assert (fields["response"], fields["bound"], fields["stamp"]) == (RECORD.id, 0, None)
+
+
+def test_a_claim_is_remembered_at_least_as_long_as_it_lives() -> None:
+    long_ms = IDEMPOTENCY_MEMORY_MS + 1
+    assert fields_of(decided(partial(claim, claim_ttl_ms=long_ms)), Kind.KEY)["expires"] == Now(long_ms)
+
+
+CLAIMED = [
+    (None, MINE),
+    (stored(), KeyUse(RECORD.id, is_mine=True)),  # its owner again
+    (stored(response=STRANGER.id, claimed_until=NOW_MS), MINE),  # the claim's time is over
+    (stored(response=STRANGER.id, fingerprint=OTHER.hex(), claimed_until=NOW_MS), MINE),
+    (stored(bound=1, expires=NOW_MS), MINE),
+]
+
+
+@pytest.mark.parametrize(("key", "use"), CLAIMED)
+def test_who_may_claim(key: Row | None, use: KeyUse) -> None:
+    assert made(claim, key)[0] == use
+
+
+TOLD = [
+    (stored(response=STRANGER.id), KeyUse(STRANGER.id)),
+    (stored(response=STRANGER.id, bound=1), KeyUse(STRANGER.id, is_bound=True)),
+    (BOUND, KeyUse(RECORD.id, is_bound=True, is_claimed=False)),
+    (stored(bound=1, fingerprint=UNKNOWN), KeyUse(RECORD.id, is_bound=True)),
+]
+
+
+@pytest.mark.parametrize(("key", "use"), TOLD)
+def test_the_same_request_is_told_where_the_key_leads(key: Row, use: KeyUse) -> None:
+    assert answered(claim, {KEY: key}) == use
+
+
+@pytest.mark.parametrize("key", [stored(fingerprint=OTHER.hex()), stored(bound=1, fingerprint=OTHER.hex())])
+def test_another_request_is_refused(key: Row) -> None:
+    with pytest.raises(IdempotencyMismatch):
+        decided(claim, {KEY: key})
+
+
+def test_a_key_that_leads_nowhere_is_free() -> None:
+    use, fields = made(partial(claim, is_free=True), stored(response=STRANGER.id, bound=1))
+    assert use == MINE
+    assert (fields["response"], fields["bound"]) == (RECORD.id, 0)
+
+
+def test_an_unclaimed_key_is_bound_in_one_program() -> None:
+    fields = fields_of(decided(bind), Kind.KEY)
+    assert (fields["bound"], fields["fingerprint"]) == (1, UNKNOWN)
+    assert fields["expires"] == Now(IDEMPOTENCY_MEMORY_MS)
+    assert fields["claimed_until"] == Now(BINDING_MS)
+
+
+def test_a_binding_takes_over_the_fingerprint_of_its_claim() -> None:
+    use, fields = made(bind, stored())
+    assert (use.is_new, fields["fingerprint"]) == (False, FINGERPRINT.hex())
+    assert made(bind, stored(claimed_until=NOW_MS))[1]["fingerprint"] == FINGERPRINT.hex()
+    assert made(bind, stored(response=STRANGER.id, claimed_until=NOW_MS))[1]["fingerprint"] == UNKNOWN
+    assert made(partial(bind, fingerprint=OTHER.hex()), None)[1]["fingerprint"] == OTHER.hex()
+
+
+@pytest.mark.parametrize(
+    ("until", "expected"), [(NOW_MS + 10, Now(BINDING_MS)), (NOW_MS + BINDING_MS + 1, NOW_MS + BINDING_MS + 1)]
+)
+def test_a_commit_extends_its_claim_and_never_shortens_it(until: int, expected: object) -> None:
+    assert made(bind, stored(claimed_until=until))[1]["claimed_until"] == expected
+
+
+def test_only_the_own_response_may_use_a_key_in_force() -> None:
+    for key in (stored(response=STRANGER.id), stored(response=STRANGER.id, bound=1, claimed_until=0)):
+        with pytest.raises(IdempotencyMismatch):
+            decided(bind, {KEY: key})
+    assert made(bind, stored(response=STRANGER.id, claimed_until=NOW_MS))[0].is_new
+
+
+def test_the_first_binding_stays() -> None:
+    assert answered(bind, {KEY: BOUND}) == KeyUse(RECORD.id, is_mine=True, is_bound=True)
+
+
+def test_a_single_write_again_has_its_first_stamp() -> None:
+    written = stored(bound=1, stamp=list(astuple(STAMP)))
+    assert answered(partial(bind, fingerprint=FINGERPRINT.hex()), {KEY: written}).stamp == STAMP
+    with pytest.raises(IdempotencyMismatch):
+        decided(partial(bind, fingerprint=OTHER.hex()), {KEY: written})
+
+
+def test_a_stamp_is_remembered_under_the_own_key_only() -> None:
+    remember = partial(keys.remember_stamp, key="k", response_id=RECORD.id, stamp=STAMP)
+    program = decided(remember)
+    assert guards_on(program, Kind.KEY) == [(Condition.IS, "response", RECORD.id)]
+    assert fields_of(program, Kind.KEY) == {"stamp": list(astuple(STAMP))}
+    assert answered(remember, {KEY: stored(response=STRANGER.id)}) is None
+
+
+FORGOTTEN = [
+    (stored(), False, True),
+    (BOUND, False, False),
+    (BOUND, True, True),
+    (stored(response=STRANGER.id), True, False),
+    (None, True, False),
+]
+
+
+@pytest.mark.parametrize(("key", "was_bound", "is_freed"), FORGOTTEN)
+def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, was_bound: bool, is_freed: bool) -> None:
+    program = decided(partial(keys.forget, key="k", response_id=RECORD.id, was_bound=was_bound), {KEY: key})
+    assert shown(program) == ([("delete", *KEY)] if is_freed else [])
+
+
+def test_keys_lie_apart() -> None:
+    assert keys.partition_of("t", "k") == keys.partition_of("t", "k")
+    assert len({keys.partition_of("t", "k"), keys.partition_of("t", "l"), keys.partition_of("u", "k")}) == 3

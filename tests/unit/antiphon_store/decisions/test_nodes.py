@@ -1,0 +1,66 @@
+"""The row of a response: there and back, until when it can be read, and damage."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.errors import InternalError
+from antiphon_core.ports.store import Stamp, Status
+from antiphon_store.backends.base import Write
+from antiphon_store.decisions import nodes
+from antiphon_store.rows.model import Now
+from antiphon_store.testing.conversations import array, names_in
+from antiphon_store.testing.subject import content, draft
+from tests.support.rows import node
+
+RECORD = draft(draft(), session_id="s", status=Status.IN_PROGRESS)
+
+
+@pytest.mark.parametrize("inputs", [array(), array("a"), array("a", "b")])
+@pytest.mark.parametrize("outputs", [array(), array("c")])
+def test_a_record_comes_back_as_it_was_written(inputs: bytes, outputs: bytes) -> None:
+    record = replace(RECORD, input_items=inputs, output_items=outputs)
+    found = nodes.to_record(record.id, node(record, version=3, depth=2, expires=30))
+    assert content(found) == content(record)
+    assert (found.version, found.depth, found.created_at_ms, found.updated_at_ms) == (3, 2, 10, 20)
+    assert found.expires_at_ms == 30
+    assert nodes.stamp_of(node(record, version=3)) == Stamp(3, 0, 10, 20)
+    assert nodes.item_ids(node(record)) == names_in(inputs) + names_in(outputs)
+
+
+def test_a_lifetime_begins_when_it_is_written() -> None:
+    assert nodes.written(Write(RECORD, ttl_ms=5))[0]["expires"] == Now(5)
+    assert nodes.written(Write(RECORD))[0]["expires"] is None
+
+
+@pytest.mark.parametrize(
+    ("expires", "deleted", "readable"),
+    [(None, 0, True), (101, 0, True), (100, 0, False), (99, 0, False), (None, 1, False), (101, 1, False)],
+)
+def test_the_last_moment_is_not_included(expires: int | None, deleted: int, readable: bool) -> None:
+    assert nodes.is_readable(node(RECORD, expires=expires, deleted=deleted), 100) is readable
+    assert not nodes.is_readable(None, 100)
+
+
+def test_an_item_id_that_occurs_twice_is_listed_once() -> None:
+    assert nodes.item_ids(node(replace(RECORD, input_items=array("a", "b"), output_items=array("a")))) == ["a", "b"]
+
+
+def test_a_chain_is_joined_in_its_order() -> None:
+    chain = [(name, node(replace(RECORD, id=name, input_items=array(name), output_items=array()))) for name in "abc"]
+    assert names_in(nodes.joined_items(chain)) == ["a", "b", "c"]
+    assert nodes.joined_items([]) == b"[]"
+
+
+def test_bytes_of_another_response_are_noticed() -> None:
+    good = node(RECORD)
+    damaged = [good._replace(items=good.items[:-1] + b"!"), good._replace(body=b"{}")]
+    for each in damaged:
+        with pytest.raises(InternalError):
+            nodes.to_record(RECORD.id, each)
+    with pytest.raises(InternalError):
+        nodes.to_record("another", good)
+    with pytest.raises(InternalError):
+        nodes.joined_items([(RECORD.id, damaged[0])])

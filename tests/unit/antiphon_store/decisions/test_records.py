@@ -1,0 +1,337 @@
+"""The rules of writing, case by case. Through a store: `antiphon_store.testing.replacement`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    InvalidRequest,
+    ResponseNotFound,
+    StaleFence,
+    StatusMismatch,
+    VersionMismatch,
+)
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
+from antiphon_store.backends.base import LogEnd, Write
+from antiphon_store.decisions import records
+from antiphon_store.decisions.records import CrowdedSession, OccupiedId
+from antiphon_store.rows.model import Add, Condition, Fewer, Grow, Index, Kind, Now, Row, Set, made_id
+from antiphon_store.rows.view import UnknownRow, View
+from antiphon_store.testing.subject import draft
+from tests.support.rows import NOW_MS, answered, crowds, decided, fields_of, guards_on, node, pins, row, shown
+
+PARENT = draft()
+STORED = draft(PARENT, status=Status.IN_PROGRESS, session_id="s")
+OTHER = replace(STORED, status=Status.COMPLETED)
+NODE = (Kind.NODE, STORED.id)
+ROW = node(STORED, version=3, depth=4)
+RUNNING = frozenset({Status.IN_PROGRESS})
+READABLE = [(Condition.IS, "deleted", 0), (Condition.AHEAD, "expires", None)]
+FENCE = Fence("s", 7)
+LEASED = row(head=PARENT.id, fence=7, lease_until=NOW_MS + 1)
+
+
+def put(record: Record = STORED, condition: Precondition | None = None, **options: Any) -> Any:
+    return partial(records.put, write=Write(record, condition or Precondition(), **options))
+
+
+# ---- Inserting ----
+
+
+def test_a_new_record_takes_one_program() -> None:
+    program = decided(put(item_ids=("a", "b"), ttl_ms=5, session_responses_max=9))
+    assert guards_on(program, Kind.NODE) == [(Condition.ABSENT, "", None), *READABLE]  # the record, its parent
+    assert crowds(program) == [Fewer(Index.MADE, "s", 9)]
+    assert shown(program) == [
+        ("grow", STORED.id, PARENT.id),
+        ("file", Index.ITEM, "a", STORED.id),
+        ("file", Index.ITEM, "b", STORED.id),
+        ("file", Index.ENDS, "", f"node/{STORED.id}"),
+    ]
+    (grow,) = [each for each in program.changes if isinstance(each, Grow)]
+    assert (grow.fields["version"], grow.fields["expires"]) == (1, Now(5))
+
+
+def test_a_root_without_options_has_one_guard() -> None:
+    program = decided(put(PARENT))
+    assert len(program.guards) == 1
+    assert shown(program) == [("grow", PARENT.id, None)]
+
+
+def test_the_end_of_a_log_goes_with_the_record() -> None:
+    end = LogEnd(EventAppend(STORED.id, 4, 1, b"frame", terminal=True), 50)
+    program = decided(put(log_end=end))
+    assert guards_on(program, Kind.LOG) == [
+        (Condition.IS, "next", 4),
+        (Condition.IS, "closed", 0),
+        (Condition.AHEAD, "until", None),
+    ]
+    assert shown(program)[:2] == [("put", Kind.BATCH, f"{STORED.id}/000000000004"), ("set", Kind.LOG, STORED.id)]
+
+
+def test_fences_are_guards_of_the_same_program() -> None:
+    program = decided(partial(put(condition=Precondition(fence=Fence("t", 2))), fence=FENCE))
+    assert guards_on(program, Kind.SESSION) == [
+        (Condition.IS, "fence", 7),
+        (Condition.AHEAD, "lease_until", None),
+        (Condition.IS, "fence", 2),
+        (Condition.AHEAD, "lease_until", None),
+    ]
+
+
+@pytest.mark.parametrize("parent", [None, node(PARENT, deleted=1), node(PARENT, expires=NOW_MS)])
+def test_a_parent_that_cannot_be_read_is_not_continued(parent: Row | None) -> None:
+    with pytest.raises(ResponseNotFound):
+        decided(put(), {NODE: None, (Kind.NODE, PARENT.id): parent})
+
+
+HEADS = [
+    (LEASED, True),
+    (row(head="another", fence=7, lease_until=NOW_MS + 1), False),
+]
+
+
+@pytest.mark.parametrize(("session", "is_admitted"), HEADS)
+def test_a_deleted_head_is_continued_by_the_holder_of_its_lease(session: Row, is_admitted: bool) -> None:
+    rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT, deleted=1), (Kind.SESSION, "s"): session}
+    decision = partial(put(), fence=FENCE)
+    if is_admitted:
+        program = decided(decision, rows)
+        assert ("grow", STORED.id, PARENT.id) in shown(program)
+        assert (Kind.SESSION, "s") in pins(program)  # that it is the head still
+        return
+    with pytest.raises(ResponseNotFound):
+        decided(decision, rows)
+
+
+def test_an_expired_head_is_continued_by_nobody() -> None:
+    rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT, expires=NOW_MS), (Kind.SESSION, "s"): LEASED}
+    with pytest.raises(ResponseNotFound):
+        decided(partial(put(), fence=FENCE), rows)
+
+
+def test_a_crowded_session_is_to_be_counted_exactly() -> None:
+    rows = {NODE: None, (Kind.NODE, PARENT.id): node(PARENT)}
+    with pytest.raises(CrowdedSession) as caught:
+        decided(put(session_responses_max=9), rows, crowded=True)
+    assert (caught.value.session_id, caught.value.most) == ("s", 9)
+    decided(put(PARENT, session_responses_max=9), {}, crowded=True)  # of no session
+
+
+@pytest.mark.parametrize("dead", [node(STORED, deleted=1), node(STORED, expires=NOW_MS)])
+def test_the_id_of_a_dead_node_has_to_be_freed(dead: Row) -> None:
+    with pytest.raises(OccupiedId) as caught:
+        decided(put(), {NODE: dead})
+    assert caught.value.response_id == STORED.id
+
+
+# ---- Replays ----
+
+
+@pytest.mark.parametrize(
+    ("record", "version", "replay"),
+    [
+        (STORED, None, True),
+        (STORED, 2, True),  # this write would have made version 3
+        (STORED, 3, False),  # a new version with the same content
+        (STORED, 1, False),
+        (STORED, 0, False),
+        (OTHER, None, False),
+        (OTHER, 2, False),
+    ],
+)
+def test_a_replay_is_what_this_write_would_have_made(record: Record, version: int | None, replay: bool) -> None:
+    decision = put(record, Precondition(version=version))
+    if replay:
+        assert answered(decision, {NODE: ROW}) == Stamp(3, 4, 10, 20)
+    elif version == 3:
+        assert decided(decision, {NODE: ROW}).changes
+    else:
+        with pytest.raises((AlreadyExists, VersionMismatch)):
+            decided(decision, {NODE: ROW})
+
+
+def test_the_first_writing_is_a_replay_of_itself_with_version_zero() -> None:
+    first = node(STORED, version=1)
+    assert answered(put(condition=Precondition(version=0)), {NODE: first}).version == 1
+
+
+def test_a_replay_needs_no_lease_any_more() -> None:
+    decision = partial(put(), fence=FENCE)
+    assert answered(decision, {NODE: ROW, (Kind.SESSION, "s"): None}).version == 3
+
+
+@pytest.mark.parametrize(
+    "change", [{"body": b"{}"}, {"output_items": b"[]"}, {"status": Status.FAILED}, {"session_id": None}]
+)
+def test_other_content_is_no_replay(change: Any) -> None:
+    with pytest.raises(AlreadyExists):
+        decided(put(replace(STORED, **change)), {NODE: ROW})
+
+
+# ---- Replacing ----
+
+ADMITTED = [
+    (None, Precondition()),
+    (None, Precondition(version=0)),
+    (ROW, Precondition(version=3)),
+    (ROW, Precondition(statuses=RUNNING)),
+    (ROW, Precondition(unless_statuses=frozenset({Status.CANCELLED}))),
+    (ROW, Precondition(version=3, statuses=RUNNING)),
+]
+REFUSED = [
+    (None, Precondition(version=1), VersionMismatch),
+    (None, Precondition(statuses=RUNNING), StatusMismatch),
+    (None, Precondition(unless_statuses=RUNNING), StatusMismatch),
+    (ROW, Precondition(), AlreadyExists),
+    (ROW, Precondition(version=0), AlreadyExists),
+    (ROW, Precondition(version=2), VersionMismatch),
+    (ROW, Precondition(version=0, statuses=RUNNING), VersionMismatch),
+    (ROW, Precondition(statuses=frozenset({Status.QUEUED})), StatusMismatch),
+    (ROW, Precondition(version=3, unless_statuses=RUNNING), StatusMismatch),
+    (node(STORED, version=3, deleted=1), Precondition(version=3), VersionMismatch),
+    (node(STORED, version=3, expires=NOW_MS), Precondition(statuses=RUNNING), StatusMismatch),
+]
+
+
+@pytest.mark.parametrize(("existing", "condition"), ADMITTED)
+def test_admitted(existing: Row | None, condition: Precondition) -> None:
+    program = decided(put(OTHER, condition), {NODE: existing, (Kind.NODE, PARENT.id): node(PARENT)})
+    assert shown(program)[0][0] == ("grow" if existing is None else "set")
+    assert NODE in pins(program)
+
+
+@pytest.mark.parametrize(("existing", "condition", "error"), REFUSED)
+def test_refused(existing: Row | None, condition: Precondition, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        decided(put(OTHER, condition), {NODE: existing, (Kind.NODE, PARENT.id): node(PARENT)})
+
+
+def test_a_parent_is_for_ever() -> None:
+    with pytest.raises(InvalidRequest):
+        decided(put(replace(OTHER, parent_id=draft().id), Precondition(version=3)), {NODE: ROW})
+
+
+BLIND = [
+    (OTHER, Precondition(version=3), (Condition.IS, "version", 3)),
+    (OTHER, Precondition(statuses=RUNNING), (Condition.IN, "status", ["in_progress"])),
+    (STORED, Precondition(version=3, unless_statuses=RUNNING), (Condition.NOT_IN, "status", ["in_progress"])),
+]
+
+
+@pytest.mark.parametrize(("record", "condition", "guard"), BLIND)
+def test_a_replacement_that_cannot_be_a_replay_takes_one_program(
+    record: Record, condition: Precondition, guard: Any
+) -> None:
+    program = decided(put(record, condition))
+    guards = guards_on(program, Kind.NODE)
+    assert guards[:4] == [*READABLE, (Condition.IS, "parent", PARENT.id), (Condition.IS, "session", "s")]
+    assert guard in guards
+    (change,) = [each for each in program.changes if isinstance(each, Set)]
+    assert change.fields["version"] == Add(1)
+    assert change.fields["updated"] == Now()
+    assert not {"depth", "created", "v"} & set(change.fields)  # they stay
+    assert change.items is not None
+
+
+@pytest.mark.parametrize("condition", [Precondition(statuses=RUNNING), Precondition(unless_statuses=RUNNING)])
+def test_a_replacement_that_may_be_a_replay_looks_first(condition: Precondition) -> None:
+    with pytest.raises(UnknownRow):
+        decided(put(STORED, condition))
+
+
+def test_a_replacement_that_moves_to_another_session_is_listed_there() -> None:
+    program = decided(put(replace(OTHER, session_id="other"), Precondition(version=3)), {NODE: ROW})
+    entry = made_id(4, STORED.id)
+    assert shown(program)[1:] == [("unfile", Index.MADE, "s", entry), ("file", Index.MADE, "other", entry)]
+
+
+def test_a_replacement_is_made_under_living_fences_only() -> None:
+    for rows in ({NODE: ROW, (Kind.SESSION, "s"): None}, {(Kind.SESSION, "s"): row(fence=8, lease_until=NOW_MS + 1)}):
+        with pytest.raises(StaleFence):
+            decided(partial(put(OTHER, Precondition(version=3)), fence=FENCE), rows)
+
+
+# ---- Reading, changing, removing ----
+
+
+def test_a_fetch_is_one_program_with_the_record_as_its_answer() -> None:
+    view = View({})
+    finish = records.fetch(view, STORED.id)
+    assert guards_on(view.program(), Kind.NODE) == READABLE
+    assert finish([ROW]).version == 3
+
+
+UNREADABLE = [None, node(STORED, deleted=1), node(STORED, expires=NOW_MS)]
+
+
+@pytest.mark.parametrize("existing", UNREADABLE)
+def test_what_cannot_be_read_is_not_found(existing: Row | None) -> None:
+    for decision in (
+        partial(records.fetch, response_id=STORED.id),
+        partial(records.remove, response_id=STORED.id, precondition=Precondition()),
+        partial(records.change_status, response_id=STORED.id, status=Status.FAILED, precondition=Precondition()),
+    ):
+        with pytest.raises(ResponseNotFound):
+            decided(decision, {NODE: existing})
+    assert answered(partial(records.is_stored, response_id=STORED.id), {NODE: existing}) is (existing is not None)
+
+
+def test_a_removal_leaves_the_node_as_a_candidate() -> None:
+    program = decided(partial(records.remove, response_id=STORED.id, precondition=Precondition()), {NODE: ROW})
+    assert fields_of(program, Kind.NODE) == {"deleted": 1}
+    assert shown(program)[1:] == [
+        ("file", Index.ENDS, "", f"node/{STORED.id}"),
+        ("unfile", Index.MADE, "s", made_id(4, STORED.id)),
+    ]
+
+
+CHANGES = [(None, True), (2, True), (3, False), (0, False)]
+
+
+@pytest.mark.parametrize(("version", "is_replay"), CHANGES)
+def test_a_change_is_known_by_its_status_and_version(version: int | None, is_replay: bool) -> None:
+    change = partial(
+        records.change_status,
+        response_id=STORED.id,
+        status=Status.IN_PROGRESS,
+        precondition=Precondition(version=version),
+    )
+    if is_replay:
+        assert answered(change, {NODE: ROW}).version == 3
+    elif version == 3:
+        assert fields_of(decided(change, {NODE: ROW}), Kind.NODE)["version"] == Add(1)
+    else:
+        with pytest.raises(VersionMismatch):
+            decided(change, {NODE: ROW})
+
+
+def test_only_the_status_changes() -> None:
+    change = partial(records.change_status, response_id=STORED.id, status=Status.CANCELLED, precondition=Precondition())
+    fields = fields_of(decided(change, {NODE: ROW}), Kind.NODE)
+    assert fields == {"status": "cancelled", "version": Add(1), "updated": Now()}
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        (Precondition(version=2), VersionMismatch),
+        (Precondition(statuses=frozenset({Status.QUEUED})), StatusMismatch),
+        (Precondition(unless_statuses=RUNNING), StatusMismatch),
+        (Precondition(fence=FENCE), StaleFence),
+    ],
+)
+def test_changes_and_removals_respect_their_precondition(condition: Precondition, error: type[Exception]) -> None:
+    rows = {NODE: ROW, (Kind.SESSION, "s"): None}
+    for decision in (
+        partial(records.remove, response_id=STORED.id, precondition=condition),
+        partial(records.change_status, response_id=STORED.id, status=Status.FAILED, precondition=condition),
+    ):
+        with pytest.raises(error):
+            decided(decision, rows)

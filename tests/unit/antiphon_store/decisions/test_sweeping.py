@@ -1,0 +1,200 @@
+"""What may be reclaimed, case by case. Through a store: `antiphon_store.testing.sweeping`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core.ports.jobs import JobState
+from antiphon_store.decisions import sweeping
+from antiphon_store.decisions.sweeping import Family, Reclaimed
+from antiphon_store.rows.model import Entry, File, Index, Kind, Program, Row, made_id
+from antiphon_store.rows.view import UnknownRow
+from antiphon_store.testing.conversations import array
+from antiphon_store.testing.subject import draft
+from tests.support.rows import NOW_MS, decided, node, pins, row, shown, view_of
+
+PARENT = draft()
+RECORD = draft(PARENT, session_id="s", input_items=array("a"), output_items=array("b"))
+REF, SESSION = (Kind.NODE, RECORD.id), (Kind.SESSION, "s")
+DEAD = node(RECORD, deleted=1, depth=1)
+ALONE = Family([], [])
+HEADED = Family([], [("s", row(head=RECORD.id)), ("t", row(head="another"))])
+WITH_CHILD = Family([Entry("child", 0)], [])
+NAMED = (Index.ENDS, "", f"node/{RECORD.id}")
+reclaim_node = partial(sweeping.reclaim_node, response_id=RECORD.id)
+
+
+def reclaimed(decision: Any, rows: Any) -> tuple[Reclaimed | None, Program]:
+    view = view_of(rows)
+    return decision(view)(()), view.program()
+
+
+def again_at(program: Program) -> int | None:
+    """When the candidate is looked at again; None when it was dropped."""
+    (change,) = program.changes
+    if isinstance(change, File):
+        assert change.index is Index.ENDS
+        assert isinstance(change.at, int)
+        return change.at
+    return None
+
+
+# ---- Nodes ----
+
+
+@pytest.mark.parametrize("there", [DEAD, node(RECORD, expires=NOW_MS, depth=1)])
+def test_a_dead_node_goes_with_its_entries_and_names_its_parent(there: Row) -> None:
+    taken, program = reclaimed(partial(reclaim_node, family=ALONE), {REF: there})
+    assert taken == Reclaimed(there.fields["size"], PARENT.id)
+    assert shown(program) == [
+        ("delete", *REF),
+        ("unfile", *NAMED),
+        ("unfile", Index.MADE, "s", made_id(1, RECORD.id)),
+        ("unfile", Index.CHILDREN, PARENT.id, RECORD.id),
+        ("file", Index.ENDS, "", f"node/{PARENT.id}"),
+        ("unfile", Index.ITEM, "a", RECORD.id),
+        ("unfile", Index.ITEM, "b", RECORD.id),
+    ]
+    assert REF in pins(program)
+
+
+def test_an_expired_head_goes_too() -> None:
+    taken, _ = reclaimed(partial(reclaim_node, family=HEADED), {REF: node(RECORD, deleted=1, expires=NOW_MS)})
+    assert taken is not None
+
+
+KEPT = [
+    (None, ALONE, None),
+    (node(RECORD), ALONE, None),
+    (node(RECORD, expires=NOW_MS + 5), ALONE, NOW_MS + 5),  # its time was extended
+    (DEAD, WITH_CHILD, None),
+]
+
+
+@pytest.mark.parametrize(("there", "family", "at"), KEPT)
+def test_what_is_needed_is_dropped_or_looked_at_later(there: Row | None, family: Family, at: int | None) -> None:
+    taken, program = reclaimed(partial(reclaim_node, family=family), {REF: there})
+    assert taken is None
+    assert again_at(program) == at
+
+
+def test_a_head_is_dropped_as_long_as_it_is_the_head() -> None:
+    with pytest.raises(UnknownRow) as caught:
+        decided(partial(reclaim_node, family=HEADED), {REF: DEAD})
+    assert caught.value.refs == (SESSION,)  # and no session beside it
+    taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: row(head=RECORD.id)})
+    assert taken is None
+    assert again_at(program) is None
+    assert SESSION in pins(program)
+
+
+@pytest.mark.parametrize("session", [None, row(head="moved on")])
+def test_a_head_that_moved_on_meanwhile_is_looked_at_again(session: Row | None) -> None:
+    """It may have got a child meanwhile, so it cannot go on the strength of what was read before."""
+    taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: session})
+    assert taken is None
+    assert again_at(program) == NOW_MS
+
+
+# ---- Others ----
+
+JOB = row(queue="q", retention=1000, holder="", lease_until=0, cancel=0, attempts=1, max_attempts=1, ended=None)
+
+
+def job(**fields: Any) -> Row:
+    return Row({**JOB.fields, **fields}, b"", b"payload")
+
+
+def ended(at: int) -> Row:
+    return job(ended=[JobState.SUCCEEDED.value, "", at])
+
+
+TALK = row(metadata="{}", expires=NOW_MS)
+OTHERS = [
+    # kind, decision, row that may go, its bytes, [(row that stays, when it is looked at again)]
+    (Kind.LOG, sweeping.reclaim_log, row(until=NOW_MS, size=7), 7, [(row(until=NOW_MS + 1, size=7), NOW_MS + 1)]),
+    (
+        Kind.JOB,
+        sweeping.reclaim_job,
+        ended(NOW_MS - 1000),
+        7,
+        [
+            (ended(NOW_MS), NOW_MS + 1000),
+            (job(), None),
+            (job(holder="a", lease_until=NOW_MS + 5), NOW_MS + 1005),
+            (job(holder="a", lease_until=NOW_MS + 5, max_attempts=2), None),
+        ],
+    ),
+    (
+        Kind.CONVERSATION,
+        sweeping.reclaim_conversation,
+        TALK,
+        2,
+        [(row(metadata="{}", expires=NOW_MS + 1), NOW_MS + 1), (row(metadata="{}", expires=None), None)],
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "decision", "over", "size_bytes", "_staying"), OTHERS)
+def test_what_is_over_goes(kind: Kind, decision: Any, over: Row, size_bytes: int, _staying: Any) -> None:
+    rows = {(kind, "x"): over, (Kind.SESSION, "x"): None}
+    taken, program = reclaimed(lambda view: decision(view, "x"), rows)
+    assert taken == Reclaimed(size_bytes)
+    assert {("delete", kind, "x"), ("unfile", Index.ENDS, "", f"{kind}/x")} <= set(shown(program))
+
+
+@pytest.mark.parametrize(("kind", "decision", "_over", "_size", "staying"), OTHERS)
+def test_what_is_not_over_stays(kind: Kind, decision: Any, _over: Row, _size: int, staying: Any) -> None:
+    for there, at in [(None, None), *staying]:
+        taken, program = reclaimed(
+            lambda view: decision(view, "x"),
+            {(kind, "x"): there, (Kind.SESSION, "x"): None},
+        )
+        assert taken is None
+        assert again_at(program) == at
+
+
+def test_a_log_goes_with_its_batches_and_a_job_with_its_ticket() -> None:
+    log = decided(partial(sweeping.reclaim_log, log_id="x"), {(Kind.LOG, "x"): row(until=NOW_MS, size=7)})
+    assert ("delete_below", Kind.BATCH, "x/") in shown(log)
+    ticket = decided(partial(sweeping.reclaim_job, job_id="x"), {(Kind.JOB, "x"): ended(NOW_MS - 1000)})
+    assert ("unfile", Index.QUEUE, "q", "x") in shown(ticket)
+
+
+@pytest.mark.parametrize(("expires", "goes"), [(NOW_MS, True), (NOW_MS + 1, False)])
+def test_a_key_goes_uncounted_when_its_time_is_over(expires: int, goes: bool) -> None:
+    taken, program = reclaimed(lambda view: sweeping.reclaim_key(view, "k"), {(Kind.KEY, "k"): row(expires=expires)})
+    assert taken is None
+    assert (("delete", Kind.KEY, "k") in shown(program)) is goes
+    if not goes:
+        assert again_at(program) == expires
+
+
+SHOWN_AGAIN = [
+    # kind, row, family, when it is due again
+    (Kind.NODE, DEAD, ALONE, NOW_MS),
+    (Kind.NODE, DEAD, WITH_CHILD, None),
+    (Kind.NODE, DEAD, Family([], [("s", row(head="x"))]), None),
+    (Kind.NODE, node(RECORD), ALONE, None),
+    (Kind.NODE, node(RECORD, expires=NOW_MS + 1), ALONE, NOW_MS + 1),
+    (Kind.NODE, None, ALONE, None),
+    (Kind.LOG, row(until=NOW_MS), None, NOW_MS),
+    (Kind.LOG, row(until=NOW_MS + 1), None, NOW_MS + 1),
+    (Kind.KEY, row(expires=NOW_MS), None, NOW_MS),
+    (Kind.CONVERSATION, row(expires=None), None, None),
+    (Kind.JOB, ended(NOW_MS - 1000), None, NOW_MS),
+    (Kind.JOB, ended(NOW_MS), None, NOW_MS + 1000),
+    (Kind.JOB, job(), None, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "there", "family", "at"), SHOWN_AGAIN)
+def test_a_candidate_that_was_not_looked_at_is_put_back_to_when_it_can_go(
+    kind: Kind, there: Row | None, family: Family | None, at: int | None
+) -> None:
+    view = view_of({(kind, "x"): there})
+    assert sweeping.show_again(view, kind, "x", family)(()) is (at is not None and at <= NOW_MS)
+    assert again_at(view.program()) == at

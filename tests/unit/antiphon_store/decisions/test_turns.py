@@ -1,0 +1,195 @@
+"""Turns: the one program of a begin and of a commit, and what known rows make of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import (
+    ChainTooLong,
+    PreviousResponseNotFound,
+    PreviousResponseNotReady,
+    SessionLocked,
+    StaleFence,
+)
+from antiphon_core.ports.store import Fence, History, Precondition, Status, TurnRequest
+from antiphon_store.backends.base import Write
+from antiphon_store.decisions import turns
+from antiphon_store.rows.model import Add, Chain, Condition, Get, Index, Kind, Now, Payload, Ref, Row
+from antiphon_store.rows.view import View
+from antiphon_store.testing.conversations import array, names_in
+from antiphon_store.testing.subject import draft, turn_in
+from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, row, shown
+
+PARENT = draft(output_items=array("b"), input_items=array("a"))
+RECORD = draft(PARENT, session_id="s")
+FENCE = Fence("s", 7)
+LEASED = row(head=PARENT.id, fence=7, holder="holder-a", lease_until=NOW_MS + 100)
+BEHIND = TurnRequest(previous_response_id=PARENT.id, max_depth=5, max_bytes=500)
+PARENT_REF, SESSION = (Kind.NODE, PARENT.id), (Kind.SESSION, "s")
+
+
+def begin(request: TurnRequest, **options: Any) -> Any:
+    return partial(turns.begin, request=request, **options)
+
+
+def commit(fence: Fence | None = FENCE, record: Any = RECORD) -> Any:
+    return partial(turns.commit, write=Write(record), fence=fence)
+
+
+# ---- Begin ----
+
+
+def test_a_turn_from_nothing_asks_nothing() -> None:
+    view = View({})
+    assert turns.begin(view, TurnRequest())(()).history == History()
+    assert not view.has_asked
+
+
+def test_a_turn_behind_a_response_is_one_program() -> None:
+    program = decided(begin(BEHIND))
+    assert guards_on(program, Kind.NODE) == [
+        (Condition.IS, "deleted", 0),
+        (Condition.AHEAD, "expires", None),
+        (Condition.NOT_IN, "status", ["in_progress", "queued"]),
+    ]
+    assert not program.changes
+    assert program.reads == [Chain(PARENT.id, Payload.ITEMS, 5, 500)]
+
+
+def test_a_turn_in_a_session_is_one_program() -> None:
+    program = decided(begin(turn_in("s", lease_ttl_ms=50, max_depth=5, max_bytes=500)))
+    assert guards_on(program, Kind.SESSION) == [(Condition.BEHIND, "lease_until", None)]
+    assert fields_of(program, Kind.SESSION) == {"fence": Add(1), "holder": "holder-a", "lease_until": Now(50)}
+    assert program.reads == [Get(Ref(*SESSION)), Chain("s", Payload.ITEMS, 5, 500, from_head=True)]
+
+
+def test_the_history_is_the_chain_without_what_was_taken_out() -> None:
+    chain = [(PARENT.id, node(PARENT))]
+    for removed, left in ((None, ["a", "b"]), (["b", "z"], ["a"])):
+        session = LEASED._replace(fields={**LEASED.fields, "removed": removed})
+        start = turns.begin(View({}), turn_in("s"))([session, chain])
+        assert names_in(start.history.items) == left
+        assert (start.history.depth, start.history.head_id) == (1, PARENT.id)
+        assert start.lease is not None
+        assert start.lease.fence == FENCE
+
+
+def test_without_removed_items_history_stays_the_very_bytes() -> None:
+    odd = b'[ {"id" : "a"} ]'
+    assert turns.without(odd, []) is odd
+    assert names_in(turns.without(array("a", "b", "c"), ["b", "z"])) == ["a", "c"]
+
+
+UNREADABLE = [None, node(PARENT, deleted=1), node(PARENT, expires=NOW_MS)]
+
+
+@pytest.mark.parametrize("parent", UNREADABLE)
+def test_what_cannot_be_read_is_not_continued(parent: Row | None) -> None:
+    with pytest.raises(PreviousResponseNotFound):
+        decided(begin(BEHIND), {PARENT_REF: parent})
+
+
+@pytest.mark.parametrize("running", [Status.QUEUED, Status.IN_PROGRESS])
+def test_what_may_still_say_something_is_not_continued(running: Status) -> None:
+    with pytest.raises(PreviousResponseNotReady) as caught:
+        decided(begin(BEHIND), {PARENT_REF: node(replace(PARENT, status=running))})
+    assert caught.value.message.startswith(f"Response with id '{PARENT.id}' is still {running}.")
+    assert caught.value.field == "previous_response_id"
+
+
+@pytest.mark.parametrize("ended", [Status.COMPLETED, Status.INCOMPLETE, Status.FAILED, Status.CANCELLED])
+def test_whatever_has_ended_is_continued(ended: Status) -> None:
+    assert decided(begin(BEHIND), {PARENT_REF: node(replace(PARENT, status=ended))}).reads
+
+
+def test_a_session_that_another_holds_is_locked() -> None:
+    with pytest.raises(SessionLocked):
+        decided(begin(turn_in("s", holder="b")), {SESSION: LEASED})
+
+
+@pytest.mark.parametrize(("bound", "limit"), [("depth", "5 responses"), ("bytes", "500 bytes")])
+def test_a_chain_over_a_bound_is_refused_by_its_name(bound: str, limit: str) -> None:
+    for request, rows in (
+        (BEHIND, {PARENT_REF: node(PARENT)}),
+        (turn_in("s", max_depth=5, max_bytes=500), {SESSION: LEASED}),
+    ):
+        with pytest.raises(ChainTooLong) as caught:
+            decided(begin(request), rows, too_long=bound)
+        assert limit in caught.value.message
+        assert PARENT.id in caught.value.message
+
+
+def test_an_edited_context_over_its_bytes_is_to_be_measured() -> None:
+    session = LEASED._replace(fields={**LEASED.fields, "removed": ["a"]})
+    request = turn_in("s", max_depth=5, max_bytes=1)
+    with pytest.raises(turns.EditedContext):
+        decided(begin(request), {SESSION: session}, too_long="bytes")
+    for options, bound in (({"was_measured": True}, "bytes"), ({}, "depth")):
+        with pytest.raises(ChainTooLong):
+            decided(begin(request, **options), {SESSION: session}, too_long=bound)
+    (_, chain) = decided(begin(request, was_measured=True), {SESSION: session}).reads
+    assert isinstance(chain, Chain)
+    assert chain.max_bytes > 1
+
+
+# ---- Commit ----
+
+
+def test_a_commit_is_one_program_with_record_head_and_lease() -> None:
+    program = decided(commit())
+    assert guards_on(program, Kind.SESSION) == [
+        (Condition.IS, "fence", 7),
+        (Condition.AHEAD, "lease_until", None),
+        (Condition.IS, "head", PARENT.id),
+    ]
+    assert shown(program) == [("grow", RECORD.id, PARENT.id), ("set", *SESSION)]
+    assert fields_of(program, Kind.SESSION) == {"holder": "", "lease_until": 0, "head": RECORD.id}
+
+
+def test_a_commit_without_a_session_touches_none() -> None:
+    program = decided(commit(None, replace(RECORD, session_id=None)))
+    assert not guards_on(program, Kind.SESSION)
+    assert shown(program) == [("grow", RECORD.id, PARENT.id)]
+
+
+def test_a_commit_without_its_lease_is_refused() -> None:
+    for session in (None, row(fence=8, lease_until=NOW_MS + 1), row(fence=7, lease_until=NOW_MS)):
+        with pytest.raises(StaleFence):
+            decided(commit(), {SESSION: session})
+
+
+@pytest.mark.parametrize(
+    ("head", "is_named"), [("another", True), (PARENT.id, False), (None, False)], ids=["another", "the parent", "none"]
+)
+def test_a_head_that_nothing_keeps_is_named_for_reclaiming(head: str | None, is_named: bool) -> None:
+    session = LEASED._replace(fields={**LEASED.fields, "head": head})
+    changes = shown(decided(commit(), {SESSION: session}))
+    assert (("file", Index.ENDS, "", f"node/{head}") in changes) is is_named
+    assert [each for each in changes if each[0] == "file"] == changes[1:-1]
+
+
+def test_a_commit_that_is_repeated_changes_nothing_and_needs_no_lease() -> None:
+    stored = {(Kind.NODE, RECORD.id): node(RECORD)}
+    over = row(head=RECORD.id, fence=7, holder="", lease_until=0)
+    assert answered(commit(), {**stored, SESSION: over}).version == 1
+
+
+def test_the_commit_of_what_was_put_before_moves_the_head() -> None:
+    stored = {(Kind.NODE, RECORD.id): node(RECORD)}
+    program = decided(commit(), {**stored, SESSION: LEASED})
+    assert fields_of(program, Kind.SESSION)["head"] == RECORD.id
+
+
+def test_a_commit_over_a_status_is_one_program() -> None:
+    write = Write(RECORD, Precondition(statuses=frozenset({Status.IN_PROGRESS})))
+    program = decided(partial(turns.commit, write=write, fence=FENCE))
+    assert shown(program) == [("set", Kind.NODE, RECORD.id), ("set", *SESSION)]
+
+
+def test_the_error_names_the_head_or_else_the_session() -> None:
+    assert turns.head_of(LEASED, "s") == PARENT.id
+    assert turns.head_of(row(), "s") == turns.head_of(None, "s") == "s"

@@ -1,0 +1,121 @@
+"""Queues: tickets lead to jobs in their trees, and come back when they were taken for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
+from antiphon_core.ports.store import Fence
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.testing.subject import draft
+from tests.support.rows import SpiedRows
+
+T = "t"
+
+
+async def enqueue(engine: RowEngine, count: int, queue: str = "q", **options: Any) -> list[str]:
+    ids = []
+    for _ in range(count):
+        ids.append(draft().id)
+        await engine.enqueue_job(T, JobDraft(ids[-1], queue, b"p", **options), retention_ms=60_000)
+    return ids
+
+
+async def claim(
+    engine: RowEngine, holder: str = "a", queues: tuple[str, ...] = ("q",), ttl_ms: int = 10_000
+) -> Job | None:
+    return await engine.claim_job(T, queues, holder=holder, lease_ttl_ms=ttl_ms)
+
+
+async def test_jobs_of_many_trees_are_claimed_once_each(engine: RowEngine) -> None:
+    ids = await enqueue(engine, 10)
+    jobs = await asyncio.gather(*(claim(engine, str(number)) for number in range(12)))
+    assert sorted(job.id for job in jobs if job is not None) == sorted(ids)
+
+
+async def test_tickets_that_were_taken_and_not_used_are_due_at_once(engine: RowEngine) -> None:
+    await enqueue(engine, 3)
+    found = [await claim(engine, holder) for holder in "abc"]  # no time passes
+    assert all(found)
+    assert await claim(engine, "d") is None
+
+
+async def test_the_longest_waiting_of_several_queues_comes_first(engine: RowEngine, clock: ManualClock) -> None:
+    expected = []
+    for queue in ("r", "q", "r"):
+        expected += await enqueue(engine, 1, queue)
+        clock.advance(0.001)
+    found = [await claim(engine, holder, ("q", "r")) for holder in "abc"]
+    assert [job.id for job in found if job] == expected
+
+
+async def test_a_holder_gets_its_own_job_again(engine: RowEngine) -> None:
+    await enqueue(engine, 2)
+    first = await claim(engine)
+    again = await claim(engine)
+    assert first is not None
+    assert again is not None
+    assert (again.id, again.attempt) == (first.id, 1)
+
+
+async def test_a_ticket_of_a_lost_holder_is_due_when_its_lease_is_over(engine: RowEngine, clock: ManualClock) -> None:
+    (job_id,) = await enqueue(engine, 1)
+    first = await claim(engine)
+    assert first is not None
+    clock.advance(5)
+    await engine.heartbeat_job(T, first.fence, lease_ttl_ms=10_000)
+    clock.advance(9)
+    assert await claim(engine, "b") is None  # the ticket came too early, and is moved
+    clock.advance(1)
+    second = await claim(engine, "b")
+    assert second is not None
+    assert (second.id, second.attempt) == (job_id, 2)
+
+
+async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    (job_id,) = await enqueue(engine, 1)
+
+    async def crash(*_: object) -> None:
+        rows.before_transact = None
+        raise ConnectionError
+
+    rows.before_transact = crash
+    with pytest.raises(ConnectionError):
+        await claim(engine)
+    assert await claim(engine) is None
+    clock.advance(1)
+    found = await claim(engine)
+    assert found is not None
+    assert (found.id, found.attempt) == (job_id, 1)
+
+
+async def test_an_empty_queue_costs_two_looks_and_no_program(engine: RowEngine, rows: SpiedRows) -> None:
+    assert await claim(engine) is None
+    assert rows.calls == ["page", "take_due"]
+
+
+async def test_a_retried_job_is_claimed_again_at_once(engine: RowEngine) -> None:
+    await enqueue(engine, 1)
+    first = await claim(engine)
+    assert first is not None
+    await engine.settle_job(T, first.fence, JobOutcome.RETRY, "")
+    second = await claim(engine, "b")
+    assert second is not None
+    assert second.fence == Fence(first.id, 2)
+    await engine.settle_job(T, second.fence, JobOutcome.SUCCEEDED, "")
+    assert await claim(engine, "b") is None
+
+
+async def test_a_log_is_read_in_the_tree_of_its_response(engine: RowEngine) -> None:
+    response_id = draft().id
+    await engine.append_events(T, EventAppend(response_id, 0, 1, b"data: 1\n\n"), fence=None, ttl_ms=1000)
+    await engine.append_events(T, EventAppend(response_id, 1, 1, b"data: 2\n\n"), fence=None, ttl_ms=1000)
+    page = await engine.read_log(T, response_id, position=1, max_bytes=1)
+    assert [batch.frames for batch in page.batches] == [b"data: 2\n\n"]

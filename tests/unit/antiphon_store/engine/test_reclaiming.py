@@ -1,0 +1,264 @@
+"""Giving back space: cascades, candidates that come back, limits, and tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.ids import RandomIds
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.retention import Sweeping
+from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, TurnRequest
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.decisions import keys
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref
+from antiphon_store.testing.conversations import array, new_id
+from antiphon_store.testing.idempotency import keyed
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from tests.support.rows import SpiedRows
+
+T = "t"
+
+
+async def put_line(engine: RowEngine, length: int, parent: Record | None = None, **options: Any) -> list[Record]:
+    line: list[Record] = []
+    for _ in range(length):
+        parent = draft(parent)
+        await engine.put(T, Write(parent, **options))
+        line.append(parent)
+    return line
+
+
+async def remove(engine: RowEngine, *records: Record) -> None:
+    for each in records:
+        await engine.remove(T, each.id, NO_PRECONDITION)
+
+
+async def sweep(engine: RowEngine, *, limit: int = 1000, tenant: str = T) -> Sweeping:
+    return await engine.sweep(tenant, limit=limit)
+
+
+async def swept(engine: RowEngine) -> int:
+    return (await sweep(engine)).records
+
+
+async def stored(rows: SpiedRows, *refs: tuple[Kind, str], partition: Partition) -> Sequence[bool]:
+    outcome = await rows.rows.transact(partition, Program(reads=[Get(Ref(*each)) for each in refs]))
+    return [row is not None for row in outcome.answers]  # type: ignore[union-attr]
+
+
+async def candidates(rows: SpiedRows) -> list[str]:
+    _, entries = await rows.rows.page(Partition(T, ""), Index.ENDS, "", after=None, limit=1000)
+    return [each.id for each in entries]
+
+
+async def begin(engine: RowEngine, session_id: str) -> Fence:
+    start = await engine.begin_turn(T, turn_in(session_id))
+    assert start.lease is not None
+    return start.lease.fence
+
+
+async def turn(engine: RowEngine, session_id: str, parent: Record | None = None) -> Record:
+    fence = await begin(engine, session_id)
+    record = draft(parent, session_id=session_id, tag=session_id)
+    await engine.commit_turn(T, Write(record), fence)
+    return record
+
+
+async def test_a_last_child_takes_its_dead_ancestors_along(engine: RowEngine, rows: SpiedRows) -> None:
+    root, *middle, leaf = await put_line(engine, 5)
+    await remove(engine, *middle)
+    assert await swept(engine) == 0
+    assert not await candidates(rows)  # they are named again when their reason ends
+    await remove(engine, leaf)
+    found = await sweep(engine)
+    assert (found.records, found.has_more) == (4, False)
+    assert found.size_bytes > 0
+    assert (await engine.fetch(T, root.id)).id == root.id
+    assert not await candidates(rows)
+
+
+async def test_a_head_that_moves_on_to_another_branch_is_let_go(engine: RowEngine) -> None:
+    session_id = new_session_id()
+    head = await turn(engine, session_id)
+    await remove(engine, head)
+    assert await swept(engine) == 0
+    await turn(engine, session_id)
+    assert await swept(engine) == 1
+
+
+async def test_a_head_that_moves_on_to_its_child_is_kept_by_it(engine: RowEngine) -> None:
+    session_id = new_session_id()
+    head = await turn(engine, session_id)
+    await remove(engine, head)
+    assert await swept(engine) == 0
+    child = await turn(engine, session_id, head)
+    assert await swept(engine) == 0
+    assert len(await engine.ancestry(T, child.id, max_depth=9, max_bytes=9999)) == 2
+
+
+async def test_a_head_of_one_of_a_hundred_forks_is_kept(engine: RowEngine) -> None:
+    (source,) = await put_line(engine, 1)
+    for _ in range(120):
+        await engine.fork(T, ForkSource(None, source.id), f"conv_{source.id[5:21]}{RandomIds().hex(32)}")
+    await remove(engine, source)
+    assert await swept(engine) == 0
+
+
+async def test_a_commit_between_the_looks_of_a_sweep_keeps_its_parent(engine: RowEngine, rows: SpiedRows) -> None:
+    session_id = new_session_id()
+    head = await turn(engine, session_id)
+    await remove(engine, head)
+    fence = await begin(engine, session_id)
+    record = draft(head, session_id=session_id)
+
+    async def commit_meanwhile(index: Index, _key: str) -> None:
+        if index is Index.CHILDREN:
+            rows.after_page = None
+            await engine.commit_turn(T, Write(record), fence)
+
+    rows.after_page = commit_meanwhile
+    await sweep(engine)
+    assert rows.after_page is None
+    assert len(await engine.ancestry(T, record.id, max_depth=9, max_bytes=9999)) == 2
+    await remove(engine, record)
+    await turn(engine, session_id)
+    assert await swept(engine) == 2  # and neither is forgotten for ever
+
+
+async def test_an_id_that_is_written_again_lets_go_of_its_parent(engine: RowEngine) -> None:
+    parent, child = await put_line(engine, 2)
+    await remove(engine, parent)
+    assert await swept(engine) == 0
+    await remove(engine, child)
+    await engine.put(T, Write(replace(child, parent_id=None)))  # takes the old child away
+    assert await swept(engine) == 1
+
+
+async def test_time_ends_records_and_longer_time_brings_them_back(engine: RowEngine, clock: ManualClock) -> None:
+    (short,) = await put_line(engine, 1, ttl_ms=1000)
+    (longer,) = await put_line(engine, 1, ttl_ms=1000)
+    await engine.put(T, Write(longer, Precondition(version=1), ttl_ms=5000))
+    clock.advance(1)
+    assert await swept(engine) == 1
+    assert (await engine.fetch(T, longer.id)).version == 2
+    assert short.id
+    clock.advance(5)
+    assert await swept(engine) == 1
+
+
+async def test_a_log_whose_time_was_extended_goes_later(engine: RowEngine, clock: ManualClock) -> None:
+    (record,) = await put_line(engine, 1)
+    await engine.append_events(T, EventAppend(record.id, 0, 1, b"data: {}\n\n"), fence=None, ttl_ms=1000)
+    clock.advance(0.9)
+    await engine.append_events(T, EventAppend(record.id, 1, 1, b"data: {}\n\n"), fence=None, ttl_ms=1000)
+    clock.advance(0.5)
+    assert await swept(engine) == 0
+    clock.advance(0.5)
+    assert await swept(engine) == 1
+
+
+async def test_a_candidate_that_a_limit_left_over_goes_when_its_time_is_over(
+    engine: RowEngine, clock: ManualClock
+) -> None:
+    first, second = await put_line(engine, 2)
+    await remove(engine, second)
+    await engine.append_events(T, EventAppend(first.id, 0, 1, b"data: {}\n\n"), fence=None, ttl_ms=1000)
+    clock.advance(0.9)
+    await engine.append_events(T, EventAppend(first.id, 1, 1, b"data: {}\n\n"), fence=None, ttl_ms=1000)
+    clock.advance(0.1)
+    assert await sweep(engine, limit=1) == Sweeping(1, _size_of(second), has_more=False)
+    clock.advance(1)
+    assert await swept(engine) == 1
+
+
+def _size_of(record: Record) -> int:
+    return len(record.body) + len(record.input_items) + len(record.output_items)
+
+
+async def test_a_sweep_stops_at_its_limit_in_a_cascade_and_between_candidates(engine: RowEngine) -> None:
+    line = await put_line(engine, 5)
+    await remove(engine, *line)
+    others = [(await put_line(engine, 1))[0] for _ in range(3)]
+    await remove(engine, *others)
+    found = [await sweep(engine, limit=3) for _ in range(3)]
+    assert [each.records for each in found] == [3, 3, 2]
+    assert [each.has_more for each in found] == [True, True, False]
+
+
+async def test_a_limit_that_is_met_exactly_leaves_nothing(engine: RowEngine) -> None:
+    line = await put_line(engine, 3)
+    await remove(engine, *line)
+    assert await sweep(engine, limit=3) == Sweeping(3, sum(map(_size_of, line)))
+
+
+async def test_a_key_goes_with_its_time_and_is_not_counted(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    record = draft()
+    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
+    place = keys.partition_of(T, "k")
+    clock.advance(2)
+    await sweep(engine)
+    assert await stored(rows, (Kind.KEY, "k"), partition=place) == [True]  # it is remembered for a day
+    clock.advance(24 * 3600)
+    assert await swept(engine) == 0
+    assert await stored(rows, (Kind.KEY, "k"), partition=place) == [False]
+    assert (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id is None
+
+
+async def test_a_conversation_goes_with_all_that_only_it_kept(engine: RowEngine, clock: ManualClock) -> None:
+    conversation_id = new_id()
+    first = Addition(array("a"), "d", "s")
+    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=1000))
+    assert await swept(engine) == 0
+    clock.advance(1)
+    assert await swept(engine) == 2  # the conversation, and the node of its items
+    assert not await engine.find_items(T, ["a"], max_bytes=9999)
+
+
+async def test_a_removed_conversation_lets_go_of_its_head(engine: RowEngine) -> None:
+    conversation_id = new_id()
+    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", Addition(array("a"), "d", "s")))
+    assert await swept(engine) == 0
+    await engine.remove_conversation(T, conversation_id)
+    assert await swept(engine) == 1
+
+
+async def test_a_tenant_is_swept_alone(engine: RowEngine) -> None:
+    (mine,) = await put_line(engine, 1)
+    theirs = draft()
+    await engine.put("other", Write(theirs))
+    await remove(engine, mine)
+    await engine.remove("other", theirs.id, NO_PRECONDITION)
+    assert await engine.tenants() == ["other", T]
+    assert await swept(engine) == 1
+    assert await engine.tenants() == ["other"]
+    assert (await sweep(engine, tenant="other")).records == 1
+
+
+async def test_two_sweepers_take_each_thing_once(engine: RowEngine, rows: SpiedRows) -> None:
+    line = await put_line(engine, 5)
+    await remove(engine, *line)
+    found: list[int] = []
+
+    async def sweep_meanwhile(_partition: Partition, _program: Program) -> None:
+        rows.before_transact = None
+        found.append((await RowEngine(rows).sweep(T, limit=100)).records)
+
+    rows.before_transact = sweep_meanwhile
+    found.append(await swept(engine))
+    assert sum(found) + await swept(engine) == 5
+
+
+async def test_what_is_swept_stays_out_of_histories_only_when_nothing_needs_it(engine: RowEngine) -> None:
+    root, child = await put_line(engine, 2)
+    await remove(engine, root)
+    await sweep(engine)
+    start = await engine.begin_turn(T, TurnRequest(previous_response_id=child.id))
+    assert start.history.depth == 2

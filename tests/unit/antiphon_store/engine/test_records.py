@@ -1,0 +1,171 @@
+"""Writes that one program cannot decide: occupied ids, crowded sessions, keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import (
+    AlreadyExists,
+    ChainTooLong,
+    LimitExceeded,
+    PreviousResponseNotFound,
+    ResponseNotFound,
+    StoreUnavailable,
+)
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_core.ports.store import NO_PRECONDITION, Record, TurnRequest
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.model import Partition, Program
+from antiphon_store.testing.conversations import array, names_in, new_id
+from antiphon_store.testing.idempotency import FINGERPRINT, keyed
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from tests.support.rows import SpiedRows
+
+T, HASH = "t", FINGERPRINT
+
+
+async def put(engine: RowEngine, *records: Record) -> None:
+    for each in records:
+        await engine.put(T, Write(each))
+
+
+async def remove(engine: RowEngine, *records: Record) -> None:
+    for each in records:
+        await engine.remove(T, each.id, NO_PRECONDITION)
+
+
+async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(engine: RowEngine) -> None:
+    root = draft()
+    child = draft(root)
+    grandchild = draft(child)
+    await put(engine, root, child, grandchild)
+    await remove(engine, child)
+    other = replace(child, body=b'{"other":1}')
+    with pytest.raises(AlreadyExists):
+        await put(engine, other)
+    await remove(engine, grandchild)
+    await put(engine, other)
+    assert (await engine.fetch(T, child.id)).body == other.body
+    assert (await engine.fetch(T, child.id)).version == 1
+
+
+async def test_the_id_of_a_session_head_is_not_free(engine: RowEngine) -> None:
+    record = draft()
+    await put(engine, record)
+    await engine.fork(T, ForkSource(None, record.id), new_session_id(record.id))
+    await remove(engine, record)
+    with pytest.raises(AlreadyExists):
+        await put(engine, record)
+
+
+async def test_responses_that_cannot_be_read_do_not_crowd_a_session(engine: RowEngine) -> None:
+    session_id = new_session_id()
+    records = [draft(session_id=session_id, tag=session_id) for _ in range(5)]
+    for place, record in enumerate(records[:3]):
+        await engine.put(T, Write(record, ttl_ms=60_000 if place else None, session_responses_max=3))
+    with pytest.raises(LimitExceeded) as caught:
+        await engine.put(T, Write(records[3], session_responses_max=3))
+    assert caught.value.field == "record.session_id"
+    await remove(engine, records[0])
+    await engine.put(T, Write(records[3], session_responses_max=3))
+    with pytest.raises(LimitExceeded):
+        await engine.put(T, Write(records[4], session_responses_max=3))
+
+
+async def test_expired_responses_do_not_crowd_a_session(engine: RowEngine, clock: ManualClock) -> None:
+    session_id = new_session_id()
+    old, new = (draft(session_id=session_id, tag=session_id) for _ in range(2))
+    await engine.put(T, Write(old, ttl_ms=1, session_responses_max=1))
+    clock.advance(1)
+    await engine.put(T, Write(new, session_responses_max=1))
+
+
+async def test_a_refused_turn_claims_no_key(engine: RowEngine) -> None:
+    record = draft()
+    with pytest.raises(PreviousResponseNotFound):
+        await engine.begin_turn_once(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
+    other = draft()
+    assert (await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)).running_response_id is None
+
+
+async def test_a_refused_repetition_keeps_the_claim(engine: RowEngine) -> None:
+    record = draft()
+    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
+    with pytest.raises(PreviousResponseNotFound):
+        await engine.begin_turn_once(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
+    assert (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id == record.id
+
+
+async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_over(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    record = draft()
+
+    async def fail(_partition: Partition, program: Program) -> None:
+        if any(getattr(each, "id", "") == record.id for each in program.changes):
+            raise StoreUnavailable("down")
+
+    rows.before_transact = fail
+    with pytest.raises(StoreUnavailable):
+        await engine.commit_turn_once(T, Write(record), None, key="k")
+    rows.before_transact = None
+    asked = keyed(draft())
+    assert (await engine.begin_turn_once(T, asked, claim_ttl_ms=1000)).running_response_id == record.id
+    clock.advance(61)
+    assert (await engine.begin_turn_once(T, asked, claim_ttl_ms=1000)).running_response_id is None
+
+
+async def test_a_bound_key_whose_response_is_gone_is_free(engine: RowEngine) -> None:
+    record, other = draft(), draft()
+    await engine.commit_turn_once(T, Write(record), None, key="k")
+    replayed = (await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)).replay
+    assert replayed is not None
+    await remove(engine, record)
+    start = await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)
+    assert (start.replay, start.running_response_id) == (None, None)
+
+
+async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
+    engine: RowEngine, rows: SpiedRows
+) -> None:
+    orphan, record = draft(draft()), draft()
+    with pytest.raises(ResponseNotFound):
+        await engine.put_once(T, Write(orphan), key="k", fingerprint=HASH)
+    first = await engine.put_once(T, Write(record), key="k", fingerprint=HASH)
+    await remove(engine, record)
+    assert await engine.put_once(T, Write(record), key="k", fingerprint=HASH) == first
+
+    async def lose_the_answer(_partition: Partition, program: Program) -> None:
+        if any(getattr(each, "id", "") == lost.id for each in program.changes):
+            rows.after_transact = None
+            raise StoreUnavailable("lost")
+
+    lost = draft()
+    rows.after_transact = lose_the_answer
+    with pytest.raises(StoreUnavailable):
+        await engine.put_once(T, Write(lost), key="l", fingerprint=HASH)
+    assert (await engine.put_once(T, Write(lost), key="l", fingerprint=HASH)).version == 1
+
+
+async def test_the_bound_of_a_history_is_for_what_is_left(engine: RowEngine) -> None:
+    conversation_id = new_id()
+    first = Addition(array("a", "b"), "d", "s")
+    await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first))
+    await engine.remove_item(T, conversation_id, "b")
+    left = len(array("a"))
+    start = await engine.begin_turn(T, turn_in(conversation_id, max_bytes=left))
+    assert names_in(start.history.items) == ["a"]
+    with pytest.raises(ChainTooLong):
+        await engine.begin_turn(T, turn_in(conversation_id, max_bytes=left - 1))
+
+
+async def test_a_turn_behind_another_tenants_response_finds_nothing(engine: RowEngine) -> None:
+    record = draft()
+    await put(engine, record)
+    with pytest.raises(PreviousResponseNotFound):
+        await engine.begin_turn("other", TurnRequest(previous_response_id=record.id))

@@ -1,0 +1,157 @@
+"""How a decision gets through: what is fetched, what is believed, and when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import NotFound, ResponseNotFound, StoreUnavailable
+from antiphon_store.rows.model import Add, Condition, Get, Kind, Now, Partition, Payload, Program, Put, Ref, Set
+from antiphon_store.rows.runner import DecisionRunner, Finish
+from antiphon_store.rows.view import View
+from tests.support.rows import SpiedRows, guards_on
+
+HERE = Partition("t", "tree")
+ONE, TWO = Ref(Kind.SESSION, "one"), Ref(Kind.SESSION, "two")
+
+
+@pytest.fixture
+async def rows(clock: ManualClock) -> SpiedRows:
+    rows = SpiedRows(clock)
+    await rows.open()
+    await rows.transact(HERE, Program(changes=[Put(ONE, {"n": 1}, b"items", b"body"), Put(TWO, {"n": 2})]))
+    rows.forget_calls()
+    return rows
+
+
+def add(view: View) -> Finish[int]:
+    """Adds one to a number that may be expected to be 7."""
+    if not view.test(*ONE, Condition.IS, "n", 7):
+        row = view.need(*ONE)
+        assert row is not None
+        view.set(*ONE, n=row.fields["n"] + 1)
+    place = view.read(Get(ONE))
+    return lambda answers: int(answers[place].fields["n"])
+
+
+async def test_a_decision_that_assumed_right_takes_one_program(rows: SpiedRows) -> None:
+    def read(view: View) -> Finish[object]:
+        assert view.test(*ONE, Condition.IS, "n", 1)
+        place = view.read(Get(ONE, Payload.ALL))
+        return lambda answers: answers[place].items
+
+    assert await DecisionRunner(rows).run(HERE, read) == b"items"
+    assert rows.calls == ["transact"]
+
+
+async def test_rows_that_refuse_become_known_with_no_read_in_between(rows: SpiedRows) -> None:
+    assert await DecisionRunner(rows).run(HERE, add) == 2
+    (_, first), (_, second) = rows.programs
+    assert guards_on(first, Kind.SESSION) == [(Condition.IS, "n", 7)]
+    assert guards_on(second, Kind.SESSION) == [(Condition.IS, "v", 1)]
+
+
+async def test_unknown_rows_are_fetched_with_payloads_and_the_decision_begins_again(rows: SpiedRows) -> None:
+    seen = []
+
+    def look(view: View) -> Finish[int]:
+        seen.append(view.now_ms)
+        one, two = view.need_all(ONE, TWO)
+        assert one is not None
+        assert two is not None
+        assert (one.items, one.body) == (b"items", b"body")
+        total = one.fields["n"] + two.fields["n"]
+        return lambda _answers: total
+
+    assert await DecisionRunner(rows).run(HERE, look) == 3
+    assert rows.calls == ["transact"]  # what is known of one moment needs no confirmation
+    assert [len(program.reads) for _, program in rows.programs] == [2]
+    assert seen == [0, ManualClock().now_ms()]
+
+
+async def test_an_error_about_known_rows_is_raised_at_once(rows: SpiedRows) -> None:
+    def refuse(view: View) -> Finish[None]:
+        view.need(*ONE)
+        raise NotFound("nothing")
+
+    with pytest.raises(NotFound):
+        await DecisionRunner(rows).run(HERE, refuse)
+    assert rows.calls == ["transact"]
+
+
+async def test_an_error_is_not_believed_before_assumed_rows_are_read_with_the_known_ones(rows: SpiedRows) -> None:
+    """The second row raises first, but the first row's error is the one that a single look has to find."""
+
+    def decide(view: View) -> Finish[None]:
+        if not view.test(*ONE, Condition.IS, "n", 7):
+            raise ResponseNotFound.of("one")
+        raise NotFound("two")
+
+    with pytest.raises(ResponseNotFound):
+        await DecisionRunner(rows).run(HERE, decide)
+    ((_, fetched),) = rows.programs
+    assert [each.ref for each in fetched.reads if isinstance(each, Get)] == [ONE]
+
+
+async def test_known_rows_are_read_again_with_the_assumed_ones(rows: SpiedRows) -> None:
+    def decide(view: View) -> Finish[None]:
+        two = view.need(*TWO)
+        if view.test(*ONE, Condition.IS, "n", 1) and two is not None and two.fields["n"] == 2:
+            raise NotFound("both")
+        return lambda _answers: None
+
+    async def change_two(_partition: Partition, _program: Program) -> None:
+        rows.after_transact = None
+        await rows.rows.transact(HERE, Program(changes=[Put(TWO, {"n": 3})]))
+
+    rows.after_transact = change_two
+    await DecisionRunner(rows).run(HERE, decide)
+    assert {each.ref for each in rows.programs[1][1].reads if isinstance(each, Get)} == {ONE, TWO}
+
+
+async def test_a_lost_race_is_decided_anew(rows: SpiedRows) -> None:
+    async def meddle(_partition: Partition, program: Program) -> None:
+        if program.changes:
+            rows.before_transact = None
+            await rows.rows.transact(HERE, Program(changes=[Put(ONE, {"n": 10})]))
+
+    rows.before_transact = meddle
+    assert await DecisionRunner(rows).run(HERE, add) == 11
+
+
+async def test_attempts_come_to_an_end(rows: SpiedRows, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused: list[float] = []
+
+    async def pause(delay: float) -> None:
+        paused.append(delay)
+
+    async def meddle(_partition: Partition, _program: Program) -> None:
+        await rows.rows.transact(HERE, Program(changes=[Set(ONE, {"n": Add(1), "at": Now()})]))
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    rows.before_transact = meddle
+    with pytest.raises(StoreUnavailable):
+        await DecisionRunner(rows).run(HERE, add)
+    assert 10 <= len(rows.calls) <= 1000
+    assert paused  # they keep a distance from each other
+    assert len(paused) < len(rows.calls)  # and the first ones do not
+
+
+async def test_what_a_backend_raises_is_not_repeated(rows: SpiedRows) -> None:
+    async def fail(_partition: Partition, _program: Program) -> None:
+        raise StoreUnavailable("down")
+
+    rows.before_transact = fail
+    with pytest.raises(StoreUnavailable, match="down"):
+        await DecisionRunner(rows).run(HERE, add)
+    assert rows.calls == ["transact"]
+
+
+async def test_a_decision_that_asks_nothing_sends_nothing(rows: SpiedRows) -> None:
+    def idle(_view: View) -> Finish[str]:
+        return lambda _answers: "idle"
+
+    assert await DecisionRunner(rows).run(HERE, idle) == "idle"
+    assert len(rows.calls) <= 1
