@@ -94,10 +94,12 @@ class Programs:
                 if self.random.random() < 0.2:
                     return DeleteBelow(Kind.BATCH, prefix)
                 row_id = f"{prefix}{self.random.randint(0, 5):012d}"
-                return Put(Ref(Kind.BATCH, row_id), {"count": 1}, b"f" * self.random.randint(0, 40))
+                first = {"v": self.random.choice([0, 7])}
+                return Put(Ref(Kind.BATCH, row_id), {"count": 1, **first}, b"f" * self.random.randint(0, 40))
             case 5:
                 index = pick([Index.ITEM, Index.QUEUE, Index.ENDS, Index.CHILDREN])
-                return File(index, pick(["", "ü k"]), pick(ENTRIES), pick([Now(), Now(100), 5, 2**41]))
+                times: list[int | Now] = [Now(), Now(100), 5, 2**41]
+                return File(index, pick(["", "ü k"]), pick(ENTRIES), pick(times))
             case _:
                 return Unfile(pick([Index.ITEM, Index.QUEUE, Index.ENDS]), pick(["", "ü k"]), pick(ENTRIES))
 
@@ -125,6 +127,7 @@ class Programs:
             "session": self.random.choice([None, "s"]),
             "expires": self.random.choice([None, Now(200)]),
             "size": self.random.randint(0, 50),
+            "v": self.random.choice([0, 2**40]),
         }
         items = self.random.choice([b"", b'{"id":1}', b"x" * 30])
         guards: list[Guard | Change] = [] if parent is None else [Guard(Ref(Kind.NODE, parent), Condition.PRESENT)]
@@ -184,9 +187,9 @@ def clock() -> ManualClock:
 def pointers(program: Program) -> Program:
     """What a spread backend has written of a program that it refuses."""
     filed = {
-        (each.index, each.key, each.id): each
+        (each.of, each.key, each.id): each
         for each in program.changes
-        if isinstance(each, File | Unfile) and each.index in TENANT_WIDE
+        if isinstance(each, File | Unfile) and each.of in TENANT_WIDE
     }
     return Program(changes=[each for each in filed.values() if isinstance(each, File)])
 

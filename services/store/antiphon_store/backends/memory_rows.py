@@ -200,7 +200,7 @@ class MemoryRows:
         self._index(partition, tree, index, key).file(entry_id, when)
 
     def _unfile(self, partition: Partition, tree: _Tree, change: Unfile) -> None:
-        self._index(partition, tree, change.index, change.key).unfile(change.id)
+        self._index(partition, tree, change.of, change.key).unfile(change.id)
 
 
 _NO_ROW = Row({})
@@ -212,7 +212,7 @@ def _failing(tree: _Tree, program: Program, now_ms: int) -> Refused | None:
     crowded = False
     for guard in program.guards:
         if isinstance(guard, Fewer):
-            crowded = crowded or len(tree.indexes[guard.index, guard.key].lines) >= guard.count
+            crowded = crowded or len(tree.indexes[guard.of, guard.key].lines) >= guard.bound
             continue
         row = tree.rows.get(guard.ref)
         if not holds(guard, row, now_ms):

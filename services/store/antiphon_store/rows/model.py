@@ -94,11 +94,11 @@ class Guard(NamedTuple):
 
 
 class Fewer(NamedTuple):
-    """The condition that an index has fewer than `count` entries under a key."""
+    """The condition that an index has fewer than `bound` entries under a key."""
 
-    index: Index
+    of: Index
     key: str
-    count: int
+    bound: int
 
 
 class Now(NamedTuple):
@@ -157,7 +157,7 @@ class Grow(NamedTuple):
 class File(NamedTuple):
     """Writes an entry; one of the same index, key and id is moved."""
 
-    index: Index
+    of: Index
     key: str
     id: str
     at: int | Now = Now()
@@ -166,7 +166,7 @@ class File(NamedTuple):
 class Unfile(NamedTuple):
     """Removes an entry."""
 
-    index: Index
+    of: Index
     key: str
     id: str
 

@@ -58,5 +58,6 @@ class DecisionRunner:
     async def _fetch(self, partition: Partition, refs: Collection[Ref], known: dict[Ref, Row | None]) -> Refused:
         """Reads rows into `known`: the time of it."""
         outcome = await self._backend.transact(partition, Program(reads=[Get(ref, Payload.ALL) for ref in refs]))
-        known.update(zip(refs, outcome.answers, strict=True))  # type: ignore[union-attr] - it has no guards
+        if isinstance(outcome, Applied):  # it has no guards
+            known.update(zip(refs, outcome.answers, strict=True))
         return Refused(outcome.now_ms, {})

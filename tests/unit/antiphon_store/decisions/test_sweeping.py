@@ -36,7 +36,7 @@ def again_at(program: Program) -> int | None:
     """When the candidate is looked at again; None when it was dropped."""
     (change,) = program.changes
     if isinstance(change, File):
-        assert change.index is Index.ENDS
+        assert change.of is Index.ENDS
         assert isinstance(change.at, int)
         return change.at
     return None

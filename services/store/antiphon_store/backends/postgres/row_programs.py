@@ -55,7 +55,7 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
     changes = []
     for change in program.changes:
         if isinstance(change, File | Unfile):
-            entries[change.index, change.key, change.id] = change
+            entries[change.of, change.key, change.id] = change
         else:
             changes.append(_change(change, payloads))
     ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
@@ -201,7 +201,7 @@ def _first_version(fields: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _entry(tree: str, change: File | Unfile) -> list[Value]:
-    return [tree_of(tree, change.index), change.index, change.key, change.id]
+    return [tree_of(tree, change.of), change.of, change.key, change.id]
 
 
 def _filed(tree: str, change: File) -> list[Value]:

@@ -80,7 +80,7 @@ class RedisRows:
         await self._opened.ready()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        has_ends = any(isinstance(each, File) and each.index is Index.ENDS for each in program.changes)
+        has_ends = any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes)
         if not has_ends and not self._is_spread:
             return await self._apply(partition, program)
         link = self._opened
@@ -117,7 +117,7 @@ class RedisRows:
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
     ) -> tuple[int, Sequence[Entry]]:
         keys = [row_keys.root(partition)]
-        arguments = [max_nodes, -1 if levels is None else levels, *starts]
+        arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
         _ok, now_ms, ids, fields = await self._run(row_scripts.SUBTREE, keys, arguments)
         rows = map(row_programs.to_row, fields)
         return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
@@ -200,7 +200,7 @@ def _entries(partition: Partition, program: Program) -> tuple[dict[str, dict[str
     for change in program.changes:
         if row_programs.is_tenant_wide(change):
             assert isinstance(change, File | Unfile)  # noqa: S101
-            name = row_keys.entries(partition, change.index, change.key), change.id
+            name = row_keys.entries(partition, change.of, change.key), change.id
             times[name] = row_programs.entry_time(change.at) if isinstance(change, File) else ""
     filed: dict[str, dict[str, str]] = {}
     unfiled: dict[str, dict[str, str]] = {}

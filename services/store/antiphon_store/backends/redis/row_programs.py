@@ -81,7 +81,7 @@ def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
 
 def is_tenant_wide(change: Change) -> bool:
     """Whether the change is an entry that does not lie with the partition."""
-    return isinstance(change, File | Unfile) and change.index in TENANT_WIDE
+    return isinstance(change, File | Unfile) and change.of in TENANT_WIDE
 
 
 def entry_time(at: int | Now) -> str:
@@ -152,7 +152,7 @@ class _Payloads:
 
 def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
     if isinstance(guard, Fewer):
-        return "fewer", row_keys.entries(partition, guard.index, guard.key), guard.count
+        return "fewer", row_keys.entries(partition, guard.of, guard.key), guard.bound
     (kind, row_id), test = guard.ref, guard.test
     if test is Condition.IS:
         return "is", kind, row_id, guard.field, _texts([guard.value])

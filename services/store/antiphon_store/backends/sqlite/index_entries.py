@@ -52,14 +52,14 @@ def _filing(count: int) -> str:
 
 
 def unfile(connection: sqlite3.Connection, partition: Partition, unfile_: Unfile) -> None:
-    query = _UNFILE_BY_ID if unfile_.index in FOUND_BY_ID else _UNFILE
-    connection.execute(query, (*scope_of(partition, unfile_.index), *unfile_))
+    query = _UNFILE_BY_ID if unfile_.of in FOUND_BY_ID else _UNFILE
+    connection.execute(query, (*scope_of(partition, unfile_.of), *unfile_))
 
 
 def has_fewer(connection: sqlite3.Connection, partition: Partition, fewer: Fewer) -> bool:
-    scope = scope_of(partition, fewer.index)
-    (count,) = connection.execute(_COUNT, (*scope, fewer.index, fewer.key, fewer.count)).fetchone()
-    return bool(count < fewer.count)
+    scope = scope_of(partition, fewer.of)
+    (count,) = connection.execute(_COUNT, (*scope, fewer.of, fewer.key, fewer.bound)).fetchone()
+    return bool(count < fewer.bound)
 
 
 def page(
