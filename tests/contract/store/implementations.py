@@ -17,27 +17,29 @@ from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from antiphon_core.clock import Clock, ManualClock, SystemClock
+from antiphon_core.clock import Clock, ManualClock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.postgres.row_backend import PostgresRows
+from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
 from antiphon_store.wrappers.faulty import FaultyBackend
 from antiphon_store.wrappers.observed import ObservedBackend
-from tests.contract.store.row_backends import postgres_rows, redis_rows
+from tests.contract.store.row_backends import ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.redis_servers import (
     RedisServer,
+    backend_at,
     redis_cluster,
     redis_server,
     shared_cluster,
     shared_redis,
     wait_until,
 )
+from tests.support.volume import volume
 
 Pair = tuple[StoreEngine, StoreEngine]
 
@@ -91,8 +93,19 @@ class Implementation:
 
 
 def memory_pair(clock: Clock, _folder: Path) -> Pair:
-    backend = RowEngine(MemoryRows(clock))
+    backend = MemoryBackend(clock)
     return backend, backend
+
+
+def pair_of_rows(name: str) -> Callable[[Clock, Path], Pair]:
+    """The operations over rows, twice over the same data."""
+
+    def open_pair(clock: Clock, folder: Path) -> Pair:
+        rows = ROW_BACKENDS[name](clock, folder)
+        peer = rows if isinstance(rows, MemoryRows) else ROW_BACKENDS[name](clock, folder)
+        return RowEngine(rows), RowEngine(peer)
+
+    return open_pair
 
 
 def sqlite_pair(clock: Clock, folder: Path) -> Pair:
@@ -100,24 +113,24 @@ def sqlite_pair(clock: Clock, folder: Path) -> Pair:
     return one, two
 
 
-def sqlite_rows_pair(clock: Clock, folder: Path) -> Pair:
-    one, two = (
-        RowEngine(SqliteRows(folder / "store.db", durability=Durability.PROCESS, clock=clock)) for _ in range(2)
-    )
+def postgres_pair(clock: Clock, _folder: Path) -> Pair:
+    url = shared_postgres().url
+    one, two = (PostgresBackend(url, durability=Durability.PROCESS, clock=clock) for _ in range(2))
     return one, two
 
 
-def postgres_pair(clock: Clock, _folder: Path) -> Pair:
-    return RowEngine(postgres_rows(clock)), RowEngine(postgres_rows(clock))
-
-
 def redis_pair(clock: Clock, _folder: Path) -> Pair:
-    one, two = (RowEngine(redis_rows(shared_redis().url, clock)) for _ in range(2))
+    one, two = (backend_at(shared_redis().url, clock=clock) for _ in range(2))
     return one, two
 
 
 def cluster_pair(clock: Clock, _folder: Path) -> Pair:
-    one, two = (RowEngine(redis_rows(shared_cluster().url, clock)) for _ in range(2))
+    one, two = (backend_at(shared_cluster().url, clock=clock) for _ in range(2))
+    return one, two
+
+
+def spread_pair(clock: Clock, _folder: Path) -> Pair:
+    one, two = (backend_at(f"{shared_cluster().url}?partition=tree", clock=clock) for _ in range(2))
     return one, two
 
 
@@ -129,30 +142,22 @@ def durable_sqlite() -> Iterator[Durable]:
 
 
 @contextmanager
-def durable_sqlite_rows() -> Iterator[Durable]:
-    clock = ManualClock()
-    with TemporaryDirectory() as folder:
-        yield Durable(lambda: RowEngine(SqliteRows(Path(folder) / "store.db", clock=clock)))
-
-
-@contextmanager
 def durable_postgres() -> Iterator[Durable]:
     clock, schema, url = ManualClock(), new_schema(), shared_postgres().url
-    yield Durable(lambda: RowEngine(PostgresRows(url, database_schema=schema, clock=clock)))
+    yield Durable(lambda: PostgresBackend(url, database_schema=schema, clock=clock))
 
 
 @contextmanager
 def durable_redis() -> Iterator[Durable]:
     with redis_server() as server:
-        made = partial(redis_rows, server.url, SystemClock(), Durability.DISK)
-        yield Durable(lambda: RowEngine(made()), partial(restart, [server]))
+        yield Durable(lambda: backend_at(server.url, durability=Durability.DISK), partial(restart, [server]))
 
 
 @contextmanager
 def durable_cluster() -> Iterator[Durable]:
     with redis_cluster() as cluster:
-        made = partial(redis_rows, cluster.url, SystemClock(), Durability.DISK)
-        yield Durable(lambda: RowEngine(made()), partial(restart, cluster.masters))
+        url = f"{cluster.url}?partition=tenant"
+        yield Durable(lambda: backend_at(url, durability=Durability.DISK), partial(restart, cluster.masters))
 
 
 def restart(servers: Collection[RedisServer]) -> None:
@@ -190,17 +195,31 @@ ENGINES: dict[str, Engine] = {
             Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
         },
     ),
-    "sqlite rows": Engine(
-        sqlite_rows_pair,
-        durable_sqlite_rows,
-        lacks={
-            Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
-        },
-    ),
     "postgres": Engine(postgres_pair, durable_postgres),
     "redis": Engine(redis_pair, durable_redis),
     # everything of a tenant on one master
     "redis cluster": Engine(cluster_pair, durable_cluster),
+    "redis cluster by tree": Engine(
+        spread_pair,
+        lacks={
+            Capability.SWEEPING: f"{BY_TREE}the servers give the space of expired ones back by themselves",
+            Capability.UNTAGGED_SESSIONS: f"{BY_TREE}a session goes with responses only when its id has their tag",
+            Capability.JOBS: f"{BY_TREE}a queue has no place",
+            Capability.IDEMPOTENCY_KEYS: f"{BY_TREE}a key of the tenant has no place",
+            Capability.ITEMS_BY_ID: f"{BY_TREE}an index of the tenant's items has no place",
+            Capability.DURABLE_DATA: "its servers keep data as those of the cluster by tenant do",
+        },
+    ),
+}
+# The operations over rows (docs/adr/0065): every day in memory, each night on all databases.
+ROWS: tuple[str, ...] = volume(("memory",), ("memory", "sqlite", "postgres", "redis", "redis cluster"))
+_IN_PROCESS = {Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"}
+ENGINES |= {
+    f"{name} rows": Engine(
+        pair_of_rows(name),
+        lacks={Capability.DURABLE_DATA: "it is opened once", **(_IN_PROCESS if name == "sqlite" else {})},
+    )
+    for name in ROWS
 }
 
 IMPLEMENTATIONS: dict[str, Implementation] = {

@@ -16,6 +16,12 @@ SOURCES = {
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
 # module -> (the tests that cover it, why they are not at the mirrored path)
 ELSEWHERE = {
+    "antiphon_store/backends/postgres/plain_text.py": (
+        "tests/contract/store/test_rows.py",
+        "text with NUL needs a server",
+    ),
+    "antiphon_store/backends/postgres/row_programs.py": ("tests/contract/store/test_rows.py", "random programs"),
+    "antiphon_store/backends/postgres/row_schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",

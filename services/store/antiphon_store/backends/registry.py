@@ -10,9 +10,8 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
-from antiphon_store.engine.facade import RowEngine
 
 _Factory = Callable[[str, Durability, Clock], StoreEngine]
 
@@ -38,7 +37,7 @@ def open_backend(
 def _memory(rest: str, _durability: Durability, clock: Clock) -> StoreEngine:
     if rest:
         raise SettingsError(f"'memory://{rest}': memory has no address; write memory://.")
-    return RowEngine(MemoryRows(clock))
+    return MemoryBackend(clock)
 
 
 def _sqlite(rest: str, durability: Durability, clock: Clock) -> StoreEngine:
