@@ -2,8 +2,9 @@
 
 Atoms that arrive in one pass of the event loop are queued together; the thread takes everything that is queued, runs it
 as ONE transaction and waits for the disk once. Nobody waits for a timer: while one transaction is being made durable
-the next one gathers. Each atom runs in a savepoint of its own, so a refused one undoes nothing of its neighbours. No
-answer, and no refusal either, leaves before COMMIT returned: it may rest on what a neighbour wrote.
+the next one gathers. Each of several atoms runs in a savepoint of its own, so a refused one undoes nothing of its
+neighbours; an atom that is alone needs none, because the transaction is its own. No answer, and no refusal either,
+leaves before COMMIT returned: it may rest on what a neighbour wrote.
 """
 
 from __future__ import annotations
@@ -109,7 +110,10 @@ class Writer:
         """Runs the batch as one transaction. When that fails nothing of it was written, and everyone is told."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            outcomes = [self._attempt(job.atom) for job in batch]
+            if len(batch) == 1:
+                outcomes = [_Outcome(value=batch[0].atom(self._connection))]
+            else:
+                outcomes = [self._attempt(job.atom) for job in batch]
             self._connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - whatever it is, the thread goes on: others wait for it
             self._roll_back()
