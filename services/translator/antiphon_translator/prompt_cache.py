@@ -35,7 +35,7 @@ BLOCK_CHARS = 4_096  # of what is encoded at once, or a little more: the library
 _LOOKED_AT_CHARS = (4_096, 65_536)  # so much of a text's end is looked at first: turns seldom add more
 _DIGEST_BYTES = 16
 _ROOT = b""
-_ID = "I"  # 32 bits
+_ID = "i"  # 32 bits, as engines are sent them
 
 
 class UnspeltControlToken(Exception):
@@ -150,13 +150,13 @@ class CachingEncoder:
         tokens = sum(len(plan.known) for plan in plans) + sum(len(each) for encodings in new for each in encodings)
         if most_tokens is not None and tokens > most_tokens:
             return Encoded(tokens)
-        ids: list[int] = []
+        ids = array(_ID)
         for plan, encodings in zip(plans, new, strict=True):
             added = [encoding.ids for encoding in encodings]
             self._require_spelt(plan, added)
             self._keep(plan, added)
             ids.extend(plan.known)
-            ids.extend(chain.from_iterable(added))
+            ids.extend(array(_ID, list(chain.from_iterable(added))))
         return Encoded(tokens, ids)
 
     def _parted(self, texts: Sequence[str], apart: int) -> Sequence[str]:

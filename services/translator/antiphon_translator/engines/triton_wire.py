@@ -7,6 +7,7 @@ text is its length in four bytes, then its bytes.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +66,10 @@ def _pack(values: Values, data_type: str) -> bytes:
     if data_type == "BYTES":
         encoded = [str(value).encode() for value in values]
         return b"".join(struct.pack("<I", len(data)) + data for data in encoded)
-    return struct.pack(f"<{len(values)}{_PACKED[data_type]}", *values)
+    form = _PACKED[data_type]
+    if isinstance(values, array) and values.typecode == form:
+        return values.tobytes()
+    return struct.pack(f"<{len(values)}{form}", *values)
 
 
 class Outputs:
