@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, loads
-from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
+from antiphon_core.limits import FOLD_DELTAS_BYTES_MAX, FOLD_PENDING_BYTES_MAX
 
 
 def _replace(response: Object, event: Object) -> Object:
@@ -87,10 +87,10 @@ def fold(log: Iterable[Object]) -> Object:
 class Fold:
     """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
 
-    Frames are kept, and decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up. All that a frame says
-    before its number is its head. Deltas to one part have the same head, so it is kept once, and a delta needs 30 bytes
-    instead of 250. An event that brings the whole response replaces what was kept before it: each of the opening events
-    repeats the instructions and tools of the request, which may be 10 MiB.
+    Frames are kept, and decoded when asked for, or when too many piled up. All that a frame says before its number is
+    its head. Deltas to one part have the same head: of those that come one by one it is kept once, and a delta needs 40
+    bytes instead of 250. An event that brings the whole response replaces what was kept before it: each of the opening
+    events repeats the instructions and tools of the request, which may be 10 MiB.
     """
 
     def __init__(self) -> None:
@@ -110,30 +110,35 @@ class Fold:
         """Takes the frames of the next `count` events."""
         self.next_sequence = first_sequence + count
         if count != 1:
-            for frame in filter(None, frames.split(_FRAME_END)):
-                self._take(frame + _FRAME_END)
-        elif self._head and frames.startswith(self._head):  # nearly all of them, hence once more here
-            self._add(frames)
+            self._keep_whole(frames)
+        elif self._head and frames.startswith(self._head):
+            self._rests += frames[len(self._head) :]
+            if len(self._rests) > FOLD_DELTAS_BYTES_MAX:
+                self._collapse()
+        elif frames.startswith(_WHOLE):
+            self._restart(frames)
         else:
-            self._take(frames)
+            self._begin_run(frames)
 
     def response(self) -> Object:
         """The response as of now; empty before response.created."""
         self._collapse()
         return self._response
 
-    def _take(self, frame: bytes) -> None:
-        if frame.startswith(_WHOLE):
-            self._restart(frame)
-            return
-        if not (self._head and frame.startswith(self._head)):
-            self._close_run()
-            self._head = frame[: max(frame.find(_NUMBER), 0)]
-        self._add(frame)
-
-    def _add(self, frame: bytes) -> None:
+    def _begin_run(self, frame: bytes) -> None:
+        self._close_run()
+        self._head = frame[: max(frame.find(_NUMBER), 0)]
         self._rests += frame[len(self._head) :]
-        if self._runs_bytes + len(self._rests) > FOLD_PENDING_BYTES_MAX:
+
+    def _keep_whole(self, frames: bytes) -> None:
+        """Keeps a batch as it is: a server that sends much at once would pay for every frame that is cut."""
+        self._close_run()
+        self._keep(_Run(b"", frames))
+
+    def _keep(self, run: _Run) -> None:
+        self._runs.append(run)
+        self._runs_bytes += len(run.rests)
+        if self._runs_bytes > FOLD_PENDING_BYTES_MAX:
             self._collapse()
 
     def _restart(self, frame: bytes) -> None:
@@ -143,10 +148,9 @@ class Fold:
 
     def _close_run(self) -> None:
         if self._rests:
-            self._runs.append(_Run(self._head, bytes(self._rests)))
-            self._runs_bytes += len(self._rests)
-            self._head = b""
+            run, self._head = _Run(self._head, bytes(self._rests)), b""
             self._rests.clear()
+            self._keep(run)
 
     def _collapse(self) -> None:
         self._close_run()
