@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from itertools import chain, groupby
+from typing import NamedTuple
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, loads
-from antiphon_core.limits import FOLD_PENDING_BYTES_MAX
+from antiphon_core.limits import FOLD_DELTAS_BYTES_MAX, FOLD_PENDING_BYTES_MAX
 
 
 def _replace(response: Object, event: Object) -> Object:
@@ -69,6 +70,10 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
 }
 
 
+_FRAME_END = b"\n\n"
+_EVENT_END = b"}\n\n"
+_NUMBER = b'"sequence_number":'
+_DELTA_MEMBERS = frozenset({"sequence_number", "delta", "logprobs"})
 _WHOLE = tuple(f"event: {name}\n".encode() for name, effect in _EFFECT.items() if effect is _replace)
 _WHOLE_DATA = tuple(f'{{"type":"{name}"'.encode() for name, effect in _EFFECT.items() if effect is _replace)
 """How events begin that bring the whole response, framed and as JSON."""
@@ -82,37 +87,95 @@ def fold(log: Iterable[Object]) -> Object:
 class Fold:
     """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
 
-    Frames are only kept; they are decoded when asked for, or when FOLD_PENDING_BYTES_MAX of them piled up. Relaying a
-    delta therefore costs one list append. An event that brings the whole response replaces what was kept before it:
-    each of the opening events repeats the instructions and tools of the request, which may be 10 MiB.
+    Frames are kept, and decoded when asked for, or when too many piled up. All that a frame says before its number is
+    its head. Deltas to one part have the same head: of those that come one by one it is kept once, and a delta needs 40
+    bytes instead of 250. An event that brings the whole response replaces what was kept before it: each of the opening
+    events repeats the instructions and tools of the request, which may be 10 MiB.
     """
 
     def __init__(self) -> None:
         self.next_sequence = 0
         self._response: Object = {}
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
+        self._runs: list[_Run] = []  # before the one that is open
+        self._runs_bytes = 0
+        self._head = b""  # of the open run; empty while there is none
+        self._rests = bytearray()
+
+    @property
+    def pending_bytes(self) -> int:
+        """What is kept besides the response, but for an event that brought the whole of it."""
+        return self._runs_bytes + len(self._rests)
 
     def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
         """Takes the frames of the next `count` events."""
         self.next_sequence = first_sequence + count
-        if count == 1 and frames.startswith(_WHOLE):
-            self._pending, self._pending_bytes = [frames], 0
-            return
-        self._pending.append(frames)
-        self._pending_bytes += len(frames)
-        if self._pending_bytes > FOLD_PENDING_BYTES_MAX:
-            self._collapse()
+        if count != 1:
+            self._keep_whole(frames)
+        elif self._head and frames.startswith(self._head):
+            self._rests += frames[len(self._head) :]
+            if len(self._rests) > FOLD_DELTAS_BYTES_MAX:
+                self._collapse()
+        elif frames.startswith(_WHOLE):
+            self._restart(frames)
+        else:
+            self._begin_run(frames)
 
     def response(self) -> Object:
         """The response as of now; empty before response.created."""
         self._collapse()
         return self._response
 
+    def _begin_run(self, frame: bytes) -> None:
+        self._close_run()
+        self._head = frame[: max(frame.find(_NUMBER), 0)]
+        self._rests += frame[len(self._head) :]
+
+    def _keep_whole(self, frames: bytes) -> None:
+        """Keeps a batch as it is: a server that sends much at once would pay for every frame that is cut."""
+        self._close_run()
+        self._keep(_Run(b"", frames))
+
+    def _keep(self, run: _Run) -> None:
+        self._runs.append(run)
+        self._runs_bytes += len(run.rests)
+        if self._runs_bytes > FOLD_PENDING_BYTES_MAX:
+            self._collapse()
+
+    def _restart(self, frame: bytes) -> None:
+        self._runs, self._runs_bytes = [_Run(b"", frame)], 0
+        self._head = b""
+        self._rests.clear()
+
+    def _close_run(self) -> None:
+        if self._rests:
+            run, self._head = _Run(self._head, bytes(self._rests)), b""
+            self._rests.clear()
+            self._keep(run)
+
     def _collapse(self) -> None:
-        self._response = _apply(self._response, chain.from_iterable(map(_decoded, self._pending)))
-        self._pending.clear()
-        self._pending_bytes = 0
+        self._close_run()
+        runs, self._runs, self._runs_bytes = self._runs, [], 0
+        self._response = _apply(self._response, chain.from_iterable(run.events() for run in runs))
+
+
+class _Run(NamedTuple):
+    """Frames with the same head, and what stands behind it in each. An empty head is that of any frames."""
+
+    head: bytes
+    rests: bytes
+
+    def events(self) -> list[Object]:
+        """What the frames say, deltas as one. Read together, without their head: five times as fast as one by one."""
+        if not self.head:
+            return _decoded(self.rests)
+        try:
+            shared: Object = loads(self.head[self.head.find(b"{") :] + _NUMBER + b"0}")
+            own: list[Object] = loads(b"[{" + self.rests[: -len(_FRAME_END)].replace(_EVENT_END, b"},{") + b"]")
+        except ValueError:  # the number stands within another member
+            return _decoded(self.head + self.rests[: -len(_FRAME_END)].replace(_FRAME_END, _FRAME_END + self.head))
+        if all("delta" in event for event in own) and all(map(_DELTA_MEMBERS.issuperset, own)):
+            own = [_joined(own)]
+        return [shared | event for event in own]
 
 
 def _decoded(frames: bytes) -> list[Object]:

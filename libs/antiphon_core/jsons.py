@@ -22,6 +22,11 @@ Fragment = orjson.Fragment
 """JSON bytes that stand in a value and are written as they are."""
 
 
+def compact(value: Any) -> bytes:
+    """A value as bytes that are kept: `dumps` gives bytes that occupy 4 KiB, however few they are."""
+    return bytes(memoryview(orjson.dumps(value)))
+
+
 def canonical(value: Any) -> bytes:
     """A value as bytes that depend on nothing but the value: members in alphabetical order."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)

@@ -10,7 +10,7 @@ from typing import Any
 
 from antiphon_core.error_forms import cause_of, code_in_response
 from antiphon_core.errors import AntiphonError, InternalError, revive
-from antiphon_core.jsons import Object, dumps, with_member
+from antiphon_core.jsons import Object, compact, with_member
 from antiphon_core.ports.store import Status
 
 _CACHING = {"mode": "implicit", "ttl": "30m"}
@@ -111,7 +111,7 @@ def cancelled(response: Object) -> Object:
 def split(response: Object) -> tuple[bytes, bytes]:
     """A response as the store keeps it: (body without `output`, output items)."""
     body = {name: value for name, value in response.items() if name != "output"}
-    return dumps(body), dumps(response["output"])
+    return compact(body), compact(response["output"])
 
 
 def join(body: bytes, output_items: bytes) -> bytes:

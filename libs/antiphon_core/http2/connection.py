@@ -9,7 +9,7 @@ What the owner of a Connection owes it:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hyperframe.frame import (
@@ -203,7 +203,7 @@ class Connection:
             if (stream := self.calls.find(block.stream_id)) is not None:
                 self._take_headers(stream, headers, ends_stream=block.ends_stream)
 
-    def _take_headers(self, stream: Stream, headers: list[tuple[bytes, bytes]], *, ends_stream: bool) -> None:
+    def _take_headers(self, stream: Stream, headers: Sequence[tuple[bytes, bytes]], *, ends_stream: bool) -> None:
         fields = fields_of(headers)
         if ends_stream:
             self._ended_by_server(stream, outcome(fields, is_only_answer=not stream.has_headers))

@@ -80,6 +80,14 @@ class Stream:
             self._receive(messages)
 
     def report(self) -> None:
+        """Reports the end, and drops both callbacks. Callers hold the stream: a cycle would keep all that belongs to a
+        finished turn until a full garbage collection."""
         if self.is_ended and not self.is_reported and not self.messages.ready:
             self.is_reported = True
-            self._on_end(self.outcome)
+            on_end = self._on_end
+            self._receive, self._on_end = _nothing_more, _nothing_more
+            on_end(self.outcome)
+
+
+def _nothing_more(_given: object) -> None:
+    """The callback of a stream that was reported."""

@@ -14,7 +14,7 @@ from antiphon_translator.tools import ToolSet
 
 def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mapping[str, Any]) -> Chat:
     return Chat(
-        messages=[_message(message) for message in conversation.messages],
+        messages=conversation.each(_message),
         tools=conversation.tools,
         tool_choice=_choice(tools),
         switches=switches or None,

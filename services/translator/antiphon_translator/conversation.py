@@ -6,13 +6,17 @@ Values only; `conversation_items` makes them from items. Everything in them that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon_core.jsons import Object
 
 ROLES = ("system", "developer", "user", "assistant")
+
+T = TypeVar("T")
+
+_Make = Callable[["Message"], Any]
 
 _SCHEMA_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 
@@ -61,53 +65,96 @@ class Message(NamedTuple):  # made once for every message of every turn: three t
             return parts[0]
         return "\n".join(part for part in self.parts if isinstance(part, str))
 
+    def texts(self) -> Iterator[str]:
+        """Every text in it that a caller wrote."""
+        for part in self.parts:
+            if isinstance(part, str):
+                yield part
+        if self.reasoning:
+            yield self.reasoning
+        if self.role == "tool":
+            yield from (self.name, self.call_id)
+        for call in self.calls:
+            yield from (call.id, call.name, *_strings(call.arguments))
+
     @property
     def images(self) -> list[Image]:
         return [part for part in self.parts if isinstance(part, Image)]
 
 
+class KnownMessages:
+    """Messages that several turns of a chat have in common, and what was made of each of them before. Safe to use from
+    several threads."""
+
+    def __init__(self, messages: Sequence[Message] = (), made: Mapping[_Make, tuple[Any, ...]] | None = None) -> None:
+        """`made` is what was made of the first of them, or of all."""
+        self.messages = tuple(messages)
+        self._made = dict(made or {})
+
+    def followed_by(self, messages: Sequence[Message]) -> KnownMessages:
+        """These messages and more."""
+        return KnownMessages((*self.messages, *messages), self._made)
+
+    def each(self, make: Callable[[Message], T]) -> tuple[T, ...]:
+        """What `make` makes of each message, which has to depend on nothing but the message, and is never changed."""
+        made = self._made.get(make, ())
+        if len(made) < len(self.messages):
+            made = self._made[make] = (*made, *map(make, self.messages[len(made) :]))
+        return made
+
+
+NO_MESSAGES = KnownMessages()
+
+
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """All that the model is to read, in order. `tools` are functions as chat templates expect them. With
-    `continues_last` the model goes on with the last message instead of beginning one."""
+    `continues_last` the model goes on with the last message instead of beginning one.
+
+    Of the messages those from `known_from` on are `known` from earlier turns."""
 
     messages: tuple[Message, ...]
     tools: tuple[Object, ...] = ()
     continues_last: bool = False
+    known: KnownMessages = field(default=NO_MESSAGES, compare=False, repr=False)
+    known_from: int = field(default=0, compare=False, repr=False)
 
     @property
     def images(self) -> tuple[Image, ...]:
         """All images, in the order in which the model meets them."""
-        return tuple(image for message in self.messages for image in message.images)
+        return tuple(image for images in self.each(_message_images) for image in images)
+
+    def each(self, make: Callable[[Message], T]) -> list[T]:
+        """What `make` makes of each message. For known ones that is what it made before: it has to depend on nothing
+        but the message, and nobody may change what it made."""
+        known = self.known.each(make)
+        first, rest = self.messages[: self.known_from], self.messages[self.known_from + len(known) :]
+        return [*map(make, first), *known, *map(make, rest)]
+
+    def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
+        """The same conversation with other messages, of which none are known."""
+        return replace(self, messages=messages, known=NO_MESSAGES, known_from=0)
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:
         """The same conversation with every text in it changed: all that did not come from the operator."""
-        return replace(
-            self,
-            messages=tuple(_mapped(message, change) for message in self.messages),
-            tools=tuple(_changed(tool, change) for tool in self.tools),
-        )
+        changed = self.with_messages(tuple(_mapped(message, change) for message in self.messages))
+        return replace(changed, tools=tuple(_changed(tool, change) for tool in self.tools))
 
     def texts(self) -> Iterator[str]:
         """Every text that a caller wrote, keys of objects included."""
         for message in self.messages:
-            for part in message.parts:
-                if isinstance(part, str):
-                    yield part
-            if message.reasoning:
-                yield message.reasoning
-            if message.role == "tool":
-                yield from (message.name, message.call_id)
-            for call in message.calls:
-                yield from (call.id, call.name, *_strings(call.arguments))
+            yield from message.texts()
+        yield from self.tool_texts()
+
+    def tool_texts(self) -> Iterator[str]:
+        """Those of its tools."""
         for tool in self.tools:
             yield from _strings(tool)
 
     def object_keys(self) -> Iterator[str]:
         """The keys of all objects, which `map_text` leaves as they are: templates look things up by them."""
-        for message in self.messages:
-            for call in message.calls:
-                yield from _keys(call.arguments)
+        for keys in self.each(_message_keys):
+            yield from keys
         for tool in self.tools:
             yield from _keys(tool)
 
@@ -143,6 +190,14 @@ def _strings(value: Any) -> Iterator[str]:
             for key, each in value.items():
                 yield key
                 yield from _strings(each)
+
+
+def _message_images(message: Message) -> list[Image]:
+    return message.images
+
+
+def _message_keys(message: Message) -> tuple[str, ...]:
+    return tuple(key for call in message.calls for key in _keys(call.arguments))
 
 
 def _keys(value: Any) -> Iterator[str]:

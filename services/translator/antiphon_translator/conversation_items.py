@@ -20,6 +20,7 @@ from antiphon_core.jsons import Object, kind, parse_object
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.tools import shown_name
 
 _Row = TypeVar("_Row")
@@ -40,28 +41,31 @@ def build(
     given: Sequence[Any],
     tools: Sequence[Object] = (),
     media: TurnMedia | None = None,
-) -> Conversation:
-    """The conversation of one turn. `given` is the turn's own input; `media` reads its images and files.
+    known: ReadHistory = NOTHING_READ,
+) -> tuple[Conversation, ReadHistory]:
+    """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` is what
+    comes behind the `known` part of it, `given` the turn's own input; `media` reads its images and files.
 
     InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
     """
-    opening = [Message("system", (instructions,))] if instructions else []
-    draft = _Draft(opening, media or TurnMedia(), _answered([*history, *given]))
-    for where, items in (("history", history), ("input", given)):
-        for index, item in enumerate(items):
-            path = f"{where}[{index}]"
-            _row(_READERS, item, path, default="message")(draft, item, path)
+    draft = _Draft.behind(known, media or TurnMedia(), _answered([*history, *given]))
+    draft.read(history, "history", known.items)
+    read = draft.so_far(known, _answered(history), known.items + len(history))
+    draft.read(given, "input", 0)
     draft.require_results()
-    messages = draft.finished()
+    opening = [Message("system", (instructions,))] if instructions else []
+    messages = (*opening, *draft.finished())
     if not messages:
         raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
-    return Conversation(tuple(messages), tuple(tools), continues_last=_is_cut_off(given) and _is_plain(messages[-1]))
+    continues_last = _is_cut_off(given) and _is_plain(messages[-1])
+    return Conversation(messages, tuple(tools), continues_last, read.messages, len(opening)), read
 
 
 @dataclass
 class _Draft:
     """The conversation so far. `answered` are the ids of calls that have results somewhere in it; `open` is what the
-    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result."""
+    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result.
+    `is_whole`: nothing that comes behind it can change how it was read."""
 
     messages: list[Message]
     media: TurnMedia
@@ -69,6 +73,33 @@ class _Draft:
     open: Message | None = None
     called: dict[str, Call] = field(default_factory=dict)
     waiting: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = True
+
+    @classmethod
+    def behind(cls, known: ReadHistory, media: TurnMedia, answered: Collection[str]) -> _Draft:
+        """A draft that goes on behind what was read before."""
+        messages = list(known.messages.messages)
+        answered = {*known.answered, *answered}
+        return cls(messages, media, answered, known.open, dict(known.called), dict(known.waiting))
+
+    def read(self, items: Sequence[Any], where: str, first: int) -> None:
+        """Adds items, which stand in the member `where` from index `first` on."""
+        for index, item in enumerate(items, first):
+            path = f"{where}[{index}]"
+            _row(_READERS, item, path, default="message")(self, item, path)
+
+    def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
+        """What was read, for turns to come; no more than what was known if it would not be read so again."""
+        if items == known.items or not self.is_whole or self.media.has_read:
+            return known
+        return ReadHistory(
+            items=items,
+            messages=known.messages.followed_by(self.messages[len(known.messages.messages) :]),
+            open=self.open,
+            called=dict(self.called),
+            waiting=dict(self.waiting),
+            answered=known.answered.union(answered),
+        )
 
     def say(self, message: Message) -> None:
         """A message of somebody else."""
@@ -156,7 +187,10 @@ def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
 
 def _is_void(draft: _Draft, item: Object) -> bool:
     """Whether a call was cut off while it was written, and left at that: what was told of it means nothing alone."""
-    return item.get("status") == "incomplete" and item.get("call_id") not in draft.answered
+    if item.get("status") != "incomplete":
+        return False
+    draft.is_whole = False
+    return item.get("call_id") not in draft.answered
 
 
 def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:

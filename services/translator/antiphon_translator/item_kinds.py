@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 
 from antiphon_core import events
 from antiphon_core.events import frame
@@ -40,7 +41,7 @@ class ItemKind:
 class OpenItem:
     """The item that is being written. `status` is what it has, or what it is being closed with."""
 
-    __slots__ = ("_delta_frame", "_members", "_pieces", "id", "kind", "logprobs", "output_index", "status")
+    __slots__ = ("_delta_frame", "_members", "_text", "id", "kind", "logprobs", "output_index", "status")
 
     def __init__(self, kind: ItemKind, item_id: str, *, output_index: int, members: Object | None = None) -> None:
         self.kind = kind
@@ -50,26 +51,24 @@ class OpenItem:
         self.logprobs: list[Object] = []
         """Of the tokens of its text, where they are wanted."""
         self._members = members or {}
-        self._pieces: list[str] = []
+        self._text = StringIO()  # a list of pieces needs ten times as much
         self._delta_frame = _frame_template(kind.delta(self))
 
     @property
     def text(self) -> str:
-        if len(self._pieces) > 1:
-            self._pieces[:] = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        return self._text.getvalue()
 
     def append(self, text: str, sequence_number: int) -> bytes:
         """Takes the next piece of text and returns the frame of its delta event.
 
         This is the one event that happens per token, so it is put together from bytes and never is a dict.
         """
-        self._pieces.append(text)
+        self._text.write(text)
         return self._delta_frame % (sequence_number, dumps(text))
 
     def append_scored(self, text: str, logprobs: Sequence[Object], sequence_number: int) -> bytes:
         """The same with log probabilities of the tokens that wrote this piece. Only a message has such."""
-        self._pieces.append(text)
+        self._text.write(text)
         self.logprobs += logprobs
         delta = {"sequence_number": sequence_number, "delta": text, "logprobs": logprobs}
         return events.encode(self.kind.delta(self) | delta)

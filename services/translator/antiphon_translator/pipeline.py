@@ -31,7 +31,7 @@ from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRe
 from antiphon_core.ids import Ids
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import forced_calls, guides, logprobs, sampling, structured
+from antiphon_translator import forced_calls, sampling
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
@@ -40,6 +40,7 @@ from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, Respo
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.served_model import ServedModel
+from antiphon_translator.turn_plan import plan_of
 from antiphon_translator.turn_prompt import TurnPrompt
 
 _ENCODING = 32  # to encode a byte takes as long as to read so many
@@ -69,9 +70,9 @@ class TurnPipeline:
 
         InvalidRequest: something in the turn cannot be served, with its path. ContextLengthExceeded.
         """
-        parameters = Parameters.parse(turn.request)
-        asked = parameters.asked()
-        self._answer_check = structured.answer_check(parameters.text.format if parameters.text else None)
+        plan = plan_of(turn.request, controls, level)
+        parameters, asked = plan.parameters, plan.asked
+        self._answer_check = plan.answer_check
         self._mismatches = mismatches or Mismatches()
         chosen, effective = sampling.choose(
             asked=asked | parameters.extensions.sampling(),
@@ -79,14 +80,11 @@ class TurnPipeline:
             controls=controls,
             seed=int(ids.hex(SEED_DIGITS), 16),
         )
-        _require_controls(parameters, controls, level)
-        guide = guides.of_request(parameters, controls)
-        top_logprobs = logprobs.wanted(parameters, controls)
         media = TurnMedia(model.sight.with_controls(controls), downloads)
         prompt = TurnPrompt.of(model, turn, parameters, media, level=level, guides="guide" in controls)
         _require_forced(prompt, level)
         self._request = replace(
-            _generation(model, turn, parameters, prompt, level), sampling=chosen, top_logprobs=top_logprobs
+            _generation(model, turn, parameters, prompt, level), sampling=chosen, top_logprobs=plan.top_logprobs
         )
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = self._request.max_tokens
@@ -94,14 +92,14 @@ class TurnPipeline:
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
         self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
-        self._output, self._request = guided(level, model, prompt, self._request, guide)
+        self._output, self._request = guided(level, model, prompt, self._request, plan.guide)
         self._forced = prompt.forced
         self._resume = resume
         self._unsaid: list[int] = []
         self._request_bytes = len(turn.request)
         self._turn_bytes = turn.size_bytes
         self._said_bytes = 0
-        resumable = guide is None and _is_resumable(self._request, level)
+        resumable = plan.guide is None and _is_resumable(self._request, level)
         if resume is not None and resume.token_ids and not resumable:
             raise _cannot_resume()
         self._tells_ids = checkpoints and resumable
@@ -190,15 +188,6 @@ class TurnPipeline:
         self._assembly.take(self._output.end(cut_off=True))
         self._machine.send(Fail(self._output.usage(), error))
         return self._machine.take()
-
-
-def _require_controls(parameters: Parameters, controls: frozenset[str], level: Level) -> None:
-    """InvalidRequest: the engine lacks something that was asked for. Of ids, stop texts are looked for here."""
-    able = controls | {"stop"} if level is Level.TOKENS else controls
-    asked = {"stop": ("stop", parameters.stop), "ignore_eos": ("nvext.ignore_eos", parameters.extensions.ignore_eos)}
-    for control, (field, value) in asked.items():
-        if value and control not in able:
-            raise sampling.unsupported(field)
 
 
 def _is_resumable(request: GenerationRequest, level: Level) -> bool:

@@ -48,16 +48,18 @@ class PromptBound:
             # Mistral's templates write the tools before each message that equals the last one.
             times = conversation.messages.count(conversation.messages[-1])
             tokens += times * self._json_tokens(conversation.tools)
-        for message in conversation.messages:
-            tokens += AROUND_TOKENS
-            for part in message.parts:
-                tokens += self._tokens(part) if isinstance(part, str) else AROUND_TOKENS
-            if message.reasoning:
-                tokens += self._tokens(message.reasoning)
-            if message.role == "tool":
-                tokens += self._tokens(message.call_id) + self._tokens(message.name)
-            for call in message.calls:
-                tokens += self._tokens(call.id) + self._tokens(call.name) + self._json_tokens((call.arguments,))
+        return tokens + sum(conversation.each(self._message_tokens))
+
+    def _message_tokens(self, message: Message) -> int:
+        tokens = AROUND_TOKENS
+        for part in message.parts:
+            tokens += self._tokens(part) if isinstance(part, str) else AROUND_TOKENS
+        if message.reasoning:
+            tokens += self._tokens(message.reasoning)
+        if message.role == "tool":
+            tokens += self._tokens(message.call_id) + self._tokens(message.name)
+        for call in message.calls:
+            tokens += self._tokens(call.id) + self._tokens(call.name) + self._json_tokens((call.arguments,))
         return tokens
 
     def _tokens(self, text: str) -> int:

@@ -23,7 +23,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from threading import Lock
 
 from antiphon_translator.templates.control_tokens import ControlTokens
@@ -34,8 +34,9 @@ NODES_MAX = 4  # made of one text
 BLOCK_CHARS = 4_096  # of what is encoded at once, or a little more: the library encodes several side by side
 _LOOKED_AT_CHARS = (4_096, 65_536)  # so much of a text's end is looked at first: turns seldom add more
 _DIGEST_BYTES = 16
+PIECE_IDS = 8_192  # a quarter of a millisecond
 _ROOT = b""
-_ID = "I"  # 32 bits
+_ID = "i"  # 32 bits, as engines are sent them
 
 
 class UnspeltControlToken(Exception):
@@ -119,7 +120,7 @@ class _Plan:
     others they are to be found out, and to be kept at the cuts that have a digest in `kept`."""
 
     text: str
-    known: Sequence[int]
+    known: array[int]
     base: bytes
     cuts: Sequence[int]
     kept: Mapping[int, bytes]
@@ -150,13 +151,13 @@ class CachingEncoder:
         tokens = sum(len(plan.known) for plan in plans) + sum(len(each) for encodings in new for each in encodings)
         if most_tokens is not None and tokens > most_tokens:
             return Encoded(tokens)
-        ids: list[int] = []
+        ids = array(_ID)
         for plan, encodings in zip(plans, new, strict=True):
-            added = [encoding.ids for encoding in encodings]
+            added = [_packed(encoding.ids) for encoding in encodings]
             self._require_spelt(plan, added)
             self._keep(plan, added)
-            ids.extend(plan.known)
-            ids.extend(chain.from_iterable(added))
+            for more in (plan.known, *added):
+                ids.extend(more)
         return Encoded(tokens, ids)
 
     def _parted(self, texts: Sequence[str], apart: int) -> Sequence[str]:
@@ -176,7 +177,7 @@ class CachingEncoder:
                 last = len(places) - 1 - found[0]
                 new = dict(zip(places[last + 1 :], digests[last + 1 :], strict=True))
                 return _planned(text, found[1], digests[last], places[last], new)
-        return _planned(text, (), _ROOT, 0, dict(zip(places, digests, strict=True)))
+        return _planned(text, array(_ID), _ROOT, 0, dict(zip(places, digests, strict=True)))
 
     def _starts(self, text: str) -> Iterator[int]:
         """From where to look, until something is found. Where a search begins does not matter: a separator is one
@@ -198,13 +199,14 @@ class CachingEncoder:
             digests.append(digest.digest())
         return digests
 
-    def _require_spelt(self, plan: _Plan, added: Sequence[Sequence[int]]) -> None:
+    def _require_spelt(self, plan: _Plan, added: Sequence[array[int]]) -> None:
         """A tokenizer that normalises its text can make a control token of something that does not look like one."""
         spelt = sum(1 for _ in self._control.spans(plan.text, plan.cuts[0]))
-        if sum(map(self._control.ids.__contains__, chain.from_iterable(added))) > spelt:
+        is_control = self._control.ids.__contains__
+        if sum(sum(map(is_control, piece)) for ids in added for piece in _pieces(ids)) > spelt:
             raise UnspeltControlToken
 
-    def _keep(self, plan: _Plan, added: Sequence[Sequence[int]]) -> None:
+    def _keep(self, plan: _Plan, added: Sequence[array[int]]) -> None:
         parent, ids = plan.base, array(_ID)
         for end, more in zip(plan.cuts[1:], added, strict=False):  # behind the last cut nothing is kept
             ids.extend(more)
@@ -213,7 +215,20 @@ class CachingEncoder:
                 parent, ids = plan.kept[end], array(_ID)
 
 
-def _planned(text: str, known: Sequence[int], base: bytes, start: int, digests: Mapping[int, bytes]) -> _Plan:
+def _packed(ids: Sequence[int]) -> array[int]:
+    """Ids in four bytes each, where a list needs nine times as much."""
+    packed = array(_ID)
+    for piece in _pieces(ids):
+        packed.extend(piece)
+    return packed
+
+
+def _pieces(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Ids in pieces for calls that hold the GIL until they return: other threads run between two of them."""
+    return (ids[start : start + PIECE_IDS] for start in range(0, len(ids), PIECE_IDS))
+
+
+def _planned(text: str, known: array[int], base: bytes, start: int, digests: Mapping[int, bytes]) -> _Plan:
     """`digests` are those of the places behind `start`."""
     places = list(digests)
     kept = places[-NODES_MAX:]

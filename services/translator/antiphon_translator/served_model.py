@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from antiphon_core import limits
 from antiphon_core.config import SettingsError
@@ -16,6 +16,7 @@ from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.prompt import ChatTemplate, PromptEncoder
+from antiphon_translator.read_history import HistoryCache
 from antiphon_translator.templates.harmony import HarmonyTemplate
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
@@ -46,6 +47,8 @@ class ServedModel:
     """Whether it sees images, as far as its engine can be given any."""
     image_tokens: int = 0
     """How many tokens of the context an image takes, besides what the template writes for it."""
+    histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
+    """The histories of earlier turns, as they were read."""
 
     def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
         """How much of the context a conversation takes, whose prompt has so many ids."""
@@ -70,6 +73,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         lora=profile.lora,
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
+        histories=HistoryCache(prompt_cache_bytes),
     )
 
 

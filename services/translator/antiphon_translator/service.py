@@ -41,6 +41,8 @@ T = TypeVar("T")
 
 INLINE_TURN_BYTES_MAX = 2_048
 """A turn of this size is rendered and encoded within 1 ms, on the event loop."""
+SEARCHED_INLINE_BYTES_MAX = 2**20
+"""Such a turn is searched for a few words in less than 1 ms."""
 _PATTERN = b'"pattern'
 """In a schema. A pattern of 30 characters may take 10 ms to compile."""
 
@@ -160,6 +162,8 @@ class TranslatorService:
 
     async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
         """What is behind the URLs of a turn."""
+        if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
+            return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
         return await self._fetcher.fetch(wanted) if wanted else NOTHING
 

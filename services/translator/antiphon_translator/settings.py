@@ -21,8 +21,9 @@ class TranslatorSettings(RpcServerSettings):
     prompt_cache_bytes: int = field(
         default=limits.PROMPT_CACHE_BYTES_DEFAULT,
         metadata={
-            "doc": "Bytes of ids that are kept of earlier prompts of each model, so that of a chat that grows only "
-            "what is new is encoded. With 0 none are, and no prompt's time tells of other callers' prompts."
+            "doc": "Bytes that are kept of the ids of earlier prompts of each model, and as many again of the "
+            "histories behind them, so that of a chat that grows only what is new is read and encoded. With 0 none "
+            "are, and no prompt's time tells of other callers' prompts."
         },
     )
     triton_transport: Literal["lean", "grpc"] = field(

@@ -117,6 +117,8 @@ class Detokenizer:
         self._added = tokenizer.added
         self._spelling = spelling or {}
         self._size = tokenizer.size
+        self._kept_ids = max(PRIMING_IDS, len(tokenizer.replacement_ids))  # of those whose text was given
+        self._run_ids_max = 4 * self._kept_ids + PENDING_IDS_MAX
         self._begin_run(prompt_ids[-PRIMING_IDS:])
 
     def feed(self, token_id: int) -> str:
@@ -131,6 +133,8 @@ class Detokenizer:
         except Exception:  # noqa: BLE001 - "Invalid prefix encountered", which has no class: start over from here
             return self._restart()
         if text is not None:
+            if len(self._run) > self._run_ids_max:
+                del self._run[: -self._kept_ids]
             self._emitted = len(self._run)
             return text
         return self._restart() if len(self._run) - self._emitted >= PENDING_IDS_MAX else ""

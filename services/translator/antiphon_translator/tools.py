@@ -127,10 +127,11 @@ def shown_name(name: str, namespace: str | None) -> str:
     return f"{namespace}{_SEPARATOR}{name}" if namespace else name
 
 
-def declared_in(items: Sequence[Object], where: str) -> list[Any]:
-    """The tools that items of a conversation bring along. InvalidRequest: with the path of the culprit."""
+def declared_in(items: Sequence[Object], where: str, first: int = 0) -> list[Any]:
+    """The tools that items of a conversation bring along, which stand there from index `first` on. InvalidRequest: with
+    the path of the culprit."""
     found: list[Any] = []
-    for index, item in enumerate(items):
+    for index, item in enumerate(items, first):
         if item.get("type") in ("additional_tools", "tool_search_output"):
             path = f"{where}[{index}].tools"
             try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from antiphon_translator.conversation import Conversation, Message
 from antiphon_translator.prompt import EncodedPrompt
@@ -65,4 +64,4 @@ def _turns(messages: Sequence[Message]) -> list[list[int]]:
 def _without(conversation: Conversation, turns: Sequence[Sequence[int]]) -> Conversation:
     left_out = {place for turn in turns for place in turn}
     messages = tuple(message for place, message in enumerate(conversation.messages) if place not in left_out)
-    return replace(conversation, messages=messages)
+    return conversation.with_messages(messages)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -56,21 +56,26 @@ class TurnPrompt:
         """`level` is the engine's; `guides`: it takes guides.
 
         InvalidRequest: something in the turn cannot be shown to the model, with its path."""
-        history = parse_array(turn.history, field="history", is_known=True)
+        known = model.histories.find(turn.history)
+        history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
+        in_history = [*known.declared, *tools.declared_in(history, "history", known.items)]
         declared = [
             *tools.checked(parameters.tools or (), "tools"),
-            *tools.declared_in(history, "history"),
+            *in_history,
             *tools.declared_in(given, "input"),
         ]
         offered = tools.offered(declared, parameters.tool_choice)
-        conversation = conversation_items.build(
+        conversation, read = conversation_items.build(
             instructions=parameters.instructions,
             history=history,
             given=given,
             tools=[tool.as_function() for tool in offered.shown],
             media=media,
+            known=known,
         )
+        if read.items > known.items:
+            model.histories.keep(replace(read, text=turn.history.rstrip()[:-1], declared=in_history))
         effort = parameters.reasoning.effort if parameters.reasoning is not None else None
         chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
         most = model.context_length

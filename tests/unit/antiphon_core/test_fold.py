@@ -81,7 +81,7 @@ def test_a_long_stream_is_folded_as_it_passes() -> None:
     passing = Fold()
     for event in log_of(*["word "] * 5_000):
         passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
-    assert passing._pending_bytes < 100_000
+    assert passing.pending_bytes < 100_000
     assert text(passing.response()) == "word " * 5_000
 
 
@@ -112,7 +112,7 @@ def test_an_event_that_brings_the_whole_response_replaces_those_before_it() -> N
     passing.feed(first_sequence=0, count=2, frames=b"not JSON at all")
     for event in log[1:]:
         passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
-    assert passing._pending_bytes < 1_000
+    assert passing.pending_bytes < 1_000
     assert passing.response() == fold(log)
 
 
@@ -123,4 +123,43 @@ def test_a_batch_may_have_any_number_of_events(count: int) -> None:
     for first in range(0, len(log), count):
         batch = log[first : first + count]
         passing.feed(first_sequence=first, count=len(batch), frames=b"".join(map(events.encode, batch)))
+    assert passing.response() == fold(log)
+
+
+def numbered(event: Object, number: int) -> Object:
+    """The event as the machine writes it: what says which part it belongs to stands before its number."""
+    members = {name: value for name, value in event.items() if name not in ("sequence_number", "delta", "logprobs")}
+    rest = {name: event[name] for name in ("delta", "logprobs") if name in event}
+    return members | {"sequence_number": number} | rest
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+@pytest.mark.parametrize("words", [5, 2_000])
+def test_deltas_with_one_head_are_kept_without_it_and_fold_as_ever(count: int, words: int) -> None:
+    log = [numbered(event, number) for number, event in enumerate(log_of(*['"}\n\n{,\\'] * words))]
+    log[-3] |= {"logprobs": [{"token": "a"}]}
+    log.insert(-2, {"type": "response.something_new", "sequence_number": 7})
+    passing = Fold()
+    for first in range(0, len(log), count):
+        batch = log[first : first + count]
+        passing.feed(first_sequence=first, count=len(batch), frames=b"".join(map(events.encode, batch)))
+        assert passing.pending_bytes < (20_000 if count == 1 else 66_000)
+    assert passing.response() == fold(log)
+
+
+def test_a_delta_is_kept_in_a_few_bytes() -> None:
+    passing = Fold()
+    log = [numbered(event, number) for number, event in enumerate(log_of(*["word "] * 100))]
+    for event in log:
+        passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
+    assert passing.pending_bytes < 100 * 40
+
+
+def test_a_number_within_another_member_is_no_head() -> None:
+    log = [numbered(event, number) for number, event in enumerate(log_of("a", "b"))]
+    for number in (-2, -1):
+        log[number] = {"type": log[number]["type"], "about": {"sequence_number": 1}} | log[number]
+    passing = Fold()
+    for event in log:
+        passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
     assert passing.response() == fold(log)

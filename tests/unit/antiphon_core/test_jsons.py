@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import (
+    compact,
     dumps,
     has_values_over,
     join_arrays,
@@ -134,3 +136,13 @@ def test_how_deep_known_elements_nest_is_not_looked_at_again() -> None:
     for wrong in (b"{}", b"[", b""):
         with pytest.raises(InvalidRequest):
             parse_array(wrong, is_known=True)
+
+
+def test_what_is_kept_occupies_hardly_more_than_its_bytes() -> None:
+    tracemalloc.start()
+    try:
+        kept = [compact({"number": number}) for number in range(100)]
+        assert tracemalloc.get_traced_memory()[0] < 100 * 200
+    finally:
+        tracemalloc.stop()
+    assert kept[7] == b'{"number":7}'

@@ -165,3 +165,22 @@ async def test_closing_cancels_work_that_waits(pool: WorkPool, gate: Gate) -> No
     assert await running == 0
     with pytest.raises(RuntimeError):
         await pool.run(gate.work(2), size_bytes=LARGE)
+
+
+async def test_large_work_has_half_of_the_threads() -> None:
+    pool = WorkPool(threads=4)
+    gate = Gate(pool)
+    try:
+        sizes = {MEDIUM_BYTES_MAX: 4, MEDIUM_BYTES_MAX + 1: 2}
+        for size_bytes, threads in sizes.items():
+            gate.threads.clear()
+            gate.entered.clear()
+            gate.open.clear()
+            work = [gate.work(number, releases_gil=True) for number in range(6)]
+            tasks = [asyncio.create_task(pool.run(each, size_bytes=size_bytes)) for each in work]
+            await gate.until_entered(threads)
+            gate.open.set()
+            await asyncio.gather(*tasks)
+            assert len(gate.threads) == threads
+    finally:
+        pool.close()

@@ -6,15 +6,21 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import JSON_DEPTH_MAX
+from antiphon_translator import conversation_items
 from antiphon_translator.conversation import Conversation, Image, Message
-from antiphon_translator.conversation_items import SUMMARY_NOTE, UNREADABLE, build
+from antiphon_translator.conversation_items import SUMMARY_NOTE, UNREADABLE
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.read_history import NOTHING_READ, ReadHistory
 from tests.support.images import PNG, data_url, image_part, user
 from tests.support.served_models import message
 
 IMAGE = Image(PNG, "png", 3, 2)
 CALL = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
+
+
+def build(**given: Any) -> Conversation:
+    return conversation_items.build(**given)[0]
 
 
 def test_instructions_come_first_then_history_then_input() -> None:
@@ -174,3 +180,54 @@ def test_a_call_that_was_cut_off_is_shown_where_somebody_answered_it(kind: str) 
     assert [shown.calls for shown in alone.messages] == [(), ()]
     answered = build(instructions=None, history=[message("user", "a"), call], given=[result])
     assert [shown.role for shown in answered.messages] == ["user", "assistant", "tool"]
+
+
+def read(*items: Any, given: Any = (), known: ReadHistory = NOTHING_READ) -> ReadHistory:
+    """What is known of a history that these items end."""
+    return conversation_items.build(instructions=None, history=items, given=given, known=known)[1]
+
+
+def result(call_id: str = "c") -> Any:
+    return {"type": "function_call_output", "call_id": call_id, "output": "42"}
+
+
+def test_what_was_read_before_stands_behind_the_instructions() -> None:
+    known = read(message("user", "a"), message("assistant", "b"), message("user", "c"), given=[message("user", "d")])
+    built = build(instructions="Be brief.", history=[message("user", "e")], given=[message("user", "f")], known=known)
+    assert [part for said in built.messages for part in said.parts] == ["Be brief.", "a", "b", "c", "e", "f"]
+    assert built.each(lambda said: said) == list(built.messages)
+
+
+def test_an_answer_goes_on_behind_what_was_read_before() -> None:
+    known = read(
+        message("user", "a"),
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        given=[CALL, result()],
+    )
+    built = build(instructions=None, history=[message("assistant", "b")], given=[], known=known)
+    assert built.messages[1:] == (Message("assistant", ("b",), reasoning="hm"),)
+
+
+def test_a_call_that_was_read_before_may_be_answered_now_and_must_be() -> None:
+    known = read(message("user", "a"), CALL, given=[result()])
+    assert build(instructions=None, history=[], given=[result()], known=known).messages[-1].role == "tool"
+    with pytest.raises(InvalidRequest, match="No tool output found for function call c"):
+        build(instructions=None, history=[], given=[message("user", "b")], known=known)
+
+
+def test_a_call_that_was_cut_off_counts_if_one_of_its_name_was_answered_before() -> None:
+    known = read(CALL, result())
+    with pytest.raises(InvalidRequest, match="No tool output found for function call c"):
+        build(instructions=None, history=[CALL | {"status": "incomplete"}], given=[message("user", "b")], known=known)
+
+
+def test_a_history_is_known_up_to_a_call_that_was_cut_off() -> None:
+    known = read(message("user", "a"))
+    cut_off = CALL | {"status": "incomplete"}
+    assert read(cut_off, message("user", "b"), known=known) is known
+
+
+def test_a_refused_item_is_named_by_its_place_in_the_whole_history() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read({"role": "nobody"}, known=read(message("user", "a"), message("user", "b")))
+    assert caught.value.field == "history[2].role"

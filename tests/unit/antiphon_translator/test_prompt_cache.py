@@ -15,6 +15,7 @@ from antiphon_translator.prompt_cache import (
     BLOCK_CHARS,
     NODE_BYTES,
     NODES_MAX,
+    PIECE_IDS,
     CachingEncoder,
     Encoded,
     PrefixCache,
@@ -143,7 +144,8 @@ def test_ids_are_those_of_the_tokenizer_whatever_was_kept(
         except UnspeltControlToken:
             assert not spells_all(made, text)
         else:
-            assert encoded == Encoded(len(made.encode(text)), made.encode(text))
+            ids = made.encode(text)
+            assert (encoded.tokens, list(encoded.ids)) == (len(ids), ids)
 
 
 @given(st.lists(st.lists(PIECES, min_size=1, max_size=6), min_size=1, max_size=8), st.data())
@@ -153,7 +155,7 @@ def test_a_chat_that_grows_and_branches_has_the_ids_of_its_text(turns: list[list
     for pieces in turns:
         said = "".join(pieces) + "<|im_end|>"
         prompts.append(data.draw(st.sampled_from(prompts)) + said + "<|im_start|>")
-        assert encoder.encode([prompts[-1]]).ids == tokenizer().encode(prompts[-1])
+        assert list(encoder.encode([prompts[-1]]).ids) == tokenizer().encode(prompts[-1])
 
 
 def chat(*messages: str) -> str:
@@ -207,7 +209,7 @@ def test_what_is_apart_may_change_and_the_rest_is_found(counting: Counting) -> N
 
 def test_a_long_prompt_is_encoded_in_blocks(counting: Counting) -> None:
     text = chat(*(f"user\n{number} {'word ' * 200}" for number in range(20)))
-    assert encoder_of(counting).encode([text]).ids == tokenizer().encode(text)
+    assert list(encoder_of(counting).encode([text]).ids) == tokenizer().encode(text)
     assert max(map(len, counting.asked)) < BLOCK_CHARS + 1_100
     assert len(counting.asked) < 10 + NODES_MAX
 
@@ -218,7 +220,7 @@ def test_more_tokens_than_wanted_are_counted_and_not_kept(counting: Counting) ->
     tokens = len(tokenizer().encode(text))
     assert encoder.encode([text], most_tokens=tokens - 1) == Encoded(tokens, ())
     assert encoder._cache.bytes == 0
-    assert encoder.encode([text], most_tokens=tokens).ids == tokenizer().encode(text)
+    assert list(encoder.encode([text], most_tokens=tokens).ids) == tokenizer().encode(text)
 
 
 def test_without_room_everything_is_encoded_in_one_piece(counting: Counting) -> None:
@@ -280,8 +282,24 @@ def test_threads_may_share_it() -> None:
     texts = [f"{'<|im_end|>'.join(str(n * m) for m in range(9))}" for n in range(40)] * 5
 
     def is_right(text: str) -> bool:
-        return encoder.encode([text]).ids == tokenizer().encode(text)
+        return list(encoder.encode([text]).ids) == tokenizer().encode(text)
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(is_right, texts))
     assert encoder._cache.bytes <= 3_000
+
+
+def test_ids_that_are_packed_in_pieces_are_those_of_the_tokenizer() -> None:
+    text = "word " * (3 * PIECE_IDS)
+    ids = tokenizer().encode(text)
+    assert len(ids) > 2 * PIECE_IDS
+    assert list(encoder_of(tokenizer()).encode([text]).ids) == ids
+
+
+def test_a_control_token_in_the_last_piece_is_found() -> None:
+    made = tokenizer()
+    encoder = encoder_of(made)
+    text = "word " * PIECE_IDS + chat("user")
+    plan = encoder._plan(text)
+    with pytest.raises(UnspeltControlToken):
+        encoder._require_spelt(plan, [array("I", [*made.encode(text), *encoder._control.ids])])

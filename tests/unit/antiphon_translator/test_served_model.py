@@ -31,7 +31,7 @@ def test_a_model_directory_is_all_it_takes(profile: ModelProfile) -> None:
 def test_the_profiles_own_template_wins(profile: ModelProfile, tmp_path: Path) -> None:
     (tmp_path / "t.jinja").write_text("{{ eos_token }}")
     loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
-    assert loaded.prompt.encode(HELLO, now_s=0).ids == [2]
+    assert list(loaded.prompt.encode(HELLO, now_s=0).ids) == [2]
 
 
 @pytest.mark.parametrize(("asked", "length"), [(4096, 4096), (100_000, 8192)])

@@ -152,3 +152,11 @@ def test_truncation_and_padding_of_the_training_are_switched_off() -> None:
     trained.enable_truncation(2)
     trained.enable_padding(length=8, pad_id=1, pad_token="<pad>")
     assert ModelTokenizer(trained).encode("aaaa") == [0, 0, 0, 0]
+
+
+def test_a_long_answer_is_decoded_whole_and_keeps_only_its_last_ids() -> None:
+    text = "naïve Größe 北京 👩‍👩‍👧 and then some words. " * 400
+    detokenizer = Detokenizer(tokenizer())
+    pieces = [detokenizer.feed(token_id) for token_id in encoded(text)]
+    assert len(detokenizer._run) < 100
+    assert "".join(pieces) + detokenizer.finish(cut_off=False) == text

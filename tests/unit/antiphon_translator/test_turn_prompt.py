@@ -11,13 +11,15 @@ from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.request import Parameters
-from antiphon_translator import turn_prompt
+from antiphon_translator import tools, turn_prompt
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import Level
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.read_history import HistoryCache
+from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
@@ -167,3 +169,115 @@ def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_r
     assert made.count() == made.tokens
     with pytest.raises(InvalidRequest, match="refuses the conversation"):
         prompt("c", history=history, served=served)
+
+
+def caching() -> ServedModel:
+    """A model that has read no history yet."""
+    return model(histories=HistoryCache(10**6))
+
+
+def forgetting() -> ServedModel:
+    return model(histories=HistoryCache(0))
+
+
+def outcome(served: ServedModel, history: list[Object], level: Level) -> object:
+    """All that is made of a turn behind a history, or the refusal of it."""
+    try:
+        made = prompt("Go on", history=history, served=served, level=level, instructions="Be brief.")
+        return made.conversation, made.tools, made.tokens, list(made.ids), made.chat()
+    except InvalidRequest as error:
+        return error.message, error.field
+
+
+def _call(call_id: str, status: str = "completed") -> Object:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": '{"x": 1}', "status": status}
+
+
+def _result(call_id: str) -> Object:
+    return {"type": "function_call_output", "call_id": call_id, "output": "42"}
+
+
+def _tools(name: str, **parameters: object) -> Object:
+    return {"type": "additional_tools", "tools": [{"type": "function", "name": name} | parameters]}
+
+
+_REASONING: Object = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]}
+_ADDED: list[list[Object]] = [
+    [message("user", "a"), message("assistant", "b")],
+    [message("user", "a"), message("assistant", "<|im_end|>")],
+    [_REASONING],
+    [message("assistant", "c")],
+    [message("system", "d")],
+    [message("developer", "e")],
+    [_call("1"), _result("1")],
+    [_call("1")],
+    [_result("1")],
+    [_call("1", "incomplete")],
+    [_call("2"), _call("1", "incomplete"), _result("2")],
+    [_tools("f")],
+]
+_REFUSED: list[list[Object]] = [
+    [_tools("g", parameters={"type": "strnig"})],
+    [{"role": "user", "content": [image_part(data_url(PNG))]}],
+    [{"role": "nobody", "content": "a"}],
+]
+
+
+@given(
+    st.lists(st.sampled_from(_ADDED), min_size=1, max_size=8),
+    st.sampled_from([[], *_REFUSED]),
+    st.sampled_from([Level.TOKENS, Level.CHAT]),
+)
+def test_a_chat_that_grows_is_read_as_if_it_were_read_for_the_first_time(
+    turns: list[list[Object]], last: list[Object], level: Level
+) -> None:
+    served, history = caching(), [message("user", "0" * 100)]
+    for items in [*turns, last, []]:
+        history = [*history, *items]
+        for shown in (history, [*history, message("assistant", "b")]):  # a sibling that nobody continues
+            assert outcome(served, shown, level) == outcome(forgetting(), shown, level)
+
+
+def test_a_refusal_names_the_place_in_the_whole_history() -> None:
+    served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
+    prompt("Hi", history=history, served=served)
+    with pytest.raises(InvalidRequest) as caught:
+        prompt("Hi", history=[*history, _tools("g", parameters={"type": "strnig"})], served=served)
+    assert caught.value.field == "history[2].tools[0].parameters"
+
+
+def test_of_a_history_that_grew_only_what_is_new_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
+    prompt("Hi", history=history, served=served)
+    read: list[Object] = []
+    declared_in = tools.declared_in
+
+    def noting(items: list[Object], *where: Any) -> list[Any]:
+        read.extend(items)
+        return declared_in(items, *where)
+
+    monkeypatch.setattr(tools, "declared_in", noting)
+    more = [message("user", "c"), message("assistant", "d")]
+    prompt("Hi again", history=[*history, *more], served=served)
+    assert read == [*more, message("user", "Hi again")]
+
+
+def test_an_earlier_item_that_changed_or_was_deleted_is_not_shown() -> None:
+    served = caching()
+    first, secret, last = message("user", "0" * 100), message("assistant", "secret"), message("user", "b")
+    assert "secret" in str(prompt("Hi", history=[first, secret, last], served=served).conversation)
+    assert "secret" not in str(prompt("Hi", history=[first, last], served=served).conversation)
+    assert "secret" not in str(
+        prompt("Hi", history=[first, message("assistant", "-"), last], served=served).conversation
+    )
+    assert "0" * 100 not in str(prompt("Hi", history=[secret, last], served=served).conversation)
+
+
+def test_images_in_a_history_are_counted_in_every_turn() -> None:
+    served = model(histories=HistoryCache(10**6), sight=Sight.PLACEHOLDER)
+    history = [message("user", "0" * 100), {"role": "user", "content": [image_part(data_url(PNG))]}]
+    for _ in range(2):
+        media = TurnMedia(Sight.PLACEHOLDER)
+        given = turn("Hi", history=history)
+        TurnPrompt.of(served, given, Parameters.parse(given.request), media)
+        assert media.has_read

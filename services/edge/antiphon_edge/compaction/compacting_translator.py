@@ -44,8 +44,8 @@ class CompactingTranslator:
         resume: Resume | None = None,
         checkpoints: bool = False,
     ) -> None:
-        visible, triggered = await offload.run(partial(_looked_at, turn), size_bytes=turn.size_bytes)
-        if triggered:
+        visible = await context_window.shown_off_loop(turn)
+        if await offload.run(partial(is_triggered, visible), size_bytes=len(visible.input)):
             for batch in await self._compacted_alone(visible, resume):
                 receive(batch)
             return
@@ -146,12 +146,6 @@ class Insertion:
             return None
         body = dumps(self._with_compaction(loads(final.body)))
         return replace(final, body=body, output_items=join_arrays([dumps([self._summary.item]), final.output_items]))
-
-
-def _looked_at(turn: Turn) -> tuple[Turn, bool]:
-    """The turn as a model is to see it, and whether it is a compaction and nothing else."""
-    visible = context_window.shown(turn)
-    return visible, is_triggered(visible)
 
 
 def is_triggered(turn: Turn) -> bool:

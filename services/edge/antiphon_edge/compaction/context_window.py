@@ -18,6 +18,7 @@ from antiphon_core.ports.translator import Turn
 from antiphon_core.request_context import COMPACTION, CONFIGURATION, TRIGGER
 
 _KEPT_TYPES = ("additional_tools", "tool_search_output", CONFIGURATION)
+SEARCHED_INLINE_BYTES_MAX = 2**20
 _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
@@ -26,9 +27,14 @@ def kept(items: Sequence[Object]) -> list[Object]:
     return [item for item in items if _is_kept(item)]
 
 
+def has_marks(turn: Turn) -> bool:
+    """Whether there may be a compaction or a change of settings among the items: few turns have any."""
+    return any(mark in items for mark in _MARKS for items in (turn.history, turn.input))
+
+
 def shown(turn: Turn) -> Turn:
     """The turn as a model is to see it."""
-    if not any(mark in items for mark in _MARKS for items in (turn.history, turn.input)):
+    if not has_marks(turn):
         return turn
     history, given = loads(turn.history), loads(turn.input)
     begins = _last_compaction([*history, *given])
@@ -41,7 +47,9 @@ def shown(turn: Turn) -> Turn:
 
 
 async def shown_off_loop(turn: Turn) -> Turn:
-    """As `shown`. Looking for a compaction takes 1 ms for each MiB, and all items are parsed if there is one."""
+    """As `shown`. Looking for a mark takes 1 ms for each MiB; all items are parsed if there is one."""
+    if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not has_marks(turn):
+        return turn
     return await offload.run(partial(shown, turn), size_bytes=turn.size_bytes)
 
 

@@ -12,7 +12,7 @@ import logging
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from aiohttp import web
 
@@ -42,9 +42,12 @@ class WritingListener(Protocol):
 
 
 class StreamConnection(web.RequestHandler):
-    """A connection that passes on what its transport says of its buffer."""
+    """A connection that passes on what its transport says of its buffer, and knows the options that its socket has."""
 
-    writing_listener: WritingListener | None = None
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.writing_listener: WritingListener | None = None
+        self.options: dict[tuple[int, int], int | bytes] = {}
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -99,7 +102,11 @@ def cut(request: web.Request) -> None:
 
 
 def _set_option(request: web.Request, level: int, option: int, value: int | bytes) -> None:
-    """Where there is a TCP connection: it may be gone."""
+    """Where there is a TCP connection: it may be gone. Later requests of the connection find the option set."""
+    connection = request.protocol
+    if not isinstance(connection, StreamConnection) or connection.options.get((level, option)) == value:
+        return
+    connection.options[level, option] = value
     found = request.transport.get_extra_info("socket") if request.transport is not None else None
     if found is not None and found.family in (socket.AF_INET, socket.AF_INET6):
         found.setsockopt(level, option, value)

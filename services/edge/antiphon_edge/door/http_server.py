@@ -104,7 +104,7 @@ class _Connection(StreamConnection):
         super().__init__(
             server,
             loop=asyncio.get_running_loop(),
-            access_log=None,  # type: ignore[arg-type]
+            access_log=None,
             max_line_size=URL_BYTES_MAX,
             max_field_size=HEADER_BYTES_MAX,
         )

@@ -66,8 +66,7 @@ class EventStream:
         self._open()
         assert self._opening is not None  # noqa: S101 - `_open` made it
         await self._opening
-        self._write(DONE_FRAME)
-        await self.response.write_eof()
+        await self.response.write_eof(DONE_FRAME)
 
     def stop(self) -> None:
         """Lets go of the connection."""

@@ -91,7 +91,7 @@ class Generation:
 
     def _pass_on(self, batch: Batch) -> None:
         self.state.feed(batch)
-        self.state.token_ids += batch.token_ids
+        self.state.token_ids.extend(batch.token_ids)
         self._receive(batch)
 
     async def _changed_end(self, terminal: Batch) -> Batch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
@@ -12,13 +13,15 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.event_logs import EventBatch, EventLogs
 from antiphon_core.ports.translator import Batch
 
+_ID_TYPE = "q"  # eight bytes for each id, where a list needs 36
+
 
 @dataclass
 class LogState:
     """`fold` is the response that the events add up to, `token_ids` are those that the model generated for them."""
 
     fold: Fold = field(default_factory=Fold)
-    token_ids: list[int] = field(default_factory=list)
+    token_ids: array[int] = field(default_factory=lambda: array(_ID_TYPE))
     is_over: bool = False
     """Whether the log has its terminal event."""
 
@@ -51,5 +54,5 @@ async def read(logs: EventLogs, tenant: str, response_id: str) -> LogState:
                 state.feed(batch)
                 state.is_over = batch.terminal
                 for checkpoint in batch.checkpoints:
-                    state.token_ids[checkpoint.offset :] = checkpoint.token_ids
+                    state.token_ids[checkpoint.offset :] = array(_ID_TYPE, checkpoint.token_ids)
     return state

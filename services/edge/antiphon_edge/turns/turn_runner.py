@@ -162,7 +162,8 @@ class TurnRunner:
         def look() -> Change:
             return sealed_items.changes_of(accepted, self._sealer, told=told, with_context=run.with_context)
 
-        return await offload.run(look, size_bytes=accepted.turn.size_bytes)
+        turn = accepted.turn
+        return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 
     @asynccontextmanager
     async def _session_kept(self, run: TurnRun) -> AsyncIterator[None]:

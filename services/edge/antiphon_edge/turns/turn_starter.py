@@ -24,7 +24,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ids import Ids, is_conversation_id, is_response_id, new_response_id
 from antiphon_core.items import normalise_input
-from antiphon_core.jsons import Object, canonical, dumps, join_arrays, loads
+from antiphon_core.jsons import Object, canonical, compact, join_arrays, loads
 from antiphon_core.limits import PAGE_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
@@ -174,9 +174,9 @@ class TurnStarter:
             return Turn(
                 response_id=response_id,
                 created_at=self._clock.now_ms() // 1000,
-                request=dumps(request.asked()),
+                request=compact(request.asked()),
                 history=history,
-                input=dumps(normalise_input(placed, self._ids)),
+                input=compact(normalise_input(placed, self._ids)),
             )
 
         return await offload.run(write, size_bytes=request.work_bytes + len(carried or b""))

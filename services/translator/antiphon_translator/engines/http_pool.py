@@ -49,7 +49,12 @@ class HttpPool:
 def _session(connector: aiohttp.TCPConnector, *traces: aiohttp.TraceConfig) -> aiohttp.ClientSession:
     # The time limits of a stream are those of its tokens, of which aiohttp knows nothing.
     timeout = aiohttp.ClientTimeout(total=None)
-    return aiohttp.ClientSession(timeout=timeout, connector=connector, trace_configs=list(traces))
+    return aiohttp.ClientSession(
+        timeout=timeout,
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),  # requests of one tenant must not bring what another was given
+        trace_configs=list(traces),
+    )
 
 
 def _note_reuse() -> aiohttp.TraceConfig:

@@ -7,6 +7,8 @@ text is its length in four bytes, then its bytes.
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,6 +67,8 @@ def _pack(values: Values, data_type: str) -> bytes:
     if data_type == "BYTES":
         encoded = [str(value).encode() for value in values]
         return b"".join(struct.pack("<I", len(data)) + data for data in encoded)
+    if isinstance(values, array) and data_type == "INT32" and values.itemsize == 4 and sys.byteorder == "little":
+        return values.tobytes()  # ids of a prompt: a million characters take 8 ms otherwise
     return struct.pack(f"<{len(values)}{_PACKED[data_type]}", *values)
 
 

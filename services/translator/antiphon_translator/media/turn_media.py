@@ -35,9 +35,12 @@ class TurnMedia:
         self._downloads = downloads
         self._images = 0
         self._bytes = 0
+        self.has_read = False
+        """Whether there was any."""
 
     def read(self, part: Object, path: str) -> str | Image:
         """What the model is given of a part that is media. InvalidRequest."""
+        self.has_read = True
         if part.get("file_id") is not None:
             why = "there is no Files API on this server, so no file has an id here"
             raise refusal(f"{path}.file_id", why, "unsupported_parameter")

@@ -35,7 +35,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 
 from antiphon_core.errors import InvalidRequest
-from antiphon_translator.conversation import Conversation
+from antiphon_translator.conversation import Conversation, Message
 
 _PRIVATE_USE = re.compile("[\U000f0000-\U0010ffff]")  # planes 15 and 16: no real text uses them
 _WRITTEN_BY_FILTERS = "\\\"'&"  # what filters put into a text that does not have it: quotes, escapes, entities
@@ -89,7 +89,7 @@ class ControlTokens:
         keys = list(conversation.object_keys())
         self._require_plain(keys)
         plain = render(conversation)
-        if not self._is_composed and not self._begin_in(conversation.texts()):
+        if not self._is_composed and not self._may_begin_in(conversation):
             return [plain]
         alphabet = self.alphabet if self._is_composed or self._begin_in(keys) else self._first
         mask = Mask(alphabet, avoiding=plain)
@@ -108,6 +108,12 @@ class ControlTokens:
                     field="tools",
                     code="unsupported_value",
                 )
+
+    def _may_begin_in(self, conversation: Conversation) -> bool:
+        return any(conversation.each(self._begin_in_message)) or self._begin_in(conversation.tool_texts())
+
+    def _begin_in_message(self, message: Message) -> bool:
+        return self._begin_in(message.texts())
 
     def _begin_in(self, texts: Iterable[str]) -> bool:
         """Whether a text holds a character that begins a name."""

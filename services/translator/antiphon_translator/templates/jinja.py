@@ -24,9 +24,9 @@ How a conversation is put to a template:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NoReturn
 
 import minijinja
@@ -81,7 +81,9 @@ class JinjaTemplate:
         self, conversation: Conversation, now_s: int = 0, switches: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """What the template is given."""
-        messages = [self._plain(message) for message in self._merged(conversation.messages)]
+        messages = conversation.each(self._plain)
+        if _has_system_run(messages):
+            messages = [self._plain(message) for message in self._merged(conversation.messages)]
         if conversation.continues_last:
             _tag(messages[-1])
         return {
@@ -121,6 +123,7 @@ class JinjaTemplate:
         return twin if twin.agrees(offers) and twin.is_faster(half, whole) else None
 
     def _merged(self, messages: Iterable[Message]) -> Iterator[Message]:
+        """Messages with those of the system that stand next to each other as one."""
         for role, run in groupby(messages, key=self._role):
             if role == "system":
                 yield Message(role, ("\n\n".join(message.text for message in run),))
@@ -132,7 +135,9 @@ class JinjaTemplate:
         return "system" if role == "developer" and not self._knows_developer else role
 
     def _plain(self, message: Message) -> dict[str, Any]:
-        plain: dict[str, Any] = {"role": message.role, "content": self._content(message)}
+        role = self._role(message)
+        shown = Message(role, (message.text,)) if role == "system" else message
+        plain: dict[str, Any] = {"role": role, "content": self._content(shown)}
         if message.reasoning:
             plain |= {"reasoning_content": message.reasoning, "thinking": message.reasoning}
         if message.calls:
@@ -155,6 +160,12 @@ def _literals(tree: nodes.Template) -> set[str]:
     """The texts that stand in a template, between its tags and in them."""
     data = {node.data for node in tree.find_all(nodes.TemplateData)}
     return data | {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
+
+
+def _has_system_run(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether two messages of the system stand next to each other."""
+    places = [place for place, message in enumerate(messages) if message["role"] == "system"]
+    return any(behind - before == 1 for before, behind in pairwise(places))
 
 
 def _plain_call(call: Call) -> dict[str, Any]:

@@ -26,6 +26,30 @@ def test_headers_are_read_by_another_decoder_and_shrink_when_repeated() -> None:
     assert len(second) < len(first) / 2
 
 
+def test_repeated_headers_are_written_as_hpack_writes_them() -> None:
+    codec, encoder = HeaderCodec(), Encoder()
+    others = [(":path", "/service/Other"), ("x-request-id", "def")]
+    for headers in [HEADERS, HEADERS, HEADERS, others, HEADERS, others, others, HEADERS] + [HEADERS, others] * 3:
+        assert codec.encode(headers) == encoder.encode(headers, huffman=False)
+
+
+def test_repeated_blocks_are_read_by_the_table_of_their_moment() -> None:
+    codec, encoder = HeaderCodec(), Encoder()
+    for number in range(200):
+        for headers in ([("a", "b")], [("a", "b")], [("a", str(number % 90))], [("a", str(number % 90)), ("a", "b")]):
+            expected = [(name.encode(), value.encode()) for name, value in headers]
+            assert list(codec.decode(encoder.encode(headers))) == expected
+
+
+def test_kept_blocks_have_a_limit() -> None:
+    codec, encoder = HeaderCodec(), Encoder()
+    codec.decode(encoder.encode(HEADERS))
+    block = encoder.encode(HEADERS)
+    for count in range(1, 200):
+        codec.decode(block * count)
+    assert len(codec._decoded) <= 64
+
+
 def test_table_size_is_followed_down_and_up_again() -> None:
     codec, decoder = HeaderCodec(), Decoder()
     decoder.decode(codec.encode(HEADERS))

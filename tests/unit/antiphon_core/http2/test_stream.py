@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Sequence
 
 from antiphon_core.http2.messages import framed
@@ -75,3 +77,16 @@ def test_request_is_kept_until_the_server_answers() -> None:
     caller.stream.begin_reading()
     assert caller.stream.body == b""
     assert caller.stream.has_headers
+
+
+def test_a_reported_stream_holds_its_caller_no_longer() -> None:
+    gc.disable()
+    try:
+        caller = Caller()
+        caller.stream.end(None)
+        caller.stream.report()
+        gone = weakref.ref(caller)
+        del caller
+        assert gone() is None
+    finally:
+        gc.enable()

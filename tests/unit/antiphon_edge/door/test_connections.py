@@ -36,6 +36,16 @@ async def test_a_stream_is_sent_at_once_and_the_kernel_holds_little_of_it() -> N
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 7_000
 
 
+async def test_options_of_a_connection_are_set_once() -> None:
+    async with running_edge(send_buffer_bytes=32_768) as edge:
+        for expected_bytes in (2 * 32_768, 2 * 16_384):
+            async with edge.http.session.post(edge.server.url + "/v1/responses", data=REQUEST) as answer:
+                await answer.read()
+            connection = accepted(edge)
+            assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) == expected_bytes
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+
+
 async def test_other_answers_have_the_kernels_buffer_and_the_same_patience() -> None:
     async with running_edge(write_timeout_s=7, send_buffer_bytes=32_768) as edge:
         await edge.create()

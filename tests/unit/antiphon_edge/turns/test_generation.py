@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Any
@@ -71,7 +72,7 @@ async def test_every_batch_ends_where_its_ids_end_and_the_last_one_closes_what_i
 async def test_what_another_process_said_is_gone_on_with() -> None:
     first = await Collected(losable(Sayer(*SAID)), turn("Hi")).run()
     for cut in range(1, len(first)):
-        state = LogState(token_ids=[each for batch in first[:cut] for each in batch.token_ids])
+        state = LogState(token_ids=array("q", (each for batch in first[:cut] for each in batch.token_ids)))
         for batch in first[:cut]:
             state.feed(batch)
         rest = await Collected(losable(Sayer(*SAID)), turn("Hi"), state=state).run()

@@ -21,7 +21,7 @@ async def test_the_events_and_the_ids_of_a_log() -> None:
     await store.append_events(TENANT, EventAppend(response_id, 1, 1, other, Checkpoint(2, (3,))))
     said = await log_state.read(store, TENANT, response_id)
     assert (said.fold.next_sequence, said.fold.response()["id"], said.is_over) == (2, response_id, False)
-    assert said.token_ids == [1, 2, 3]
+    assert list(said.token_ids) == [1, 2, 3]
     ended = events.encode({"type": events.COMPLETED, "response": {"id": response_id}})
     await store.append_events(TENANT, EventAppend(response_id, 2, 1, ended, terminal=True))
     assert (await log_state.read(store, TENANT, response_id)).is_over

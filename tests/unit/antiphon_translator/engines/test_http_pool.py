@@ -21,6 +21,7 @@ class Server:
         self.answer = ANSWER
         self.requests: list[tuple[int, bytes]] = []
         """The number of the connection that each request came on, and its body."""
+        self.heads: list[bytes] = []
         self._answers = answers
         self._connections = 0
 
@@ -39,6 +40,7 @@ class Server:
 
     async def _request(self, reader: asyncio.StreamReader) -> bytes:
         head = await reader.readuntil(b"\r\n\r\n")
+        self.heads.append(head)
         return await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
 
 
@@ -111,3 +113,12 @@ async def test_connection_is_closed_when_its_answer_is_not_wanted(pool: HttpPool
         server.answer = ANSWER
         await post(pool, server, b"2")
     assert server.requests == [(0, b"1"), (1, b"2")]
+
+
+async def test_cookies_of_a_server_are_not_sent_back(pool: HttpPool) -> None:
+    async with served(answers=2) as server:
+        server.url = server.url.replace("127.0.0.1", "localhost")  # aiohttp never keeps cookies of a bare address
+        server.answer = ANSWER.replace(b"\r\n\r\n", b"\r\nSet-Cookie: tenant=a\r\n\r\n")
+        for body in (b"1", b"2"):
+            await post(pool, server, body)
+    assert [b"cookie" in head.lower() for head in server.heads] == [False, False]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from array import array
 
 import pytest
 
@@ -68,3 +69,8 @@ def test_the_last_response_says_so() -> None:
     assert is_final(final_response().infer_response)
     assert is_final(token_response([5], final=True).infer_response)
     assert not is_final(token_response([5]).infer_response)
+
+
+def test_packed_ids_are_sent_like_others() -> None:
+    assert sent(build(MODEL, "r", [row("ids", array("I", (5, 2**31 - 1)))])) == {"ids": ([1, 2], [5, 2**31 - 1])}
+    assert sent(build(MODEL, "r", [row("seed", array("I", (5, 6)))])) == {"seed": ([1, 2], [5, 6])}

@@ -43,8 +43,9 @@ _Connection = sqlite3.Connection
 
 
 def put(connection: _Connection, tenant: str, write: Write, now_ms: int, *, fence: Fence | None = None) -> Stamp:
-    """`fence` is required besides the precondition's."""
-    existing = nodes.read(connection, tenant, write.record.id, now_ms)
+    """`fence` must also be live, in addition to the precondition's."""
+    former = nodes.find(connection, tenant, write.record.id)
+    existing = nodes.read(connection, tenant, write.record.id, now_ms) if former is not None else None
     if existing is not None and admission.is_replay(existing, write):
         return admission.stamp_of(existing)
     held = [each for each in (fence, write.precondition.fence) if each is not None]
@@ -57,7 +58,7 @@ def put(connection: _Connection, tenant: str, write: Write, now_ms: int, *, fenc
         return _replace(connection, tenant, existing, write, now_ms)
     _require_room(connection, tenant, write, now_ms)
     head_ids = [sessions.read(connection, tenant, each.session_id).head_id for each in held]
-    return _insert(connection, tenant, write, now_ms, head_ids)
+    return _insert(connection, tenant, write, now_ms, head_ids, former)
 
 
 def fetch(connection: _Connection, tenant: str, response_id: str, now_ms: int) -> Record:
@@ -174,7 +175,7 @@ def commit_turn(connection: _Connection, tenant: str, write: Write, fence: Fence
 def append_hidden(connection: _Connection, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
     """A node behind the session's head that is deleted from the start, and the session's new head."""
     state = sessions.read(connection, tenant, session_id)
-    _insert(connection, tenant, write, now_ms, [state.head_id])
+    _insert(connection, tenant, write, now_ms, [state.head_id], nodes.find(connection, tenant, write.record.id))
     node = nodes.find(connection, tenant, write.record.id)
     if node is not None:
         nodes.mark_deleted(connection, node.place)
@@ -208,10 +209,17 @@ def _require_room(connection: _Connection, tenant: str, write: Write, now_ms: in
         require_room(session_id, made, most)
 
 
-def _insert(connection: _Connection, tenant: str, write: Write, now_ms: int, head_ids: Collection[str | None]) -> Stamp:
-    """`head_ids` may be continued although they were deleted: the heads of sessions that the writer holds."""
+def _insert(
+    connection: _Connection,
+    tenant: str,
+    write: Write,
+    now_ms: int,
+    head_ids: Collection[str | None],
+    former: nodes.Node | None,
+) -> Stamp:
+    """`head_ids` may be continued although they were deleted: the heads of sessions that the writer holds. `former` is
+    the node that the record's id has already, which must be deleted or expired."""
     parent = _parent_place(connection, tenant, write.record.parent_id, now_ms, head_ids)
-    former = nodes.find(connection, tenant, write.record.id)
     if former is not None:
         lineage.reclaim(connection, former.place, now_ms)
         if nodes.find(connection, tenant, write.record.id) is not None:

@@ -121,6 +121,16 @@ async def test_a_refused_atom_undoes_nothing_of_its_neighbours(writer: Writer, c
     assert insert(connection) == 3
 
 
+@pytest.mark.parametrize(("atom", "error"), [(refuse, AlreadyExists), (misuse, InternalError)])
+async def test_atom_alone_that_fails_writes_nothing(
+    writer: Writer, connection: sqlite3.Connection, atom: Atom[int], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await writer.run(atom)
+    assert await writer.run(insert) == 1
+    assert insert(connection) == 2
+
+
 async def test_an_atom_with_a_bug_fails_alone(writer: Writer) -> None:
     one, failure, two = await together(writer, insert, misuse, insert)
     assert (one, two) == (1, 2)
