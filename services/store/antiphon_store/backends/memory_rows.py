@@ -9,11 +9,13 @@ from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
+from antiphon_store.rows.decision import Decision
+from antiphon_store.rows.local import TooLong, decide
 from antiphon_store.rows.model import (
     TENANT_WIDE,
     Applied,
@@ -51,6 +53,7 @@ from antiphon_store.rows.model import (
 SHORT_LIST_LINES = 8
 
 _Line = tuple[int, str]  # when, and the id
+_Answer = TypeVar("_Answer")
 
 
 class _Index:
@@ -89,10 +92,6 @@ class _Index:
         return islice(self.lines, 0 if after is None else bisect_right(self.lines, after), None)
 
 
-class _TooLong(Exception):
-    """A chain is over a bound."""
-
-
 class _Tree:
     """The rows of one partition, and its indexes."""
 
@@ -102,7 +101,7 @@ class _Tree:
 
 
 class MemoryRows:
-    """Implements `rows.backend.RowBackend`."""
+    """Implements `rows.backend.RowBackend` and `rows.local.LocalRowBackend`."""
 
     durability = Durability.MEMORY
 
@@ -122,26 +121,17 @@ class MemoryRows:
         self._now_ms()
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        now_ms = self._now_ms()
-        tree = self._trees[partition]
-        refused = _failing(tree, program, now_ms)
+        rows = _TreeRows(self, partition, self._now_ms())
+        refused = rows.failing(program)
         if refused is not None:
             return refused
         try:
-            chains = [_read_chain(tree, read, now_ms) for read in program.reads if isinstance(read, Chain)]
-        except _TooLong as bound:
-            return Refused(now_ms, {}, too_long=str(bound))
-        for change in program.changes:
-            if isinstance(change, File):
-                self._file(partition, tree, change, now_ms)
-            elif isinstance(change, Unfile):
-                self._unfile(partition, tree, change)
-            else:
-                _CHANGES[type(change)](tree, change, now_ms)
-        found = iter(chains)
-        return Applied(
-            now_ms, [next(found) if isinstance(read, Chain) else _read(tree, read) for read in program.reads]
-        )
+            return Applied(rows.now_ms, rows.apply(program))
+        except TooLong as bound:
+            return Refused(rows.now_ms, {}, too_long=str(bound))
+
+    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+        return decide(_TreeRows(self, partition, self._now_ms()), decision)
 
     async def page(
         self,
@@ -194,30 +184,61 @@ class MemoryRows:
             return self._tenant_wide[partition.tenant, index, key]
         return tree.indexes[index, key]
 
-    def _file(self, partition: Partition, tree: _Tree, change: File, now_ms: int) -> None:
-        index, key, entry_id, at = change
-        when = now_ms + at.plus_ms if isinstance(at, Now) else at
-        self._index(partition, tree, index, key).file(entry_id, when)
+    def tree(self, partition: Partition) -> _Tree:
+        """The rows of a partition."""
+        return self._trees[partition]
 
-    def _unfile(self, partition: Partition, tree: _Tree, change: Unfile) -> None:
-        self._index(partition, tree, change.of, change.key).unfile(change.id)
+    def change_entry(self, partition: Partition, change: File | Unfile, now_ms: int) -> None:
+        """Writes an entry or takes it away."""
+        entries = self._index(partition, self._trees[partition], change.of, change.key)
+        if isinstance(change, Unfile):
+            entries.unfile(change.id)
+        else:
+            entries.file(change.id, now_ms + change.at.plus_ms if isinstance(change.at, Now) else change.at)
 
 
 _NO_ROW = Row({})
 
 
-def _failing(tree: _Tree, program: Program, now_ms: int) -> Refused | None:
-    """The rows whose guards do not hold."""
-    failing: dict[Ref, Row | None] = {}
-    crowded = False
-    for guard in program.guards:
-        if isinstance(guard, Fewer):
-            crowded = crowded or len(tree.indexes[guard.of, guard.key].lines) >= guard.bound
-            continue
-        row = tree.rows.get(guard.ref)
-        if not holds(guard, row, now_ms):
-            failing[guard.ref] = row
-    return Refused(now_ms, failing, crowded=crowded) if failing or crowded else None
+class _TreeRows:
+    """Implements `rows.local.LocalRows`: one step on the rows of a tree."""
+
+    __slots__ = ("_backend", "_partition", "_tree", "now_ms")
+
+    def __init__(self, backend: MemoryRows, partition: Partition, now_ms: int) -> None:
+        self._backend = backend
+        self._partition = partition
+        self._tree = backend.tree(partition)
+        self.now_ms = now_ms
+
+    def row(self, ref: Ref) -> Row | None:
+        return self._tree.rows.get(ref)
+
+    whole_row = row
+
+    def has_fewer(self, fewer: Fewer) -> bool:
+        return len(self._tree.indexes[fewer.of, fewer.key].lines) < fewer.bound
+
+    def failing(self, program: Program) -> Refused | None:
+        """The rows whose guards do not hold."""
+        failing: dict[Ref, Row | None] = {}
+        crowded = False
+        for guard in program.guards:
+            if isinstance(guard, Fewer):
+                crowded = crowded or not self.has_fewer(guard)
+            elif not holds(guard, row := self.row(guard.ref), self.now_ms):
+                failing[guard.ref] = row
+        return Refused(self.now_ms, failing, crowded=crowded) if failing or crowded else None
+
+    def apply(self, program: Program) -> Sequence[Any]:
+        tree, now_ms = self._tree, self.now_ms
+        chains = iter([_read_chain(tree, read, now_ms) for read in program.reads if type(read) is Chain])
+        for change in program.changes:
+            if type(change) is File or type(change) is Unfile:
+                self._backend.change_entry(self._partition, change, now_ms)
+            else:
+                _CHANGES[type(change)](tree, change, now_ms)
+        return [next(chains) if type(read) is Chain else _read(tree, read) for read in program.reads]
 
 
 def _put(tree: _Tree, change: Put, now_ms: int) -> None:
@@ -281,7 +302,7 @@ def _read_chain(tree: _Tree, read: Chain, now_ms: int) -> list[tuple[str, Row]]:
     if node is None or not _is_ahead(node.fields["expires"], now_ms):
         return []
     if node.fields["depth"] + 1 > read.max_depth:
-        raise _TooLong("depth")
+        raise TooLong("depth")
     with_bodies = read.payload is Payload.ALL
     chain, used = [], 0 if with_bodies else 1
     while step is not None:
@@ -290,7 +311,7 @@ def _read_chain(tree: _Tree, read: Chain, now_ms: int) -> list[tuple[str, Row]]:
         chain.append((step, node))
         step = node.fields["parent"]
     if used > read.max_bytes:
-        raise _TooLong("bytes")
+        raise TooLong("bytes")
     chain.reverse()
     return chain
 

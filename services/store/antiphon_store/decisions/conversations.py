@@ -29,8 +29,8 @@ from antiphon_store.backends import packing
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.conversations import Addition, Founding
 from antiphon_store.decisions import forks, leases, nodes, turns
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Payload, Ref, Row
-from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
 

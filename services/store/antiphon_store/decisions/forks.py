@@ -13,8 +13,8 @@ from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Session
 from antiphon_store.decisions import leases, nodes, records, turns
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Kind, Row
-from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
 

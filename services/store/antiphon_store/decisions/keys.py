@@ -21,8 +21,8 @@ from typing import Any
 from antiphon_core import limits
 from antiphon_core.errors import IdempotencyMismatch
 from antiphon_core.ports.store import Stamp, TurnRequest
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Condition, Index, Kind, Now, Partition, Row
-from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
 UNKNOWN = ""  # the fingerprint of a key that was bound without BeginTurn

@@ -9,8 +9,8 @@ from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends.roles.lineage import Twig
 from antiphon_store.decisions import nodes, records, turns
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
-from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
 ANY_BYTES = 2**62

@@ -19,8 +19,8 @@ from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import leases
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
-from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
 
@@ -95,7 +95,7 @@ def _tests_end(view: View, log_id: str, position: int) -> bool:
 def _is_there(view: View, append: EventAppend) -> bool:
     """Whether this very batch is in the log already, which is known and living."""
     log = view.need(Kind.LOG, append.response_id)
-    if log is None or log.fields["until"] <= view.now_ms:
+    if log is None or log.fields["until"] <= view.now_ms or log.fields["next"] <= append.expected_position:
         return False
     batch = view.need(Kind.BATCH, _batch_id(append.response_id, append.expected_position))
     if batch is None or batch.items != append.frames:

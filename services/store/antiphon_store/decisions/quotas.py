@@ -12,15 +12,15 @@ from typing import Any
 
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.spending import Account, Bucket
-from antiphon_store.rows.model import Kind, Partition, Ref, Row
-from antiphon_store.rows.runner import Finish
+from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.model import QUOTA_TREE, Kind, Partition, Ref, Row
 from antiphon_store.rows.view import View
 
 ROW = Ref(Kind.QUOTA, "")
 
 
 def partition_of(tenant: str) -> Partition:
-    return Partition(tenant, "quota")
+    return Partition(tenant, QUOTA_TREE)
 
 
 def spend(view: View, spends: Sequence[Spend]) -> Finish[Sequence[Spent]]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_store.decisions import conversations, jobs, nodes
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Entry, Index, Kind, Row, made_id
-from antiphon_store.rows.runner import Finish
 from antiphon_store.rows.view import View
 
 

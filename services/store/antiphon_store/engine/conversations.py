@@ -27,7 +27,7 @@ class ConversationOperations:
 
     async def fetch_conversation(self, tenant: str, conversation_id: str) -> Conversation:
         decision = partial(conversations.fetch, conversation_id=conversation_id)
-        return await self._trees.of_response(tenant, conversation_id, decision)
+        return await self._trees.of_response(tenant, conversation_id, decision, only_reads=True)
 
     async def update_conversation(
         self, tenant: str, conversation_id: str, metadata: bytes, expected_version: int | None
@@ -50,7 +50,7 @@ class ConversationOperations:
 
     async def conversation_items(self, tenant: str, conversation_id: str) -> bytes:
         decision = partial(conversations.read_items, conversation_id=conversation_id)
-        return await self._trees.of_response(tenant, conversation_id, decision)
+        return await self._trees.of_response(tenant, conversation_id, decision, only_reads=True)
 
     async def remove_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
         items = await self.conversation_items(tenant, conversation_id)

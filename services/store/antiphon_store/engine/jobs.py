@@ -13,8 +13,8 @@ from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import jobs, logs
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition
-from antiphon_store.rows.runner import Finish
 
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
 HELD_PER_LOOK = 4
@@ -65,7 +65,8 @@ class JobOperations:
         return await self._trees.of_response(tenant, job_id, partial(jobs.cancel, job_id=job_id))
 
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        return await self._trees.of_response(tenant, job_id, partial(jobs.describe, job_id=job_id))
+        decision = partial(jobs.describe, job_id=job_id)
+        return await self._trees.of_response(tenant, job_id, decision, only_reads=True)
 
     async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
         """The jobs that the holder claimed last."""
@@ -110,4 +111,4 @@ class EventLogOperations:
 
     async def read_log(self, tenant: str, response_id: str, *, position: int, max_bytes: int) -> LogPage:
         decision = partial(logs.read, log_id=response_id, position=position, max_bytes=max_bytes)
-        return await self._trees.of_response(tenant, response_id, decision)
+        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)

@@ -81,7 +81,8 @@ class LineageOperations:
         return await self._runner.run(Partition(tenant, tree), decision)
 
     async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
-        start = await self._trees.of_response(tenant, response_id, partial(lineage.root_of, response_id=response_id))
+        find = partial(lineage.root_of, response_id=response_id)
+        start = await self._trees.of_response(tenant, response_id, find, only_reads=True)
         starts = [start if from_root else response_id]
         now_ms, found = await self._rows.subtree(_partition(tenant, response_id), starts, max_nodes=max_nodes + 1)
         require_nodes(response_id, len(found), max_nodes=max_nodes)
@@ -99,7 +100,8 @@ class LineageOperations:
 
     async def require(self, tenant: str, response_id: str) -> Record:
         """A readable record. ResponseNotFound."""
-        return await self._trees.of_response(tenant, response_id, partial(records.fetch, response_id=response_id))
+        decision = partial(records.fetch, response_id=response_id)
+        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int
@@ -151,7 +153,8 @@ class LineageOperations:
             after = (page[-1].at, page[-1].id)
 
     async def _fetch_group(self, tenant: str, tree: str, ids: list[str]) -> list[Record]:
-        now_ms, rows = await self._runner.run(Partition(tenant, tree), partial(lineage.rows_of, response_ids=ids))
+        decision = partial(lineage.rows_of, response_ids=ids)
+        now_ms, rows = await self._runner.run(Partition(tenant, tree), decision, only_reads=True)
         return [
             nodes.to_record(response_id, row)
             for response_id, row in zip(ids, rows, strict=True)
@@ -165,7 +168,7 @@ class LineageOperations:
         found: list[tuple[int, str, Row]] = []
         for entry in entries:
             now_ms, (row,) = await self._trees.of_response(
-                tenant, entry.id, partial(lineage.rows_of, response_ids=[entry.id])
+                tenant, entry.id, partial(lineage.rows_of, response_ids=[entry.id]), only_reads=True
             )
             if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
                 found.append((row.fields["created"], entry.id, row))
@@ -182,7 +185,7 @@ class LineageOperations:
             return nodes.is_readable(row, now_ms)
         conversation_id = row.fields["session"]
         context = partial(lineage.context_ids, session_id=conversation_id)
-        standing, removed = await self._trees.of_session(tenant, conversation_id, context)
+        standing, removed = await self._trees.of_session(tenant, conversation_id, context, only_reads=True)
         return response_id in standing and item_id not in removed
 
 

@@ -55,7 +55,7 @@ class Reclaiming:
     async def clear(self, partition: Partition, response_id: str) -> bool:
         """Takes away a node that cannot be read, with everything below it, if nothing of that is kept."""
         now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
-        sessions = await self._runner.run(partition, lineage.sessions_of)
+        sessions = await self._runner.run(partition, lineage.sessions_of, only_reads=True)
         heads = {row.fields.get("head") for _, row in sessions}
         for each in found:
             fields = each.row.fields if each.row is not None else {}
@@ -97,7 +97,8 @@ class Reclaiming:
         return await self._runner.run(partition, partial(sweeping.reclaim_node, response_id=response_id, family=family))
 
     async def _family(self, partition: Partition, response_id: str) -> Family:
-        sessions = await self._runner.run(partition, lineage.sessions_of)  # first: a head that moves on gets a child
+        # The sessions first: a head that moves on between the two reads gets a child.
+        sessions = await self._runner.run(partition, lineage.sessions_of, only_reads=True)
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
         return Family(children, sessions)
 

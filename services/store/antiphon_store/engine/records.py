@@ -27,8 +27,9 @@ from antiphon_store.decisions.records import CrowdedSession, OccupiedId
 from antiphon_store.engine.reclaiming import Reclaiming
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition
-from antiphon_store.rows.runner import DecisionRunner, Finish
+from antiphon_store.rows.runner import DecisionRunner
 
 _Answer = TypeVar("_Answer")
 
@@ -63,7 +64,8 @@ class RecordOperations:
                 bounded = replace(write, session_responses_max=most + dead)
 
     async def fetch(self, tenant: str, response_id: str) -> Record:
-        return await self._trees.of_response(tenant, response_id, partial(records.fetch, response_id=response_id))
+        decision = partial(records.fetch, response_id=response_id)
+        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)
 
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
         decision = partial(records.remove, response_id=response_id, precondition=precondition)
@@ -75,7 +77,7 @@ class RecordOperations:
 
     async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
         decision = partial(lineage.ancestry, response_id=response_id, max_depth=max_depth, max_bytes=max_bytes)
-        return await self._trees.of_response(tenant, response_id, decision)
+        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)
 
     async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
         """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""
@@ -112,18 +114,19 @@ class SessionOperations:
         return await self._trees.of_session(tenant, fence.session_id, partial(leases.release, fence=fence))
 
     async def describe_session(self, tenant: str, session_id: str) -> Session:
-        return await self._trees.of_session(tenant, session_id, partial(forks.describe, session_id=session_id))
+        decision = partial(forks.describe, session_id=session_id)
+        return await self._trees.of_session(tenant, session_id, decision, only_reads=True)
 
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         begin = partial(turns.begin, request=request)
         if request.session_id is None:
             behind = request.previous_response_id
-            return await self._trees.of_response(tenant, behind or "", begin)
+            return await self._trees.of_response(tenant, behind or "", begin, only_reads=True)
         try:
             return await self._trees.of_session(tenant, request.session_id, begin)
         except turns.EditedContext:
             context = partial(conversations.read_context, session_id=request.session_id)
-            size_bytes = len(await self._trees.of_session(tenant, request.session_id, context))
+            size_bytes = len(await self._trees.of_session(tenant, request.session_id, context, only_reads=True))
             if size_bytes > request.max_bytes:
                 raise turns.too_long(request.session_id, "bytes", request.max_depth, request.max_bytes) from None
             return await self._trees.of_session(tenant, request.session_id, partial(begin, was_measured=True))

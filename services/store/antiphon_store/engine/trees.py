@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from antiphon_core.errors import AlreadyExists, InvalidRequest
 from antiphon_core.ids import session_tag, tree_tag
+from antiphon_store.rows.decision import Decision, Finish
 from antiphon_store.rows.model import Condition, Kind, Partition
-from antiphon_store.rows.runner import Decision, DecisionRunner, Finish
+from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import View
 
 POINTERS_MAX = 10_000
@@ -37,16 +38,22 @@ class Trees:
         self._runner = runner
         self._pointers: dict[tuple[str, str], str] = {}  # seen so far: (tenant, session) -> tree
 
-    async def of_response(self, tenant: str, response_id: str, decision: Decision[_Answer]) -> _Answer:
+    async def of_response(
+        self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
+    ) -> _Answer:
         """Runs it in the tree of a response or conversation."""
-        return await self._runner.run(Partition(tenant, tree_tag(response_id) or response_id), decision)
+        partition = Partition(tenant, tree_tag(response_id) or response_id)
+        return await self._runner.run(partition, decision, only_reads=only_reads)
 
-    async def of_session(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
+    async def of_session(
+        self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False
+    ) -> _Answer:
         """Runs it in the tree of a session."""
         while True:
             partition = Partition(tenant, self._tree_of(tenant, session_id))
             try:
-                return await self._runner.run(partition, self._at_home(partition, [session_id], decision))
+                at_home = self._at_home(partition, [session_id], decision)
+                return await self._runner.run(partition, at_home, only_reads=only_reads)
             except _Moved as moved:
                 self._remember(tenant, moved)
 
@@ -109,7 +116,7 @@ class Trees:
             return
         home = Partition(tenant, session_tag(tenant, session_id))
         try:
-            await self._runner.run(home, partial(_look, session_id))
+            await self._runner.run(home, partial(_look, session_id), only_reads=True)
         except _Moved as moved:
             self._remember(tenant, moved)
 

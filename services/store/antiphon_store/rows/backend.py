@@ -15,10 +15,13 @@ backends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar, runtime_checkable
 
 from antiphon_store.backends.base import Durability
+from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program
+
+_Answer = TypeVar("_Answer")
 
 
 class RowBackend(Protocol):
@@ -66,3 +69,11 @@ class RowBackend(Protocol):
 
     async def tenants(self) -> Sequence[str]:
         """Every tenant with something in ENDS, each once; it need not be of one moment."""
+
+
+@runtime_checkable
+class LocalRowBackend(Protocol):
+    """A backend that can decide beside its rows, because they are in this process: `rows.local`."""
+
+    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+        """What the decision makes of the rows, or raises, in one step. `only_reads`: it changes nothing."""

@@ -29,6 +29,10 @@ class Partition(NamedTuple):
     tree: str
 
 
+QUOTA_TREE = "quota"  # the partition of what a tenant uses up
+VOLATILE_TREES = frozenset({QUOTA_TREE})  # what is written there is worth a minute, and need not be durable
+
+
 class Kind(StrEnum):
     """The kinds of rows; services/store/README.md has their fields."""
 
@@ -268,6 +272,11 @@ def named_node(entry_id: str) -> str:
 def holds(guard: Guard, row: Row | None, now_ms: int) -> bool:
     """Whether a guard holds for a row."""
     _, test, field, expected = guard
+    return meets(test, field, expected, row, now_ms)
+
+
+def meets(test: Condition, field: str, expected: Value, row: Row | None, now_ms: int) -> bool:
+    """Whether a row is as a condition says."""
     if test is Condition.ABSENT or test is Condition.PRESENT:
         return (row is None) is (test is Condition.ABSENT)
     value = row.fields.get(field) if row is not None else None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeVar
+from collections.abc import Collection
+from typing import TypeVar
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Refused, Row
+from antiphon_store.rows.backend import LocalRowBackend, RowBackend
+from antiphon_store.rows.decision import Decision
+from antiphon_store.rows.model import VOLATILE_TREES, Applied, Get, Partition, Payload, Program, Ref, Refused, Row
 from antiphon_store.rows.view import NOTHING_REFUSED, UnknownRow, View
 
 ATTEMPTS_MAX = 100  # of which each lost one lets somebody else's change be made
@@ -17,8 +18,6 @@ CALM_ATTEMPTS = 3  # before attempts keep a distance from each other
 PAUSE_S = 0.01
 
 _Answer = TypeVar("_Answer")
-Finish = Callable[[Sequence[Any]], _Answer]
-Decision = Callable[[View], Finish[_Answer]]
 
 
 class DecisionRunner:
@@ -26,10 +25,13 @@ class DecisionRunner:
 
     def __init__(self, backend: RowBackend) -> None:
         self._backend = backend
+        self._local = backend if isinstance(backend, LocalRowBackend) else None
 
-    async def run(self, partition: Partition, decision: Decision[_Answer]) -> _Answer:
-        """What the decision makes of the answers to its program, or raises. StoreUnavailable: others were quicker each
-        time."""
+    async def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> _Answer:
+        """What the decision makes of the answers to its program, or raises. `only_reads`: it changes nothing.
+        StoreUnavailable: others were quicker each time."""
+        if self._local is not None:
+            return await self._local.decide(partition, decision, only_reads=only_reads)
         known: dict[Ref, Row | None] = {}
         refused = NOTHING_REFUSED
         for attempt in range(ATTEMPTS_MAX):
@@ -46,7 +48,8 @@ class DecisionRunner:
                 continue
             if known and not view.has_asked and not view.assumed:
                 return finish(())
-            outcome = await self._backend.transact(partition, view.program())
+            program = view.program()._replace(is_volatile=partition.tree in VOLATILE_TREES)
+            outcome = await self._backend.transact(partition, program)
             if isinstance(outcome, Applied):
                 return finish(outcome.answers)
             refused = outcome

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -20,9 +21,22 @@ from antiphon_store.backends.sqlite import index_entries, row_programs
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
 from antiphon_store.backends.sqlite.faults import translate
 from antiphon_store.backends.sqlite.readers import Readers
+from antiphon_store.backends.sqlite.row_programs import TreeRows
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.writer import Writer
-from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row, named_node
+from antiphon_store.rows.decision import Decision
+from antiphon_store.rows.local import decide
+from antiphon_store.rows.model import (
+    VOLATILE_TREES,
+    Applied,
+    Entry,
+    Index,
+    Outcome,
+    Partition,
+    Program,
+    Row,
+    named_node,
+)
 
 READERS = 2  # Python runs one thread at a time; the second reads while the first waits for the disk
 
@@ -42,6 +56,13 @@ _NODE = "SELECT fields, items, body FROM node WHERE tenant = ? AND tree = ? AND 
 _ANY_LEVELS = 2**31
 
 _Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What a decision raised, on its way to its caller."""
+
+    error: Exception
 
 
 class SqliteRows:
@@ -86,6 +107,24 @@ class SqliteRows:
             return await self._read(lambda connection: self._run(connection, partition, program))
         await self._volatile.ready()
         return Applied(self._clock.now_ms(), ())
+
+    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+        if partition.tree in VOLATILE_TREES:
+            return await self._volatile.decide(partition, decision, only_reads=only_reads)
+
+        def primitive(connection: sqlite3.Connection) -> _Answer | _Raised:
+            rows = TreeRows(connection, partition, self._clock.now_ms())
+            try:
+                return decide(rows, decision)
+            except Exception as error:
+                if isinstance(error, sqlite3.Error):
+                    raise
+                return _Raised(error)
+
+        answer = await (self._read if only_reads else self._write)(primitive)
+        if isinstance(answer, _Raised):
+            raise answer.error
+        return answer
 
     async def page(
         self,

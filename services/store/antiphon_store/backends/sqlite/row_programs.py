@@ -9,6 +9,7 @@ from typing import Any
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.places import DEPTH_MAX, branch_of, depth_of, place_of
 from antiphon_store.backends.sqlite import index_entries
+from antiphon_store.rows.local import TooLong
 from antiphon_store.rows.model import (
     Applied,
     Chain,
@@ -80,41 +81,30 @@ _BEHIND_ALL = "\U0010ffff"  # no id of ours has it
 _NO_ROW = Row({})
 
 
-class _TooLong(Exception):
-    """A chain is over a bound."""
-
-
 def run(connection: sqlite3.Connection, partition: Partition, program: Program, now_ms: int) -> Outcome:
     """Applies a program inside the transaction of the caller. Guards and chains come before any change, so a refused
     program has nothing to undo."""
-    tree = _Tree(connection, partition, now_ms, program.reads)
-    refused = tree.failing(program)
+    rows = TreeRows(connection, partition, now_ms, program.reads)
+    refused = rows.failing(program)
     if refused is not None:
         return refused
     try:
-        chains = [tree.chain(read) if isinstance(read, Chain) else None for read in program.reads]
-    except _TooLong as bound:
+        return Applied(now_ms, rows.apply(program))
+    except TooLong as bound:
         return Refused(now_ms, {}, too_long=str(bound))
-    for change in program.changes:
-        _CHANGES[type(change)](tree, change)
-    tree.file_entries()
-    return Applied(
-        now_ms,
-        [tree.read(read, chain) for read, chain in zip(program.reads, chains, strict=True)],
-    )
 
 
-class _Tree:
-    """The rows of a partition that a program names, as it leaves them."""
+class TreeRows:
+    """Implements `rows.local.LocalRows`: the rows of a partition that a program names, as it leaves them."""
 
-    __slots__ = ("_connection", "_entries", "_grown", "_now_ms", "_partition", "_places", "_rows", "_whole")
+    __slots__ = ("_connection", "_entries", "_grown", "_partition", "_places", "_rows", "_whole", "now_ms")
 
     def __init__(
-        self, connection: sqlite3.Connection, partition: Partition, now_ms: int, reads: Sequence[Get | Chain | Range]
+        self, connection: sqlite3.Connection, partition: Partition, now_ms: int, reads: Sequence[Read] = ()
     ) -> None:
         self._connection = connection
         self._partition = partition
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._whole = {read.ref for read in reads if type(read) is Get and read.payload}  # read with their payloads
         self._rows: dict[Ref, Row | None] = {}
         self._places: dict[Ref, int] = {}  # of those in `_rows`
@@ -128,12 +118,22 @@ class _Tree:
         crowded = False
         for guard in program.guards:
             if isinstance(guard, Fewer):
-                crowded = crowded or not index_entries.has_fewer(self._connection, self._partition, guard)
-            elif not holds(guard, self.row(guard.ref), self._now_ms):
+                crowded = crowded or not self.has_fewer(guard)
+            elif not holds(guard, self.row(guard.ref), self.now_ms):
                 failing[guard.ref] = None
         if not failing and not crowded:
             return None
-        return Refused(self._now_ms, {ref: self._load(ref, is_whole=True) for ref in failing}, crowded=crowded)
+        return Refused(self.now_ms, {ref: self._load(ref, is_whole=True) for ref in failing}, crowded=crowded)
+
+    def has_fewer(self, fewer: Fewer) -> bool:
+        return index_entries.has_fewer(self._connection, self._partition, fewer)
+
+    def whole_row(self, ref: Ref) -> Row | None:
+        """A row as it is now, with its payloads."""
+        if ref not in self._whole:
+            self._whole.add(ref)
+            self._rows.pop(ref, None)
+        return self.row(ref)
 
     def row(self, ref: Ref) -> Row | None:
         """A row as it is now, with payloads if the program asks for them."""
@@ -156,13 +156,20 @@ class _Tree:
         self._places[ref] = found[0]
         return Row(loads(found[1]), *found[2:])
 
+    def apply(self, program: Program) -> list[Any]:
+        chains = [self.chain(read) if type(read) is Chain else None for read in program.reads]
+        for change in program.changes:
+            _CHANGES[type(change)](self, change)
+        self.file_entries()
+        return [self.read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
+
     # ---- What is read ----
 
     def read(self, read: Read, chain: list[tuple[str, Row]] | None) -> Any:
         """The answer of a read after the changes; a chain was read before."""
-        if chain is not None:
-            return chain
-        return self.row(read.ref) if type(read) is Get else self._range(read)  # type: ignore[arg-type]
+        if isinstance(read, Get):
+            return self.whole_row(read.ref) if read.payload else self.row(read.ref)
+        return self._range(read) if isinstance(read, Range) else chain
 
     def _range(self, read: Range) -> list[tuple[str, Row]]:
         found, used = [], 0
@@ -182,10 +189,10 @@ class _Tree:
             start = session.fields.get("head") if session is not None else None
         ref = Ref(Kind.NODE, start or "")
         node = self.row(ref) if start else None
-        if node is None or not _is_ahead(node.fields["expires"], self._now_ms):
+        if node is None or not _is_ahead(node.fields["expires"], self.now_ms):
             return []
         if node.fields["depth"] + 1 > read.max_depth:
-            raise _TooLong("depth")
+            raise TooLong("depth")
         return self._ancestry(self._places[ref], read)
 
     def _ancestry(self, place: int | None, read: Chain) -> list[tuple[str, Row]]:
@@ -199,7 +206,7 @@ class _Tree:
                 row = Row(loads(fields), items, body)
                 used += row.fields["size"] if with_bodies else len(items) + 1 if items else 0
                 if used > read.max_bytes:
-                    raise _TooLong("bytes")
+                    raise TooLong("bytes")
                 chain.append((row_id, row))
             place = self._fork_of(place) if depth_of(place) else None
         chain.reverse()
@@ -215,7 +222,7 @@ class _Tree:
     def put(self, change: Put) -> None:
         ref, values, items, body = change
         former = self.row(ref)
-        fields = made(values, self._now_ms)
+        fields = made(values, self.now_ms)
         fields["v"] = next_version(former, values)
         self._write(ref, fields, items, body, is_there=former is not None)
         self._rows[ref] = Row(fields, items, body)
@@ -223,7 +230,7 @@ class _Tree:
     def set(self, change: Set) -> None:
         ref, values, items, body = change
         former = self.row(ref) or _NO_ROW
-        fields = changed(former, values, self._now_ms)
+        fields = changed(former, values, self.now_ms)
         self._write(ref, fields, items, body, is_there=former is not _NO_ROW)
         self._rows[ref] = Row(fields, former.items if items is None else items, former.body if body is None else body)
 
@@ -262,7 +269,7 @@ class _Tree:
 
     def grow(self, grow: Grow) -> None:
         place = self._free_place(grow.parent)
-        depth, now_ms = depth_of(place), self._now_ms
+        depth, now_ms = depth_of(place), self.now_ms
         fields = made(grow.fields, now_ms)
         fields |= {"v": next_version(None, fields), "depth": depth, "created": now_ms, "updated": now_ms}
         self._connection.execute(_INSERT_NODE, (place, *self._partition, grow.id, dumps(fields), grow.items, grow.body))
@@ -290,7 +297,7 @@ class _Tree:
         if index not in index_entries.FOUND_BY_ID and entry_id != self._grown:
             index_entries.unfile(self._connection, self._partition, Unfile(index, key, entry_id))
         scope = index_entries.scope_of(self._partition, index)
-        self._entries[*scope, index, key, entry_id] = self._now_ms + at.plus_ms if isinstance(at, Now) else at
+        self._entries[*scope, index, key, entry_id] = self.now_ms + at.plus_ms if isinstance(at, Now) else at
 
     def unfile(self, change: Unfile) -> None:
         self.file_entries()
@@ -302,14 +309,14 @@ class _Tree:
             self._entries = {}
 
 
-_CHANGES: dict[type, Callable[[_Tree, Any], None]] = {
-    Put: _Tree.put,
-    Set: _Tree.set,
-    Delete: _Tree.delete,
-    DeleteBelow: _Tree.delete_below,
-    Grow: _Tree.grow,
-    File: _Tree.file,
-    Unfile: _Tree.unfile,
+_CHANGES: dict[type, Callable[[TreeRows, Any], None]] = {
+    Put: TreeRows.put,
+    Set: TreeRows.set,
+    Delete: TreeRows.delete,
+    DeleteBelow: TreeRows.delete_below,
+    Grow: TreeRows.grow,
+    File: TreeRows.file,
+    Unfile: TreeRows.unfile,
 }
 
 

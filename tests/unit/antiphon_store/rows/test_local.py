@@ -1,0 +1,74 @@
+"""Decisions beside the rows: the same answers as from afar, in one step, and nothing changed by what raises."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import ChainTooLong, SessionLocked
+from antiphon_core.ports.store import TurnRequest
+from antiphon_store.backends.base import Write
+from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.decisions import leases, records, turns
+from antiphon_store.decisions.records import CrowdedSession
+from antiphon_store.rows.backend import LocalRowBackend
+from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.model import Kind, Partition
+from antiphon_store.rows.view import View
+from antiphon_store.testing.subject import draft, new_session_id
+
+TREE = Partition("t", "tree")
+
+
+@pytest.fixture
+async def rows(clock: ManualClock) -> MemoryRows:
+    made = MemoryRows(clock)
+    await made.open()
+    assert isinstance(made, LocalRowBackend)
+    return made
+
+
+async def test_a_known_row_is_judged_and_not_assumed(rows: MemoryRows) -> None:
+    take = partial(leases.acquire, session_id="s", ttl_ms=1000)
+    first = await rows.decide(TREE, partial(take, holder="a"), only_reads=False)
+    with pytest.raises(SessionLocked):
+        await rows.decide(TREE, partial(take, holder="b"), only_reads=False)
+    again = await rows.decide(TREE, partial(take, holder="a"), only_reads=False)
+    assert again == first
+
+
+async def test_what_a_decision_raises_changes_nothing(rows: MemoryRows) -> None:
+    def decide(view: View) -> Finish[None]:
+        view.set(Kind.SESSION, "s", holder="nobody")
+        raise SessionLocked.of("s")
+
+    with pytest.raises(SessionLocked):
+        await rows.decide(TREE, decide, only_reads=False)
+    described = await rows.decide(TREE, lambda view: _row(view, "s"), only_reads=True)
+    assert described is None
+
+
+async def test_a_chain_over_its_bound_is_told_to_the_decision(rows: MemoryRows) -> None:
+    session_id = new_session_id()
+    root = draft(tag=session_id)
+    child = draft(root)
+    for record in (root, child):
+        await rows.decide(TREE, partial(records.put, write=Write(record)), only_reads=False)
+    request = TurnRequest(previous_response_id=child.id, max_depth=1)
+    with pytest.raises(ChainTooLong):
+        await rows.decide(TREE, partial(turns.begin, request=request), only_reads=True)
+
+
+async def test_a_crowded_session_is_told_to_the_decision(rows: MemoryRows) -> None:
+    session_id = new_session_id()
+    writes = [Write(draft(session_id=session_id), session_responses_max=1) for _ in range(2)]
+    await rows.decide(TREE, partial(records.put, write=writes[0]), only_reads=False)
+    with pytest.raises(CrowdedSession):
+        await rows.decide(TREE, partial(records.put, write=writes[1]), only_reads=False)
+
+
+def _row(view: View, session_id: str) -> Finish[object]:
+    row = view.need(Kind.SESSION, session_id)
+    return lambda _answers: row
