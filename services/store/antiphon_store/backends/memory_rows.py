@@ -243,7 +243,7 @@ class _TreeRows:
 
 def _put(tree: _Tree, change: Put, now_ms: int) -> None:
     ref, fields, items, body = change
-    version = next_version(tree.rows.get(ref), fields)
+    version = next_version(None, fields)
     tree.rows[ref] = Row({**made(fields, now_ms), "v": version}, items, body)
 
 

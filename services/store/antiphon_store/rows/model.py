@@ -118,7 +118,7 @@ class Add(NamedTuple):
 
 
 class Put(NamedTuple):
-    """Writes a whole row, in place of what is there."""
+    """Writes a whole row, in place of what is there. It brings its own `v`, so that nobody reads the former row."""
 
     ref: Ref
     fields: Mapping[str, Value]

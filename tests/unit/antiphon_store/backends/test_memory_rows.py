@@ -86,8 +86,8 @@ async def test_rows_count_their_changes_and_keep_what_a_set_leaves_out(rows: Mem
     await apply(rows, Set(ONE, {"n": Add(2)}, body=b"b"))
     row = await read(rows, Get(ONE, Payload.ALL))
     assert row == ({"n": 4, "until": NOW_MS + 5, "v": 2}, b"i", b"b")
-    await apply(rows, Put(ONE, {"m": 1}))
-    assert await read(rows, Get(ONE, Payload.ALL)) == ({"m": 1, "v": 3}, b"", b"")
+    await apply(rows, Put(ONE, {"m": 1, "v": 7}))
+    assert await read(rows, Get(ONE, Payload.ALL)) == ({"m": 1, "v": 8}, b"", b"")
     await apply(rows, Delete(ONE))
     assert await read(rows, Get(ONE)) is None
 

@@ -116,7 +116,7 @@ async def test_a_lost_race_is_decided_anew(rows: SpiedRows) -> None:
     async def meddle(_partition: Partition, program: Program) -> None:
         if program.changes:
             rows.before_transact = None
-            await rows.rows.transact(HERE, Program(changes=[Put(ONE, {"n": 10})]))
+            await rows.rows.transact(HERE, Program(changes=[Put(ONE, {"n": 10, "v": 7})]))
 
     rows.before_transact = meddle
     assert await DecisionRunner(rows).run(HERE, add) == 11

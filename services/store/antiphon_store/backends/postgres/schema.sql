@@ -330,7 +330,7 @@ BEGIN
             INSERT INTO stored_row AS old (tenant, tree, kind, id, fields, items, body)
             VALUES (a_tenant, a_tree, part ->> 1, part ->> 2, written, new_items, new_body)
             ON CONFLICT (tenant, tree, kind, id) DO UPDATE SET
-                fields = written || jsonb_build_object('v', coalesce((old.fields ->> 'v')::bigint, 0) + 1),
+                fields = written,
                 items = new_items,
                 body = new_body;
         WHEN 'grow' THEN

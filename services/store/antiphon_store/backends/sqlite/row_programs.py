@@ -46,7 +46,6 @@ _BY_ID = "tenant = ? AND tree = ? AND id = ?"
 _BY_REF = "tenant = ? AND tree = ? AND kind = ? AND id = ?"
 _FIND_NODE = f"SELECT place, fields FROM node WHERE {_BY_ID}"  # noqa: S608 - constants, here and below
 _READ_NODE = f"SELECT place, fields, items, body FROM node WHERE {_BY_ID}"  # noqa: S608
-_FIND_ROW = f"SELECT place, fields FROM row WHERE {_BY_REF}"  # noqa: S608
 _READ_ROW = f"SELECT place, fields, items, body FROM row WHERE {_BY_REF}"  # noqa: S608
 
 _INSERT_NODE = "INSERT INTO node (place, tenant, tree, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -59,6 +58,8 @@ _FORK_OF = "SELECT forked_at FROM branch WHERE id = ?"
 _DROP_BRANCH = "DELETE FROM branch WHERE id = ? AND NOT EXISTS (SELECT 1 FROM node WHERE place BETWEEN ? AND ?)"
 
 _INSERT_ROW = "INSERT INTO row (tenant, tree, kind, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PUT_ROW = f"""{_INSERT_ROW} ON CONFLICT (tenant, tree, kind, id)
+    DO UPDATE SET fields = excluded.fields, items = excluded.items, body = excluded.body"""
 _SET_ROW = "UPDATE row SET fields = ? WHERE place = ?"
 _OVERWRITE_ROW = "UPDATE row SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
 _DELETE_ROW = "DELETE FROM row WHERE place = ?"
@@ -130,7 +131,7 @@ class TreeRows:
 
     def whole_row(self, ref: Ref) -> Row | None:
         """A row as it is now, with its payloads."""
-        if ref not in self._whole:
+        if ref.kind is Kind.NODE and ref not in self._whole:
             self._whole.add(ref)
             self._rows.pop(ref, None)
         return self.row(ref)
@@ -149,8 +150,7 @@ class TreeRows:
             query = _READ_NODE if is_whole else _FIND_NODE
             found = self._connection.execute(query, (*self._partition, row_id)).fetchone()
         else:
-            query = _READ_ROW if is_whole else _FIND_ROW
-            found = self._connection.execute(query, (*self._partition, kind, row_id)).fetchone()
+            found = self._connection.execute(_READ_ROW, (*self._partition, kind, row_id)).fetchone()
         if found is None:
             return None
         self._places[ref] = found[0]
@@ -221,11 +221,13 @@ class TreeRows:
 
     def put(self, change: Put) -> None:
         ref, values, items, body = change
-        former = self.row(ref)
         fields = made(values, self.now_ms)
-        fields["v"] = next_version(former, values)
-        self._write(ref, fields, items, body, is_there=former is not None)
-        self._rows[ref] = Row(fields, items, body)
+        fields["v"] = next_version(None, values)
+        if ref.kind is Kind.NODE:
+            self._connection.execute(_OVERWRITE_NODE, (dumps(fields), items, body, self._places[ref]))
+        else:
+            self._connection.execute(_PUT_ROW, (*self._partition, *ref, dumps(fields), items, body))
+        self._rows.pop(ref, None)
 
     def set(self, change: Set) -> None:
         ref, values, items, body = change

@@ -146,7 +146,7 @@ local function change(what, kind, id, text, values, items, body, ...)
     local former = read_row(kind, id)
     write_row(kind, id, merged(computed(text, values, former), former), former, items, body)
   elseif what == 'put' then
-    write_row(kind, id, computed(text, values), read_row(kind, id), items, body)
+    write_row(kind, id, computed(text, values), nil, items, body)
   elseif what == 'grow' then
     grow(kind, id, text, values, items, body, ...)
   elseif what == 'file' then
