@@ -33,7 +33,7 @@ def arguments(family: Family) -> str:
         case TaggedCall() as tagged:
             key = f"{tagged.key_open[0]}a{tagged.key_close[0]}"
             value = f"{''.join(tagged.value_open[:1])}1{tagged.value_close[0].replace('{key}', 'a')}"
-            return f"{key}{value}{''.join(tagged.arguments_close[:1])}{tagged.close[0]}"
+            return f"{key}{value}{tagged.close[0]}"
         case _:
             return '{"a": 1}<|call|>'
 

@@ -58,7 +58,8 @@ def kitchen(name: str, *, tokens: bool) -> Kitchen:
     leftovers = _leftovers(name, markers)
     if not tokens:
         return Kitchen(family, markers, leftovers)
-    alphabet = Alphabet(dict(enumerate(markers)), markers)
+    tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no token
+    alphabet = Alphabet(dict(enumerate(tokens_of)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
     return Kitchen(family.translated(alphabet.encode), *encoded)
 

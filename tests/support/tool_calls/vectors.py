@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -55,11 +55,12 @@ class Vector:
     repository: str = ""
     ids: tuple[int, ...] = ()
     markers: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def schemas(self) -> dict[str, Object] | None:
         """Parameters by name, as the parser wants them; without tools, calls are text."""
-        functions = [tool["function"] for tool in self.tools]
+        functions = [tool.get("function", tool) for tool in self.tools]
         return {function["name"]: function.get("parameters") or {} for function in functions} or None
 
 
@@ -79,8 +80,20 @@ def all_vectors() -> list[Vector]:
 
 
 @cache
+def markers_of() -> Mapping[str, tuple[str, ...]]:
+    """The control tokens of each family's vocabularies, as far as there are fixtures of it."""
+    return {vector.family: vector.markers for vector in fixtures()}
+
+
+@cache
+def known_wrong() -> list[Vector]:
+    """Outputs that were read wrongly once. A text that is None in `expected` may be anything."""
+    return [replace(each, markers=markers_of().get(each.family, ())) for each in suite("known_wrong")]
+
+
+@cache
 def suite(name: str) -> list[Vector]:
-    """The vectors of a file in this repository: `public_suite` or `families`."""
+    """The vectors of a file in this repository: `public_suite`, `families` or `known_wrong`."""
     content = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     return [
         Vector(
@@ -90,6 +103,7 @@ def suite(name: str) -> list[Vector]:
             prompt_tail=each["prompt_tail"],
             tools=tuple(each.get("tools", content.get("tools"))),
             expected=each["expected"],
+            source=each.get("source", ""),
         )
         for each in content["vectors"]
     ]

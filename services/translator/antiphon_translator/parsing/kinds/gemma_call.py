@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.cursor import Emit, Malformed, Markers, Reader
+from antiphon_translator.parsing.reading import Reading
 
 _COLON, _WORD_ENDS = Markers((":",)), Markers((",", "}", "]"))
 
@@ -24,18 +24,18 @@ class GemmaCall:
     section_close: tuple[str, ...] = ()
 
     def read(self, reading: Reading) -> Reader[None]:
-        cursor, out = reading.cursor, reading.out
+        cursor = reading.cursor
         yield from cursor.spaces()
         if not (yield from cursor.literal("call:")):
             raise Malformed
-        name: list[str] = []
-        if (yield from cursor.until(Markers(("{", *self.close)), name.append)) != "{":
-            raise Malformed
-        reading.begin_call("".join(name).strip())
-        yield from self._object(reading, JSON_DEPTH_MAX)
-        out.end_call()
         yield from cursor.spaces()
-        yield from cursor.one_of(self.close)
+        name = yield from cursor.word()
+        yield from cursor.spaces()
+        if not (yield from cursor.literal("{")):
+            raise Malformed
+        reading.begin_call(name)
+        yield from self._object(reading, JSON_DEPTH_MAX)
+        reading.out.end_call()
 
     def _object(self, reading: Reading, depth: int) -> Reader[None]:
         """Behind the opening brace, to behind the closing one."""

@@ -1,0 +1,59 @@
+"""Whether a marker is only spoken of: in quotes, or in the midst of a sentence.
+
+Models write about tags, and their tokenizers make control tokens of what they write. What stands right before and
+right behind a marker tells; both are parts of the model's own text, so where it was cut cannot matter.
+"""
+
+from __future__ import annotations
+
+import re
+
+from antiphon_translator.parsing.cursor import Cursor, Reader
+
+AHEAD_CHARS = 2
+"""So much of what stands behind a marker is looked at."""
+
+_CLOSING = {"`": "`", '"': '"', "'": "'", "(": ")", "“": "”", "«": "»", "「": "」", "„": "“"}
+_RUNS = {quote: re.compile(f"{quote}+") for quote in '`"'}
+_WORD_BEFORE = re.compile(r"[\w,)\]}\"'”»`][ \t]+\Z")
+_WORD_BEHIND = re.compile(r"[ \t]\S|[.,;:!?)](?:\s|\Z)")
+
+
+def is_mentioned(cursor: Cursor, marker: str, *, strictly: bool = False) -> Reader[bool]:
+    """Whether the marker that was read last is only spoken of; with `strictly`, only where it stands in quotes."""
+    before = cursor.behind(marker)
+    if not may_be_mention(before):
+        return False
+    behind = yield from cursor.peek(AHEAD_CHARS)
+    return is_quoted(before, behind) if strictly else is_mention(before, behind)
+
+
+def is_quoted(before: str, behind: str) -> bool:
+    """Whether a marker between these texts stands directly in quotes. A quote that ends others opens none."""
+    quote = before[-1:]
+    is_pair = bool(quote) and behind[:1] == _CLOSING.get(quote)
+    return is_pair and (quote not in _RUNS or _is_open(quote, before))
+
+
+def is_mention(before: str, behind: str) -> bool:
+    """Whether a marker between these texts is quoted, alone or with others, or a word of a sentence."""
+    if is_quoted(before, behind) or _is_open("`", before):
+        return True
+    if behind[:1] == '"' and _is_open('"', before):
+        return True
+    return follows_a_word(before) and _WORD_BEHIND.match(behind) is not None
+
+
+def may_be_mention(before: str) -> bool:
+    """Whether what stands behind a marker can make it one that is only spoken of."""
+    return before[-1:] in _CLOSING or follows_a_word(before) or any(_is_open(quote, before) for quote in _RUNS)
+
+
+def follows_a_word(before: str) -> bool:
+    """Whether a marker behind this text stands in a line of words."""
+    return _WORD_BEFORE.search(before) is not None
+
+
+def _is_open(quote: str, before: str) -> bool:
+    """Whether quotes were opened in this line, and not closed."""
+    return len(_RUNS[quote].findall(before[before.rfind("\n") + 1 :])) % 2 == 1
