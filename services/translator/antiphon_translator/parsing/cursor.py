@@ -88,6 +88,10 @@ class Cursor:
 
     # ---- for the caller that has the text ----
 
+    def begin_with(self, text: str) -> None:
+        """Text that stands before all that is fed, and has no place in it."""
+        self._text, self._base = text, -len(text)
+
     def feed(self, text: str) -> None:
         keep = (self._at if self._mark is None else self._mark) - LOOKED_BEHIND_CHARS
         if keep > READ_CHARS_KEPT:

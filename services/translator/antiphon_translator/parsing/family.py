@@ -47,6 +47,8 @@ class Family:
     calls: tuple[CallSyntax, ...] = ()
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
+    carried: tuple[str, ...] = ()
+    """What a prompt may end with though it belongs to the output: it is read as if the model had written it."""
     forced: str = ""
     """What a call of the tool NAME begins with, up to its arguments: behind a prompt, a model has to go on with it."""
     forced_any: str = ""

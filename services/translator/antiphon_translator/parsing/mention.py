@@ -14,6 +14,7 @@ AHEAD_CHARS = 2
 """So much of what stands behind a marker is looked at."""
 
 _CLOSING = {"`": "`", '"': '"', "'": "'", "(": ")", "“": "”", "«": "»", "「": "」", "„": "“"}
+_OPENING = tuple(quote for quote in _CLOSING if quote != "'")  # which ends words as well
 _RUNS = {quote: re.compile(f"{quote}+") for quote in '`"'}
 _WORD_BEFORE = re.compile(r"[\w,)\]}\"'”»`][ \t]+\Z")
 _WORD_BEHIND = re.compile(r"[ \t]\S|[.,;:!?)](?:\s|\Z)")
@@ -37,9 +38,7 @@ def is_quoted(before: str, behind: str) -> bool:
 
 def is_mention(before: str, behind: str) -> bool:
     """Whether a marker between these texts is quoted, alone or with others, or a word of a sentence."""
-    if is_quoted(before, behind) or _is_open("`", before):
-        return True
-    if behind[:1] == '"' and _is_open('"', before):
+    if is_quoted(before, behind) or follows_a_quote(before) or (behind[:1] == '"' and _is_open('"', before)):
         return True
     return follows_a_word(before) and _WORD_BEHIND.match(behind) is not None
 
@@ -47,6 +46,12 @@ def is_mention(before: str, behind: str) -> bool:
 def may_be_mention(before: str) -> bool:
     """Whether what stands behind a marker can make it one that is only spoken of."""
     return before[-1:] in _CLOSING or follows_a_word(before) or any(_is_open(quote, before) for quote in _RUNS)
+
+
+def follows_a_quote(before: str) -> bool:
+    """Whether a marker behind this text is the first that stands in quotes, or stands in a line's code."""
+    opens = before.endswith(_OPENING) and (before[-1] not in _RUNS or _is_open(before[-1], before))
+    return opens or _is_open("`", before)
 
 
 def follows_a_word(before: str) -> bool:

@@ -38,6 +38,7 @@ class OutputParser:
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
         self._cursor, self._out = (Cursor(), Output()) if watch is None else traced(watch)
         self._reading = Reading(self._cursor, self._out, schemas or {})
+        self._cursor.begin_with(next(filter(prompt_tail.endswith, family.carried), ""))
         self._steps = self._read(prompt_tail)
         self._shown_openers = 0
         """Openers that were shown as text: their closers are shown as well."""
@@ -80,6 +81,7 @@ class OutputParser:
                 self._shown_openers -= 1
             elif marker in family.reasoning_open or marker in family.reasoning_close:
                 self._in_reasoning = marker in family.reasoning_open
+                self._shown_openers = 0
                 if not self._in_reasoning:
                     yield from self._read_bare()
 
@@ -93,6 +95,8 @@ class OutputParser:
         return (yield from self._cursor.until(markers, self._out.text))
 
     def _emit(self, text: str) -> None:
+        if self._cursor.position <= 0:
+            return  # it is the prompt's
         if self._in_reasoning:
             self._out.reasoning(text)
         else:
@@ -122,7 +126,8 @@ class OutputParser:
     def _read_calls(self, opener: str) -> Reader[None]:
         """What an opener begins: calls, or text that it stands in."""
         before = self._cursor.behind(opener)
-        self._reading.takes_offered_only = self._in_reasoning
+        in_prose = mention.follows_a_word(before) or mention.follows_a_quote(before)
+        self._reading.takes_offered_only = self._in_reasoning or in_prose
         was_cut_off = False
         self._cursor.mark()
         for syntax in self._family.openers[opener]:
@@ -154,7 +159,10 @@ class OutputParser:
         broke off, or wrote what cannot be read and went on with the next call or not at all."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or mention.is_mention(before, behind) or mention.follows_a_word(before)
-        if not is_text and was_cut_off and not opener.isidentifier():
+        is_text = is_text or self._shown_openers > 0
+        if not is_text and opener in self._family.ignored:
+            self._cursor.unmark()
+        elif not is_text and was_cut_off and not opener.isidentifier():
             self._cursor.unmark()
             self._out.drop(opener)
             yield from self._cursor.until(_NOTHING, self._out.drop)

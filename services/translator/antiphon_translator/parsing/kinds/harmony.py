@@ -23,6 +23,7 @@ from antiphon_translator.parsing.reading import Reading
 
 _NAMESPACE = "functions."
 _RECIPIENT = re.compile(r"to=([\w.-]+)")
+_ROLE = re.compile(r"\s*(?:assistant)?\s*(?:to=\S*)?\s*")
 _NOBODY = ("", "assistant")
 _ROLE_PARTS = ("to=", "assistant")
 
@@ -57,7 +58,13 @@ class Harmony:
         written: list[str] = []
         is_text = True
         while (found := (yield from cursor.until(self._markers, written.append))) is not None:
-            is_text = is_text and (yield from is_mentioned(cursor, found))
+            is_spoken_of = yield from is_mentioned(cursor, found)
+            has_text = is_text and _ROLE.fullmatch("".join(written)) is None
+            if has_text and not is_spoken_of and found in self.ends:
+                reading.out.text("".join(written))
+                written.clear()
+                continue
+            is_text = is_text and (is_spoken_of or (has_text and found != self.start))
             if found == self.message and not is_text:
                 return "".join(written)
             written.append(found)

@@ -26,12 +26,19 @@ class JsonCall:
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     name_is_key: bool = False
     """`{NAME: {...}}` instead."""
+    heading: tuple[str, ...] = ()
+    """Between the opener and the call: one of these, and before it the name, which the call repeats."""
     is_bare: bool = False
     """No marker stands before it: then an object without arguments, or with keys that calls do not have, is no call."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
         yield from cursor.spaces()
+        if self.heading:
+            yield from cursor.word()
+            if (yield from cursor.one_of(self.heading)) is None:
+                raise Malformed
+            yield from cursor.spaces()
         if (yield from cursor.literal("[")):
             yield from cursor.spaces()
             yield from self._object(reading)

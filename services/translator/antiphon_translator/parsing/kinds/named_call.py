@@ -11,8 +11,8 @@ from antiphon_translator.parsing.reading import Reading
 
 @dataclass(frozen=True, slots=True)
 class NamedCall:
-    """The name stands behind `name_open`, where there is such a thing, and before `name_end`, which is left out at
-    times. `name_pattern` finds it in the word there, and an `id` if there is one."""
+    """The name stands behind `name_open`, where there is such a thing, with a kind or an id before that, and before
+    `name_end`, which is left out at times. `name_pattern` finds it in the word there, and an `id` if there is one."""
 
     open: tuple[str, ...]
     name_end: tuple[str, ...]
@@ -45,9 +45,11 @@ class NamedCall:
         """The name, the model's id of the call, and whether `name_end` stands behind."""
         cursor = reading.cursor
         yield from cursor.spaces()
-        if self.name_open and (yield from cursor.one_of(self.name_open)) is None:
-            raise Malformed
-        yield from cursor.spaces()
+        if self.name_open:
+            yield from cursor.word()
+            if (yield from cursor.one_of(self.name_open)) is None:
+                raise Malformed
+            yield from cursor.spaces()
         match = re.fullmatch(self.name_pattern, (yield from cursor.word()))
         if match is None or not reading.can_call(match["name"]):
             raise Malformed

@@ -44,6 +44,8 @@ class TaggedCall:
     """A pair of markers within a value: what stands between them is the value."""
     has_nested_values: bool = False
     """The members of objects and arrays have tags of their own."""
+    values_are_json: bool = False
+    """Strings stand in quotes, at least most of them."""
     trims_newlines: bool = False
     """One newline on either side of a value is markup."""
 
@@ -124,7 +126,7 @@ class TaggedCall:
             yield from cursor.spaces()
             if (yield from cursor.one_of(self.value_open)) is None:
                 raise Malformed
-        return match["key"], match.groupdict().get("string")
+        return match["key"], match.groupdict().get("string") or ("false" if self.values_are_json else None)
 
     def _value(
         self, reading: Reading, ends: ValueEnds, key: str, schema: Object, says_string: str | None

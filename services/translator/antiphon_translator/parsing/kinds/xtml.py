@@ -13,7 +13,7 @@ from html import unescape
 
 from antiphon_translator.parsing import values
 from antiphon_translator.parsing.cursor import Malformed, Markers, Reader
-from antiphon_translator.parsing.mention import follows_a_word
+from antiphon_translator.parsing.mention import follows_a_word, is_mentioned
 from antiphon_translator.parsing.reading import Reading
 
 _TAG = re.compile(r"\s*(?P<name>\w+)(?P<rest>(?:\s+\w+=\"[^\"]*\")*)\s*")
@@ -33,7 +33,8 @@ class Xtml:
         if ended and not rest.strip():  # the prompt ends within this tag
             document.open(tag.partition(" ")[0], {})
         while (bracket := (yield from reading.cursor.until(self._brackets, document.text))) is not None:
-            if not (yield from self._tag(document, bracket)):
+            is_text = yield from is_mentioned(reading.cursor, bracket)
+            if is_text or not (yield from self._tag(document, bracket)):
                 document.text(bracket)
 
     def _tag(self, document: _Document, bracket: str) -> Reader[bool]:

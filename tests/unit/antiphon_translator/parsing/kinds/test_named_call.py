@@ -37,6 +37,6 @@ def test_the_pattern_finds_the_name_and_an_id() -> None:
 
 
 def test_the_name_may_stand_behind_a_marker() -> None:
-    family = family_of(NamedCall(open=("<c>",), name_open=("function<n>",), name_end=("<a>",)))
+    family = family_of(NamedCall(open=("<c>",), name_open=("<n>",), name_end=("<a>",)))
     assert parsed(family, "<c>function<n>f\n<a>\n{}") == call("f", "{}")
     assert parsed(family, "<c>f<a>{}") == [Text("<c>f<a>{}")]
