@@ -23,7 +23,9 @@ FORCED = [name for name in families.names() if families.load(name).forced]
 
 def arguments(family: Family) -> str:
     """What a model writes behind the beginning of a call, to its end."""
-    match family.calls[0] if family.calls else None:
+    kind = JsonCall if family.forced_json else TaggedCall | GemmaCall
+    calls = [call for call in family.calls if isinstance(call, kind)] or [*family.calls, None]
+    match calls[0]:
         case JsonCall(close=close):
             return '{"a": 1}}' + "".join(close[:1])
         case NamedCall(close=close):

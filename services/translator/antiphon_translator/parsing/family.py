@@ -127,6 +127,13 @@ class Family:
         closers = (closer for call in self.calls for closer in (*call.close, *call.section_close))
         return Markers((*self._boundaries, *self.openers, *closers))
 
+    def ends_of_section(self, opener: str) -> Markers:
+        """What ends the section that an opener began, or the call: the calls in a section do not."""
+        syntaxes = self.openers[opener]
+        inner = {each for call in syntaxes if opener in call.section_open for each in call.open}
+        closers = (each for call in syntaxes for each in (*call.close, *call.section_close))
+        return Markers((*self._boundaries, *(each for each in self.openers if each not in inner), *closers))
+
     @cached_property
     def stray(self) -> tuple[str, ...]:
         """What ends calls and sections: where there is none to be ended it stands for nothing. A plain tag in a

@@ -18,6 +18,7 @@ from antiphon_translator.parsing.segments import Output, Segment
 from antiphon_translator.parsing.traced import Watch, traced
 
 _NOTHING = Markers(())
+_BRACKETS = ("}", "]")
 
 
 class OutputParser:
@@ -206,8 +207,25 @@ class OutputParser:
             closers.update(each for syntax in syntaxes for each in syntax.section_close)
         ordered = sorted(closers, key=len, reverse=True)
         yield from self._cursor.spaces()
+        yield from self._brackets(ordered)
         while (yield from self._cursor.one_of(ordered)) is not None:
             yield from self._cursor.spaces()
+
+    def _brackets(self, closers: Sequence[str]) -> Reader[None]:
+        """Goes behind brackets that close nothing, if a closer follows."""
+        if (yield from self._cursor.peek()) not in _BRACKETS or not closers:
+            return
+        self._cursor.mark()
+        try:
+            while (yield from self._cursor.peek()) in _BRACKETS and not self._cursor.is_at_end:
+                yield from self._cursor.take(1)
+                yield from self._cursor.spaces()
+            if self._cursor.is_at_end or not (yield from self._cursor.comes_next(closers)):
+                self._cursor.rewind()
+            self._cursor.unmark()
+        except Malformed:
+            self._cursor.rewind()
+            self._cursor.unmark()
 
     def _leave(self, syntaxes: Sequence[CallSyntax]) -> Reader[None]:
         """Goes to the end of a call that could not be read on, or to the next call; if neither comes, stays."""
@@ -226,7 +244,8 @@ class OutputParser:
         something else comes first, or, with `is_last`, if text follows."""
         family, dropped = self._family, [opener]
         try:
-            found = (yield from self._cursor.until(family.ends_of_calls, dropped.append)) if ends else None
+            markers = family.ends_of_section(opener) if opener else family.ends_of_calls
+            found = (yield from self._cursor.until(markers, dropped.append)) if ends else None
             if found is None or found not in ends:
                 raise Malformed
             if is_last and not (yield from self._cursor.comes_next((*ends, *family.openers, *family.ignored))):

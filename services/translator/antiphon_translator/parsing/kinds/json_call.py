@@ -56,8 +56,7 @@ class JsonCall:
             cursor.mark()
             try:
                 yield from cursor.spaces()
-                if (yield from cursor.one_of(separators)) is None and self.is_bare:
-                    raise Malformed
+                yield from cursor.one_of(separators)
                 yield from cursor.spaces()
                 yield from self._object(reading)
             except Malformed:

@@ -134,7 +134,7 @@ class TaggedCall:
         out, types = reading.out, values.types_of(schema)
         if self.has_nested_values and (yield from self._is_nested(reading)):
             out.arguments((yield from self._nested(reading, key, schema, JSON_DEPTH_MAX)))
-        elif self.verbatim and (yield from reading.cursor.literal(self.verbatim[0])):
+        elif self.verbatim and (yield from reading.cursor.comes_next(self.verbatim[:1])):
             yield from self._verbatim(reading, ends)
         elif values.is_string(types, says_string):
             out.arguments('"')
@@ -151,6 +151,9 @@ class TaggedCall:
 
     def _verbatim(self, reading: Reading, ends: ValueEnds) -> Reader[None]:
         out = reading.out
+        yield from reading.cursor.spaces()
+        if not (yield from reading.cursor.literal(self.verbatim[0])):
+            raise Malformed
         out.arguments('"')
         found = yield from reading.cursor.until(
             Markers(self.verbatim[1:]), lambda part: out.arguments(values.string_part(part))
@@ -209,7 +212,7 @@ class TaggedCall:
             closers,
             (*self.key_open, *self._ends),
             next_tags(missing, self.key_open, self.key_close),
-            (*self.close, *self.section_close),
+            tuple(f"{line}{each}" for each in (*self.close, *self.section_close) for line in ("", "\n")),
             (*self.open, *self.section_open, *self.section_close),
         )
 

@@ -34,11 +34,8 @@ class ValueEnds:
             if found in self.closers:
                 if not self.followers or (yield from cursor.comes_next(self.followers)):
                     return
-            elif found in self.tags:
+            elif found in self.tags or (yield from self._ends_call(reading)):
                 cursor.back(found.lstrip("\n"))
-                return
-            elif (yield from self._ends_call(reading)):
-                cursor.back(found)
                 return
             emit(found)
 
