@@ -22,7 +22,6 @@ class CustomInput:
         self._cursor = Cursor()
         self._found: list[str] = []
         self._steps = self._read()
-        self._ended = False
 
     def feed(self, arguments: str) -> str:
         """The text that this piece of the arguments stands for."""
@@ -35,7 +34,7 @@ class CustomInput:
         return self._step()
 
     def _step(self) -> str:
-        self._ended = self._ended or self._cursor.step(self._steps)
+        self._cursor.step(self._steps)
         text = "".join(self._found)
         self._found.clear()
         return text

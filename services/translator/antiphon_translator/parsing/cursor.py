@@ -23,7 +23,7 @@ SPACES_LOOKED_BEHIND = 256
 """So many white-space characters may stand before what `comes_next` looks for."""
 LOOKED_BEHIND_CHARS = 64
 """So much of what was read is still there: the line in which a marker stands."""
-READ_CHARS_KEPT = 512
+READ_CHARS_KEPT = 256
 """What was read is thrown away in pieces of this size: to do so for every piece of text costs more than to keep it."""
 
 _SPACES = re.compile(r"\s*")
@@ -82,6 +82,7 @@ class Cursor:
         self._found: str | None = None
         self._is_ready: Callable[[], bool] | None = None
         self._gives_up = False
+        self._may_let_go = False
         self._ended = False
         self.is_cut_off = False
         """The text has ended, and would have gone on."""
@@ -93,13 +94,13 @@ class Cursor:
         self._text, self._base = text, -len(text)
 
     def feed(self, text: str) -> None:
-        keep = (self._at if self._mark is None else self._mark) - LOOKED_BEHIND_CHARS
-        if keep > READ_CHARS_KEPT:
-            self._text = self._text[keep:]
-            self._at -= keep
-            self._base += keep
-            self._mark = None if self._mark is None else self._mark - keep
-        self._text += text
+        if self._at > READ_CHARS_KEPT and self._mark is None:
+            read = self._at - LOOKED_BEHIND_CHARS
+            self._text = self._text[read:] + text
+            self._at = LOOKED_BEHIND_CHARS
+            self._base += read
+        else:
+            self._text += text
 
     def finish(self, *, cut_off: bool = False) -> None:
         """No more text will come: a reader that waits has to decide by what is there."""
@@ -111,8 +112,12 @@ class Cursor:
 
         While a reader waits, only the primitive that it waits in looks at new text: a piece of a long value costs as
         much with ten readers around it as with one."""
-        if self._is_ready is not None and not self._is_ready():
-            if not self._is_too_far():
+        is_ready = self._is_ready
+        if is_ready is not None and not is_ready():
+            if self._mark is None or not self._is_too_far():
+                return False
+            if self._may_let_go:
+                self._mark = None
                 return False
             self._gives_up = True
         return next(reader, self) is self
@@ -123,14 +128,16 @@ class Cursor:
         """Passes text on up to the first marker and goes behind it; which it was, or None at the end of the text. When
         text is passed on, the cursor stands right behind it."""
 
+        search = markers.search
+
         def advance() -> bool:
-            start = self._at
-            end, behind, self._found = markers.search(self._text, start, ended=self._ended)
-            self._at = end
+            text, start = self._text, self._at
+            end, behind, found = search(text, start, ended=self._ended)
             if end > start:
-                emit(self._text[start:end])
-            self._at = behind
-            return self._found is not None or self._ended
+                self._at = end
+                emit(text[start:end])
+            self._at, self._found = behind, found
+            return found is not None or self._ended
 
         if not advance():
             yield from self._wait(advance)
@@ -239,9 +246,11 @@ class Cursor:
             raise Malformed
         self._mark = None
 
-    def forget_mark(self) -> None:
-        """What was read counts, however much it was."""
-        self._mark = None
+    def let_go(self, *, is_over: bool = False) -> None:
+        """From here on, what was read counts as soon as it is too much to be given back; `is_over` ends that."""
+        self._may_let_go = not is_over
+        if is_over and self._is_too_far():
+            self._mark = None
 
     def rewind(self) -> None:
         """Goes back to the mark, which stays."""
@@ -256,7 +265,9 @@ class Cursor:
 
     def _wait(self, is_ready: Callable[[], bool]) -> Reader[None]:
         if self._is_too_far():
-            raise Malformed
+            if not self._may_let_go:
+                raise Malformed
+            self._mark = None
         self._is_ready = is_ready
         yield
         self._is_ready = None

@@ -43,7 +43,7 @@ class OutputParser:
         self._steps = self._read(prompt_tail)
         self._shown_openers = 0
         """Openers that were shown as text: their closers are shown as well."""
-        self._ended = self._cursor.step(self._steps)
+        self._cursor.step(self._steps)
 
     @property
     def in_reasoning(self) -> bool:
@@ -52,13 +52,13 @@ class OutputParser:
 
     def feed(self, text: str) -> list[Segment]:
         self._cursor.feed(text)
-        self._ended = self._ended or self._cursor.step(self._steps)
+        self._cursor.step(self._steps)
         return self._out.take()
 
     def finish(self, *, cut_off: bool = False) -> list[Segment]:
         """What is left at the end. A call that is open is incomplete. `cut_off`: the model would have gone on."""
         self._cursor.finish(cut_off=cut_off)
-        self._ended = self._ended or self._cursor.step(self._steps)
+        self._cursor.step(self._steps)
         self._out.finish()
         return self._out.take()
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing.cursor import Emit, Malformed, Markers, Reader
 from antiphon_translator.parsing.reading import Reading
 
@@ -43,14 +42,10 @@ class PythonCall:
         yield from cursor.spaces()
         if bool(opener) is not self.is_list or not reading.can_call(name) or (yield from cursor.peek()) != "(":
             raise Malformed
-        written, start = [f"{opener}{name}"], cursor.position
-
-        def keep(part: str) -> None:
-            written.append(part)
-            if cursor.position - start > GIVE_BACK_CHARS_MAX // 2:
-                cursor.forget_mark()
-
-        is_whole = yield from self._rest(reading, keep)
+        written = [f"{opener}{name}"]
+        cursor.let_go()
+        is_whole = yield from self._rest(reading, written.append)
+        cursor.let_go(is_over=True)
         source = "".join(written)
         try:
             if not is_whole:
