@@ -28,6 +28,7 @@ _KINDS: dict[type, str] = {
 _UNIONS = ("anyOf", "oneOf", "allOf")
 _ELEMENT = "item"  # the tag of an array's elements
 _WRAPPERS = ("arguments", "parameters", "params", "args", "input")
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
@@ -97,12 +98,12 @@ def collected(members: Sequence[tuple[str, str]], schema: Object) -> str:
 
 
 def string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return _encode(text)
 
 
 def string_part(text: str) -> str:
     """A piece of a string, as it stands between the quotes."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+    return _encode(text)[1:-1]
 
 
 def _alternatives(schema: Object) -> Iterator[Mapping[str, Any]]:

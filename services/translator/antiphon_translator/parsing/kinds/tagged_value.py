@@ -64,6 +64,9 @@ def _markers(literals: tuple[str, ...]) -> Markers:
     return Markers(literals)
 
 
+_NEWLINES = ("\r", "\n")
+
+
 class WithoutNewlines:
     """Passes a value on without the one newline on either side of it, of either kind."""
 
@@ -73,6 +76,9 @@ class WithoutNewlines:
         self._begun = False
 
     def __call__(self, text: str) -> None:
+        if self._begun and not self._held and text[-1:] not in _NEWLINES:
+            self._emit(text)
+            return
         text = self._held + text
         if not self._begun:
             if text == "\r":
@@ -80,7 +86,7 @@ class WithoutNewlines:
                 return
             text = text.removeprefix("\r").removeprefix("\n") if text[:2] == "\r\n" else text.removeprefix("\n")
             self._begun = True
-        end = len(text) - (2 if text.endswith("\r\n") else 1 if text[-1:] in ("\r", "\n") else 0)
+        end = len(text) - (2 if text.endswith("\r\n") else 1 if text[-1:] in _NEWLINES else 0)
         self._held = text[end:]
         if end:
             self._emit(text[:end])
