@@ -86,6 +86,8 @@ class JsonCall:
             elif not self._may_have(key, reading) or not (yield from reading.cursor.json_value(discard)):
                 raise Malformed
         if name is None or (self.is_bare and early is None and not reading.out.in_call):
+            if early and not reading.cursor.is_marked:
+                reading.out.drop(early)
             raise Malformed
         if not reading.out.in_call:
             arguments = _unwrapped(reading, early)

@@ -31,6 +31,13 @@ def test_a_call_without_end_is_incomplete() -> None:
     assert parsed(FAMILY, "<c>call:f{a:''x") == call("f", '{"a": "x', is_complete=False)
 
 
+def test_a_brace_that_is_missing_does_not_merge_calls() -> None:
+    for text in ("call:f{a:''x''", "call:f{a:1"):
+        broken = parsed(FAMILY, f"<c>{text}</c><c>call:g{{b:2}}</c>")
+        assert [each for each in broken if isinstance(each, CallEnd)] == [CallEnd(False), CallEnd(True)]
+        assert broken[-3:] == call("g", '{"b": 2}')
+
+
 @pytest.mark.parametrize("text", ["[1}", "[}", "{b:1]", "[1,}"])
 def test_the_wrong_bracket_ends_the_call(text: str) -> None:
     begin, *others = parsed(FAMILY, f"<c>call:f{{a:{text}</c>")

@@ -62,3 +62,13 @@ def test_the_name_may_be_the_key() -> None:
 def test_keys_are_those_of_the_table() -> None:
     family = family_of(JsonCall(open=("<c>",), name_keys=("tool",), argument_keys=("input",)))
     assert parsed(family, '<c>{"tool": "f", "name": "g", "input": {"x": 1}}') == call("f", '{"x": 1}')
+
+
+def test_a_call_without_a_name_is_dropped_and_told() -> None:
+    assert parsed(FAMILY, '<c>{"arguments": {"x": 1}}</c>Hi') == [Dropped('{"x": 1}'), Text("Hi")]
+
+
+def test_a_heading_repeats_the_name() -> None:
+    family = family_of(JsonCall(open=("<m>",), heading=("<json>",)))
+    assert parsed(family, '<m>f<json>{"name": "f"}') == call("f", "{}")
+    assert parsed(family, '<m>{"name": "f"}') == [Text('<m>{"name": "f"}')]
