@@ -132,7 +132,7 @@ class TaggedCall:
         self, reading: Reading, ends: ValueEnds, key: str, schema: Object, says_string: str | None
     ) -> Reader[None]:
         out, types = reading.out, values.types_of(schema)
-        if self.has_nested_values and (yield from self._is_nested(reading)):
+        if self.has_nested_values and (yield from self._is_nested(reading, types)):
             out.arguments((yield from self._nested(reading, key, schema, JSON_DEPTH_MAX)))
         elif self.verbatim and (yield from reading.cursor.comes_next(self.verbatim[:1])):
             yield from self._verbatim(reading, ends)
@@ -176,18 +176,19 @@ class TaggedCall:
 
     # ---- objects and arrays whose members have tags ----
 
-    def _is_nested(self, reading: Reading) -> Reader[bool]:
-        """Whether a tag comes next, and is none that closes."""
-        is_tag = yield from reading.cursor.comes_next(self.key_open)
+    def _is_nested(self, reading: Reading, types: frozenset[str]) -> Reader[bool]:
+        """Whether a tag comes next, and is none that closes. What may be a string is one, tags and all."""
+        is_tag = "string" not in types and (yield from reading.cursor.comes_next(self.key_open))
         return is_tag and not (yield from reading.cursor.comes_next(tuple(f"{each}/" for each in self.key_open)))
 
     def _nested(self, reading: Reading, key: str, schema: Object, depth: int) -> Reader[str]:
         """The JSON of what stands behind a key's tag, up to its closer. Malformed: it is nested deeper."""
         if not depth:
             raise Malformed
-        if not (yield from self._is_nested(reading)):
+        types = values.types_of(schema)
+        if not (yield from self._is_nested(reading, types)):
             text = yield from self._held(reading, self._value_ends(key, ()))
-            return values.as_json(text, values.types_of(schema))
+            return values.as_json(text, types)
         members: list[tuple[str, str]] = []
         closers = tuple(each.replace("{key}", key) for each in self.value_close)
         while True:
