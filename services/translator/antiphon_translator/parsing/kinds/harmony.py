@@ -56,15 +56,16 @@ class Harmony:
         """Everything up to a message; None when no message comes any more. Text may speak of markers."""
         cursor = reading.cursor
         written: list[str] = []
-        is_text = True
+        is_text, has_words = True, False
         while (found := (yield from cursor.until(self._markers, written.append))) is not None:
             is_spoken_of = yield from is_mentioned(cursor, found)
-            has_text = is_text and _ROLE.fullmatch("".join(written)) is None
-            if has_text and not is_spoken_of and found in self.ends:
+            has_words = has_words or _ROLE.fullmatch("".join(written)) is None
+            if is_text and has_words and not is_spoken_of and found in self.ends:
                 reading.out.text("".join(written))
                 written.clear()
+                has_words = False
                 continue
-            is_text = is_text and (is_spoken_of or (has_text and found != self.start))
+            is_text = is_text and (is_spoken_of or (has_words and found != self.start))
             if found == self.message and not is_text:
                 return "".join(written)
             written.append(found)
