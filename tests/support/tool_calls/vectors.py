@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_core.jsons import Object
+from antiphon_translator.parsing import families
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tool_calls"
 FIXTURES_VARIABLE = "CANITOOLCALL_FIXTURES"
@@ -38,6 +39,8 @@ _BY_NAME = {
     "kimi-k2": "kimi_k2",
     "deepseek-r1": "deepseek_v3",
 }
+# Control tokens that are parts of the markers in the table.
+_TOKENS = {"minimax_m3": ("]<]minimax[>[", "<mm:think>", "</mm:think>")}
 # Listed as markers, but ordinary text to the vocabularies.
 _NO_TOKENS = ("<function=", "</function>", "<parameter=", "</parameter>")
 
@@ -88,7 +91,17 @@ def markers_of() -> Mapping[str, tuple[str, ...]]:
 @cache
 def known_wrong() -> list[Vector]:
     """Outputs that were read wrongly once. A text that is None in `expected` may be anything."""
-    return [replace(each, markers=markers_of().get(each.family, ())) for each in suite("known_wrong")]
+    return [
+        replace(each, markers=markers_of().get(each.family) or _tags_of(each.family)) for each in suite("known_wrong")
+    ]
+
+
+def _tags_of(family: str) -> tuple[str, ...]:
+    """What may be control tokens of a family without fixtures: the tags in its table."""
+    if family in _TOKENS:
+        return _TOKENS[family]
+    literals = dict.fromkeys(families.load(family).markers())
+    return tuple(each for each in literals if each[:1] in tuple("<[]") and each[-1] in ">]" and not set(each) & {*" ?"})
 
 
 @cache
