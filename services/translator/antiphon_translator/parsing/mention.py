@@ -15,7 +15,7 @@ AHEAD_CHARS = 2
 
 _CLOSING = {"`": "`", '"': '"', "'": "'", "(": ")", "“": "”", "«": "»", "「": "」", "„": "“"}
 _OPENING = tuple(quote for quote in _CLOSING if quote != "'")  # which ends words as well
-_RUNS = {quote: re.compile(f"{quote}+") for quote in '`"'}
+_RUNS = {'"': re.compile('"+'), "`": re.compile("(?<!`)`{1,2}(?!`)")}  # three are a fence
 _WORD_BEFORE = re.compile(r"[\w,)\]}\"'”»`][ \t]+\Z")
 _WORD_BEHIND = re.compile(r"[ \t]\S|[.,;:!?)](?:\s|\Z)")
 
@@ -37,7 +37,10 @@ def is_quoted(before: str, behind: str) -> bool:
 
 
 def is_mention(before: str, behind: str) -> bool:
-    """Whether a marker between these texts is quoted, alone or with others, or a word of a sentence."""
+    """Whether a marker between these texts is quoted, alone or with others, or a word of a sentence. At the end of an
+    output a marker is what it is: nobody ends with half a quotation."""
+    if not behind:
+        return False
     if is_quoted(before, behind) or follows_a_quote(before) or (behind[:1] == '"' and _is_open('"', before)):
         return True
     return follows_a_word(before) and _WORD_BEHIND.match(behind) is not None

@@ -159,8 +159,8 @@ class OutputParser:
         """An opener without a call, with the cursor marked behind it: text, unless the model began a line with it and
         broke off, or wrote what cannot be read and went on with the next call or not at all."""
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
-        is_text = self._in_reasoning or mention.is_mention(before, behind) or mention.follows_a_word(before)
-        is_text = is_text or self._shown_openers > 0
+        is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
+        is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
         if not is_text and opener in self._family.ignored:
             self._cursor.unmark()
         elif not is_text and was_cut_off and not opener.isidentifier():

@@ -27,7 +27,10 @@ def test_quotes_and_sentences_speak_of_markers(before: str, behind: str) -> None
 
 @pytest.mark.parametrize(
     ("before", "behind"),
-    [("", ""), ("Done. ", " Hi"), ("word", " Hi"), ("`code`", "`more`"), ("a\n", " b"), ("a ", "b"), ("`a`\n", "`b")],
+    [
+        *(("", ""), ("Done. ", " Hi"), ("word", " Hi"), ("`code`", "`more`"), ("a\n", " b"), ("a ", "b")),
+        *(("`a`\n", "`b"), ("```", ""), ("```", "\n"), ("so `x", ""), ('27"', ""), ("the ", "")),
+    ],
 )
 def test_elsewhere_they_are_what_they_are(before: str, behind: str) -> None:
     assert not is_mention(before, behind[:2])
