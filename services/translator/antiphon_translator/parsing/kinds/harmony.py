@@ -23,7 +23,7 @@ from antiphon_translator.parsing.reading import Reading
 
 _NAMESPACE = "functions."
 _RECIPIENT = re.compile(r"to=([\w.-]+)")
-_ROLE = re.compile(r"\s*(?:assistant)?\s*(?:to=\S*)?\s*")
+_ROLE = re.compile(r"\s*(?:assistant|analysis|commentary|final)?\s*(?:to=\S*)?\s*")
 _NOBODY = ("", "assistant")
 _ROLE_PARTS = ("to=", "assistant")
 
@@ -58,7 +58,7 @@ class Harmony:
         written: list[str] = []
         is_text, has_words = True, False
         while (found := (yield from cursor.until(self._markers, written.append))) is not None:
-            is_spoken_of = yield from is_mentioned(cursor, found)
+            is_spoken_of = is_text and (yield from is_mentioned(cursor, found))
             has_words = has_words or _ROLE.fullmatch("".join(written)) is None
             if is_text and has_words and not is_spoken_of and found in self.ends:
                 reading.out.text("".join(written))
@@ -91,13 +91,15 @@ class Harmony:
         if not is_token(self.message) and (yield from reading.cursor.peek()) == "{":
             yield from reading.cursor.json_value(reading.out.arguments)  # its strings may spell markers
         ended = (yield from reading.cursor.until(self._message_end, reading.out.arguments)) is None
-        if not reading.out.has_arguments and not reading.cursor.is_cut_off:
+        if not reading.out.has_arguments and not (ended and reading.cursor.is_cut_off):
             reading.out.arguments("{}")
         reading.out.end_call()
         return ended
 
     def _to_end(self, reading: Reading, emit: Emit) -> Reader[bool]:
         while (found := (yield from reading.cursor.until(self._message_end, emit))) is not None:
+            if (yield from reading.cursor.comes_next((self.start,))):
+                return False  # or the output ends
             if not (yield from is_mentioned(reading.cursor, found)):
                 return False
             emit(found)
