@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from antiphon_translator.parsing.cursor import Cursor, Emit, Malformed, Markers, Reader
+from antiphon_translator.parsing.cursor import Cursor, Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
 
 _KEY = '"input"'
 _SPECIAL = Markers(('"', "\\"))

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from antiphon_translator.parsing.alphabet import is_token
-from antiphon_translator.parsing.cursor import Markers, Reader
+from antiphon_translator.parsing.cursor import Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import CallSyntax, Reading
 
 _PLAIN_TAG = re.compile(r"</\w+>")

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from antiphon_core.jsons import Object
 from antiphon_translator.parsing import mention
-from antiphon_translator.parsing.cursor import Cursor, Malformed, Markers, Reader
+from antiphon_translator.parsing.cursor import Cursor, Malformed, Reader
 from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import CallSyntax, Reading
 from antiphon_translator.parsing.segments import Output, Segment
 from antiphon_translator.parsing.traced import Watch, traced

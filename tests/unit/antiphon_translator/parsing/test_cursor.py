@@ -9,10 +9,10 @@ from antiphon_translator.parsing.cursor import (
     SPACES_LOOKED_BEHIND,
     Cursor,
     Malformed,
-    Markers,
     Reader,
     discard,
 )
+from antiphon_translator.parsing.markers import Markers
 
 
 def run(reader: Reader[object], cursor: Cursor, *pieces: str) -> object:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.cursor import Cursor, Markers, Reader, discard
+from antiphon_translator.parsing.cursor import Cursor, Reader, discard
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.mention import is_mention, is_mentioned, is_quoted, may_be_mention
 
 

@@ -10,7 +10,8 @@ from functools import cached_property
 
 from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Emit, Malformed, Markers, Reader
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 
 _WORD_ENDS = (",", "}", "]")

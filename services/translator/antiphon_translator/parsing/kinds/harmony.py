@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from antiphon_translator.parsing.alphabet import is_token
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader
+from antiphon_translator.parsing.cursor import Emit, Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.mention import is_mentioned
 from antiphon_translator.parsing.reading import Reading
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from antiphon_translator.parsing.cursor import Emit, Malformed, Markers, Reader
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 
 _WORDS = {"true": True, "false": False, "null": None}

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from antiphon_translator.parsing.cursor import Emit, Malformed, Markers, Reader
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 
 

@@ -12,7 +12,8 @@ from functools import cached_property
 from html import unescape
 
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Malformed, Markers, Reader
+from antiphon_translator.parsing.cursor import Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.mention import follows_a_word, is_mentioned
 from antiphon_translator.parsing.reading import Reading
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.cursor import Cursor, Malformed, Markers
+from antiphon_translator.parsing.cursor import Cursor, Malformed
 from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import Reading
 from antiphon_translator.parsing.segments import Output
 
