@@ -14,7 +14,7 @@ from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.soups import SCHEMAS, Kitchen, kitchen
 
 WORDS = "The model writes a tag and then goes on.\n\nA second paragraph follows, with more words.".split(" ")
-QUOTED = ("`%`", '"%"', "(%)")
+QUOTED = ("`%`", '"%"', "'%'", "**%**", "(%)")
 FAMILIES = families.names()
 TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"])
 

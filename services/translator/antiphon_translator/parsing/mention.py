@@ -13,8 +13,10 @@ from antiphon_translator.parsing.cursor import Cursor, Reader
 AHEAD_CHARS = 2
 """So much of what stands behind a marker is looked at."""
 
-_CLOSING = {"`": "`", '"': '"', "'": "'", "(": ")", "“": "”", "«": "»", "「": "」", "„": "“"}
-_OPENING = tuple(quote for quote in _CLOSING if quote != "'")  # which ends words as well
+_CLOSING = {"`": "`", '"': '"', "'": "'", "*": "*", "(": ")", "[": "]", "“": "”", "«": "»", "「": "」", "„": "“"}
+_OF_WORDS = ("'", "*")  # end words as well, and open only before them
+_OPENING = tuple(quote for quote in _CLOSING if quote not in _OF_WORDS)
+_OPENED = re.compile(r"(?:\A|[\s(\[])(?:'|\*{1,3})\Z")
 _RUNS = {'"': re.compile('"+'), "`": re.compile("(?<!`)`{1,2}(?!`)")}  # three are a fence
 _WORD_BEFORE = re.compile(r"[\w,)\]}\"'”»`][ \t]+\Z")
 _WORD_BEHIND = re.compile(r"[ \t]\S|[.,;:!?)](?:\s|\Z)")
@@ -31,9 +33,7 @@ def is_mentioned(cursor: Cursor, marker: str, *, strictly: bool = False) -> Read
 
 def is_quoted(before: str, behind: str) -> bool:
     """Whether a marker between these texts stands directly in quotes. A quote that ends others opens none."""
-    quote = before[-1:]
-    is_pair = bool(quote) and behind[:1] == _CLOSING.get(quote)
-    return is_pair and (quote not in _RUNS or _is_open(quote, before))
+    return bool(before) and behind[:1] == _CLOSING.get(before[-1]) and _opens(before)
 
 
 def is_mention(before: str, behind: str) -> bool:
@@ -53,13 +53,19 @@ def may_be_mention(before: str) -> bool:
 
 def follows_a_quote(before: str) -> bool:
     """Whether a marker behind this text is the first that stands in quotes, or stands in a line's code."""
-    opens = before.endswith(_OPENING) and (before[-1] not in _RUNS or _is_open(before[-1], before))
-    return opens or _is_open("`", before)
+    return _opens(before) or _is_open("`", before)
 
 
 def follows_a_word(before: str) -> bool:
     """Whether a marker behind this text stands in a line of words."""
     return _WORD_BEFORE.search(before) is not None
+
+
+def _opens(before: str) -> bool:
+    """Whether a text ends with a quote that opens."""
+    if before.endswith(_OF_WORDS):
+        return _OPENED.search(before) is not None
+    return before.endswith(_OPENING) and (before[-1] not in _RUNS or _is_open(before[-1], before))
 
 
 def _is_open(quote: str, before: str) -> bool:

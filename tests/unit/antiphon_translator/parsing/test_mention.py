@@ -14,6 +14,8 @@ from antiphon_translator.parsing.mention import is_mention, is_mentioned, is_quo
         ('say "', '".'),
         ("the (", ") tag"),
         ("“", "”"),
+        ("the **", "** tag"),
+        ("'", "'"),
         ("`a ", " b`"),
         ('{"a": "b', '"}'),
         ("the ", " tag"),
@@ -31,6 +33,7 @@ def test_quotes_and_sentences_speak_of_markers(before: str, behind: str) -> None
     [
         *(("", ""), ("Done. ", " Hi"), ("word", " Hi"), ("`code`", "`more`"), ("a\n", " b"), ("a ", "b")),
         *(("`a`\n", "`b"), ("```", ""), ("```", "\n"), ("so `x", ""), ('27"', ""), ("the ", "")),
+        *(("**Yes**", "**No**"), ("'Yes'", "'No'")),
     ],
 )
 def test_elsewhere_they_are_what_they_are(before: str, behind: str) -> None:
