@@ -52,7 +52,7 @@ def test_from_text(vector: Vector) -> None:
     assert Outcome.of(first).is_what(vector.expected) is not differs, first
 
 
-@pytest.mark.parametrize("vector", fixtures(), ids=lambda vector: vector.id)
+@pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
 def test_from_token_ids(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,6 +42,7 @@ _BY_NAME = {
 }
 # Control tokens that are parts of the markers in the table.
 _TOKENS = {"minimax_m3": ("]<]minimax[>[", "<mm:think>", "</mm:think>")}
+_TAG = re.compile(r"[<\[][^<\[\s?{]+[>\]]")
 # Listed as markers, but ordinary text to the vocabularies.
 _NO_TOKENS = ("<function=", "</function>", "<parameter=", "</parameter>")
 
@@ -91,9 +93,11 @@ def markers_of() -> Mapping[str, tuple[str, ...]]:
 @cache
 def known_wrong() -> list[Vector]:
     """Outputs that were read wrongly once. A text that is None in `expected` may be anything."""
-    return [
-        replace(each, markers=markers_of().get(each.family) or _tags_of(each.family)) for each in suite("known_wrong")
-    ]
+    return suite("known_wrong")
+
+
+def _markers(family: str) -> tuple[str, ...]:
+    return markers_of().get(family) or _tags_of(family)
 
 
 def _tags_of(family: str) -> tuple[str, ...]:
@@ -101,7 +105,7 @@ def _tags_of(family: str) -> tuple[str, ...]:
     if family in _TOKENS:
         return _TOKENS[family]
     literals = dict.fromkeys(families.load(family).markers())
-    return tuple(each for each in literals if each[:1] in tuple("<[]") and each[-1] in ">]" and not set(each) & {*" ?"})
+    return tuple(filter(_TAG.fullmatch, literals))
 
 
 @cache
@@ -116,6 +120,7 @@ def suite(name: str) -> list[Vector]:
             prompt_tail=each["prompt_tail"],
             tools=tuple(each.get("tools", content.get("tools"))),
             expected=each["expected"],
+            markers=_markers(_BY_NAME.get(each["family"], each["family"])),
             source=each.get("source", ""),
         )
         for each in content["vectors"]
