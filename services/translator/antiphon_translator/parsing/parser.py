@@ -97,12 +97,17 @@ class OutputParser:
         return (yield from self._cursor.until(markers, self._out.text))
 
     def _emit(self, text: str) -> None:
-        if self._cursor.position <= 0:
-            return  # it is the prompt's
+        if self._is_prompts:
+            return
         if self._in_reasoning:
             self._out.reasoning(text)
         else:
             self._out.text(text)
+
+    @property
+    def _is_prompts(self) -> bool:
+        """Whether what was read last stands in the prompt."""
+        return self._cursor.position <= 0
 
     def _is_mention(self, marker: str) -> Reader[bool]:
         """Whether a marker is only spoken of. The end of a thought counts unless it is quoted: to miss it would cost
@@ -162,6 +167,7 @@ class OutputParser:
         behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
         is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
         is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
+        is_text = is_text or (self._is_prompts and not self._cursor.is_cut_off)
         if not is_text and opener in self._family.ignored:
             self._cursor.unmark()
         elif not is_text and was_cut_off and not opener.isidentifier():

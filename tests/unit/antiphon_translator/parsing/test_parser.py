@@ -109,3 +109,22 @@ def test_in_reasoning_says_what_comes_next() -> None:
     parser = OutputParser(families.load("gpt_oss"), schemas={})
     parser.feed("<|channel|>analysis<|message|>a")
     assert parser.in_reasoning
+
+
+def test_what_the_prompt_began_of_the_output_is_read_with_it_and_not_shown() -> None:
+    tail = "<|end_header_id|>\n\n>>>"
+    assert parsed("functionary32", 'f\n{"x": 1}>>>all\nHi', tail=tail) == [*call("f", '{"x": 1}'), Text("Hi")]
+    assert parsed("functionary32", "all\nHi", tail=tail) == [Text("Hi")]
+    assert parsed("functionary32", "Hi", tail=tail) == [Text("Hi")]
+
+
+def test_closers_of_openers_that_were_shown_are_shown() -> None:
+    text = "Between <tool_call> and\n</tool_call> stands an object."
+    assert parsed("hermes", text) == [Text(text)]
+    assert parsed("hermes", "Hi\n</tool_call>\nthere") == [Text("Hi\n\nthere")]
+
+
+def test_brackets_that_close_nothing_are_not_shown() -> None:
+    text = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}}\n</tool_call>\nHi'
+    assert parsed("hermes", text) == [*call("f", '{"x": 1}'), Text("Hi")]
+    assert parsed("hermes", f"{CALL[:-12]}}} is one") == [*call("f", '{"x": 1}'), Text("} is one")]
