@@ -109,6 +109,11 @@ SWEEP_ITEMS_MAX = 100_000
 # ---- Prompts ----
 PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand chats of 10,000 tokens
 
+# ---- Model outputs ----
+# Text behind an opener that is held back until it is known to be a call or not, and is read again where it is none:
+# names and the first arguments of real calls fit ten times, and a reader notices no delay.
+GIVE_BACK_CHARS_MAX = 4_096
+
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.
 RPC_MESSAGE_BYTES_MAX = 48 * 2**20

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 
-from antiphon_translator.parsing.cursor import Cursor, Emit, Markers, Reader
+from antiphon_translator.parsing.cursor import Cursor, Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
 
 _KEY = '"input"'
 _SPECIAL = Markers(('"', "\\"))
@@ -22,7 +23,6 @@ class CustomInput:
         self._cursor = Cursor()
         self._found: list[str] = []
         self._steps = self._read()
-        self._ended = False
 
     def feed(self, arguments: str) -> str:
         """The text that this piece of the arguments stands for."""
@@ -35,8 +35,7 @@ class CustomInput:
         return self._step()
 
     def _step(self) -> str:
-        if not self._ended:
-            self._ended = next(self._steps, self) is self
+        self._cursor.step(self._steps)
         text = "".join(self._found)
         self._found.clear()
         return text
@@ -48,15 +47,19 @@ class CustomInput:
             cursor.unmark()
             yield from _string(cursor, emit)
             return
-        emit(cursor.unmark())
+        cursor.rewind()
+        cursor.unmark()
         yield from cursor.until(Markers(()), emit)
 
     def _is_wrapped(self) -> Reader[bool]:
         """Goes to behind the quote that the input begins with."""
-        for wanted in ("{", _KEY, ":", '"'):
-            yield from self._cursor.spaces()
-            if not (yield from self._cursor.literal(wanted)):
-                return False
+        try:
+            for wanted in ("{", _KEY, ":", '"'):
+                yield from self._cursor.spaces()
+                if not (yield from self._cursor.literal(wanted)):
+                    return False
+        except Malformed:
+            return False
         return True
 
 

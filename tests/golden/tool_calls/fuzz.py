@@ -23,7 +23,8 @@ def run(count: int, seed: int) -> None:
     for number in range(count):
         chance = random.Random(seed + number)
         here = kitchen(chance.choice(names), tokens=chance.random() < 0.5)
-        soup = here.soup(chance, pieces=chance.randint(1, PIECES_MAX))
+        cook = here.soup if chance.random() < 0.5 else here.stew
+        soup = cook(chance, pieces=chance.randint(1, PIECES_MAX))
         tail = chance.choice(here.markers) if chance.random() < 0.3 else ""
         try:
             check(here.family, soup, pieces_of(soup, chance), tail=tail)

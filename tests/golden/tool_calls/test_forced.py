@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 
@@ -23,17 +24,20 @@ FORCED = [name for name in families.names() if families.load(name).forced]
 
 def arguments(family: Family) -> str:
     """What a model writes behind the beginning of a call, to its end."""
-    match family.calls[0] if family.calls else None:
+    tagged = [call for call in family.calls if isinstance(call, TaggedCall)]
+    calls: Sequence[object] = tagged if tagged and not family.forced_json else family.calls
+    first: object = calls[0] if calls else None
+    match first:
         case JsonCall(close=close):
             return '{"a": 1}}' + "".join(close[:1])
         case NamedCall(close=close):
             return '{"a": 1}' + "".join(close[:1])
         case GemmaCall(close=close):
             return "a:1}" + close[0]
-        case TaggedCall() as tagged:
-            key = f"{tagged.key_open[0]}a{tagged.key_close[0]}"
-            value = f"{''.join(tagged.value_open[:1])}1{tagged.value_close[0].replace('{key}', 'a')}"
-            return f"{key}{value}{''.join(tagged.arguments_close[:1])}{tagged.close[0]}"
+        case TaggedCall() as call:
+            key = f"{call.key_open[0]}a{call.key_close[0]}"
+            value = f"{''.join(call.value_open[:1])}1{call.value_close[0].replace('{key}', 'a')}"
+            return f"{key}{value}{call.close[0]}"
         case _:
             return '{"a": 1}<|call|>'
 

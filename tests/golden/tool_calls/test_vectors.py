@@ -18,19 +18,15 @@ from tests.support.tool_calls.vocabularies import syntax, vocabulary
 POLICIES = {
     "gemma4/sglang-text-around-call": "white space between text and a call only separates",
     "kimi/k2i-vllm-content-after-tool-section": "white space between text and a call only separates",
+    "qwen3-hermes/vllm-invalid-json-missing-brace": "arguments that are whole make a call whole",
     "gpt-oss/llamacpp-builtin-python-recipient": "what is sent to a tool that nobody offered is shown, as reasoning",
 }
 # What nobody can tell from text: whether a marker is a control token, or quoted.
 UNDECIDABLE_FROM_TEXT = {
-    "glm/glm47-missing-last-close-arg-value": "a value may spell </tool_call>; only the token ends it",
-    "gpt-oss/harmony-marker-in-arguments": "arguments spell <|call|>",
-    "gpt-oss/harmony-marker-in-reasoning": "reasoning spells <|call|>",
     "kimi/k3-control-marker-text-in-value": "a value spells <|close|>",
 }
 # Vectors whose real vocabulary is not here: their markers are taken for tokens wherever they stand.
 QUOTED_MARKERS = {
-    "glm/glm45-marker-in-arguments": "a value spells </tool_call>",
-    "glm/glm47-marker-in-arguments": "a value spells </tool_call>",
     "kimi/k3-control-marker-text-in-value": "a value spells <|close|>",
 }
 
@@ -56,7 +52,7 @@ def test_from_text(vector: Vector) -> None:
     assert Outcome.of(first).is_what(vector.expected) is not differs, first
 
 
-@pytest.mark.parametrize("vector", fixtures(), ids=lambda vector: vector.id)
+@pytest.mark.parametrize("vector", all_vectors(), ids=lambda vector: vector.id)
 def test_from_token_ids(vector: Vector) -> None:
     ids = vocabulary(vector.repository, vector.markers).ids(vector)
     first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))

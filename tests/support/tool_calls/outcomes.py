@@ -87,13 +87,20 @@ class Outcome:
         if expected is None:
             return not self.calls
         texts = [(expected[key] or "").strip() or None for key in ("text", "reasoning")]
-        return (
-            texts == [self.text, self.reasoning]
-            and [call["name"] for call in expected["calls"]] == [name for name, _ in self.calls]
-            and all(
-                _same(json.loads(arguments), call["arguments"])
-                for (_, arguments), call in zip(self.calls, expected["calls"], strict=True)
-            )
+        return texts == [self.text, self.reasoning] and self._has_the_calls_of(expected)
+
+    def agrees_with(self, expected: Object | None) -> bool:
+        """As `is_what`, but a text that is None in `expected` may be anything, and thoughts are compared joined."""
+        assert expected is not None
+        written = {"text": self.text or "", "reasoning": (self.reasoning or "").replace("\n", "")}
+        wanted = {"text": expected["text"], "reasoning": (expected["reasoning"] or "").replace("\n", "")}
+        is_same = all(expected[key] is None or wanted[key].strip() == written[key] for key in wanted)
+        return is_same and self._has_the_calls_of(expected)
+
+    def _has_the_calls_of(self, expected: Object) -> bool:
+        return [call["name"] for call in expected["calls"]] == [name for name, _ in self.calls] and all(
+            _same(json.loads(arguments), call["arguments"])
+            for (_, arguments), call in zip(self.calls, expected["calls"], strict=True)
         )
 
 

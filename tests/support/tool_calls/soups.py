@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from antiphon_core.jsons import Object
+from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.reading import is_name
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Dropped, Reasoning, Segment, Text
 from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.vectors import all_vectors
@@ -34,6 +36,13 @@ HOSTILE = (
     *("call", "call:{", 'call tool="f"', "argument", 'key="x" type="string"', "think", "response", "assistant"),
     *("analysis", "commentary", "final"),
 )
+# Where models speak of markers, or write them down for somebody else.
+SETTINGS = (
+    *("Use the % tag.\n\n", "`%`", '"%"', "(%) ", "between % and %, then ", "First, % opens it.\n%", "Say %", "% "),
+    *("\n```xml\n%\n```\n", "```\n%f\n%\n", '{"name": "f", "arguments": {"x": "a % b"}}', '{"x": "%"}', "x\n%\n%"),
+    *("I could write % here, but no.", "\n%\n", "%%", "% f\n", "%\n{", "%f{", "\r\n  %", "a\r\n%\r\n"),
+)
+LONG = "so many words " * (GIVE_BACK_CHARS_MAX // 12)
 LEFTOVER_CHARS_MAX = 100  # longer ones cost time, and say nothing new
 
 
@@ -47,8 +56,21 @@ class Kitchen:
     """What the family's models wrote, cut at its markers, with each marker on what stands behind it."""
 
     def soup(self, chance: random.Random, *, pieces: int) -> str:
-        shelves = (self.markers, HOSTILE, self.leftovers)
+        shelves = (self.markers, HOSTILE, self.leftovers or HOSTILE)
         return "".join(chance.choice(chance.choices(shelves, (3, 4, 3))[0]) for _ in range(pieces))
+
+    def stew(self, chance: random.Random, *, pieces: int) -> str:
+        """Markers in prose, thoughts, code fences and arguments, among calls; now and then behind a lot of text."""
+        written = []
+        for _ in range(pieces):
+            if chance.random() < 0.6:
+                parts = chance.choice(SETTINGS).split("%")
+                written.append("".join(part + chance.choice(self.markers) for part in parts[:-1]) + parts[-1])
+            else:
+                written.append(chance.choice(self.leftovers or HOSTILE))
+        if chance.random() < 0.01:
+            written.insert(chance.randrange(len(written)), LONG)
+        return "".join(written)
 
 
 @cache
@@ -58,7 +80,8 @@ def kitchen(name: str, *, tokens: bool) -> Kitchen:
     leftovers = _leftovers(name, markers)
     if not tokens:
         return Kitchen(family, markers, leftovers)
-    alphabet = Alphabet(dict(enumerate(markers)), markers)
+    tokens_of = (each for each in markers if not each.isidentifier())  # a key of JSON is no token
+    alphabet = Alphabet(dict(enumerate(tokens_of)), markers)
     encoded = (tuple(map(alphabet.encode, texts)) for texts in (markers, leftovers))
     return Kitchen(family.translated(alphabet.encode), *encoded)
 
@@ -86,7 +109,7 @@ def check(family: Family, soup: str, pieces: Sequence[str], *, tail: str = "") -
         match segment:
             case CallBegin(name):
                 assert not in_call, (family.name, soup)
-                assert name
+                assert name in SCHEMAS or is_name(name), (family.name, soup)
                 in_call, arguments = True, ""
             case Arguments(text):
                 assert in_call, (family.name, soup)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_core.jsons import Object
+from antiphon_translator.parsing import families
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tool_calls"
 FIXTURES_VARIABLE = "CANITOOLCALL_FIXTURES"
@@ -38,6 +40,9 @@ _BY_NAME = {
     "kimi-k2": "kimi_k2",
     "deepseek-r1": "deepseek_v3",
 }
+# Control tokens that are parts of the markers in the table.
+_TOKENS = {"minimax_m3": ("]<]minimax[>[", "<mm:think>", "</mm:think>")}
+_TAG = re.compile(r"[<\[][^<\[\s?{]+[>\]]")
 # Listed as markers, but ordinary text to the vocabularies.
 _NO_TOKENS = ("<function=", "</function>", "<parameter=", "</parameter>")
 
@@ -55,11 +60,12 @@ class Vector:
     repository: str = ""
     ids: tuple[int, ...] = ()
     markers: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def schemas(self) -> dict[str, Object] | None:
         """Parameters by name, as the parser wants them; without tools, calls are text."""
-        functions = [tool["function"] for tool in self.tools]
+        functions = [tool.get("function", tool) for tool in self.tools]
         return {function["name"]: function.get("parameters") or {} for function in functions} or None
 
 
@@ -79,8 +85,32 @@ def all_vectors() -> list[Vector]:
 
 
 @cache
+def markers_of() -> Mapping[str, tuple[str, ...]]:
+    """The control tokens of each family's vocabularies, as far as there are fixtures of it."""
+    return {vector.family: vector.markers for vector in fixtures()}
+
+
+@cache
+def known_wrong() -> list[Vector]:
+    """Outputs that were read wrongly once. A text that is None in `expected` may be anything."""
+    return suite("known_wrong")
+
+
+def _markers(family: str) -> tuple[str, ...]:
+    return markers_of().get(family) or _tags_of(family)
+
+
+def _tags_of(family: str) -> tuple[str, ...]:
+    """What may be control tokens of a family without fixtures: the tags in its table."""
+    if family in _TOKENS:
+        return _TOKENS[family]
+    literals = dict.fromkeys(families.load(family).markers())
+    return tuple(filter(_TAG.fullmatch, literals))
+
+
+@cache
 def suite(name: str) -> list[Vector]:
-    """The vectors of a file in this repository: `public_suite` or `families`."""
+    """The vectors of a file in this repository: `public_suite`, `families` or `known_wrong`."""
     content = json.loads((GOLDEN / f"{name}.json").read_text("utf-8"))
     return [
         Vector(
@@ -90,6 +120,8 @@ def suite(name: str) -> list[Vector]:
             prompt_tail=each["prompt_tail"],
             tools=tuple(each.get("tools", content.get("tools"))),
             expected=each["expected"],
+            markers=_markers(_BY_NAME.get(each["family"], each["family"])),
+            source=each.get("source", ""),
         )
         for each in content["vectors"]
     ]

@@ -11,7 +11,9 @@ import re
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
+from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing.json_scan import JsonScan
+from antiphon_translator.parsing.markers import Markers
 
 _Value = TypeVar("_Value")
 
@@ -20,44 +22,23 @@ Emit = Callable[[str], None]
 
 SPACES_LOOKED_BEHIND = 256
 """So many white-space characters may stand before what `comes_next` looks for."""
+LOOKED_BEHIND_CHARS = 64
+"""So much of what was read is still there: the line in which a marker stands."""
+READ_CHARS_KEPT = 256
+"""What was read is thrown away in pieces of this size: to do so for every piece of text costs more than to keep it."""
 
 _SPACES = re.compile(r"\s*")
+# No markup, no brackets, no quotes: a control token is a lone surrogate (alphabet.py).
+_WORD = re.compile(r"[^\s<>{}\[\]()\"'`=|,;\ud800-\udfff]*")
 _SOME_SPACES = re.compile(rf"\s{{0,{SPACES_LOOKED_BEHIND}}}")
 
 
-def nowhere(_text: str) -> None:
-    """Where text goes that stands for nothing."""
+def discard(_text: str) -> None:
+    """A sink of text that stands for nothing."""
 
 
-class Markers:
-    """Literals to be looked for, together: of two at one place the longer counts."""
-
-    def __init__(self, literals: Iterable[str]) -> None:
-        found = sorted(set(literals), key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, found)) if found else r"(?!)")
-        self._beginnings = {literal[:length] for literal in found for length in range(1, len(literal))}
-        self._longest = len(found[0]) if found else 0
-        first = "".join(re.escape(each) for each in {literal[0] for literal in found if len(literal) > 1})
-        self._first = re.compile(f"[{first}]") if first else None
-
-    def search(self, text: str, start: int, *, ended: bool) -> tuple[int, int, str | None]:
-        """What may be passed on up to where, where to go on, and the literal that was found there, if one was.
-
-        The end of the text that may be the beginning of a literal is not passed on, and neither is a literal within it
-        or behind: the first one counts, and it is not known yet."""
-        match = self._pattern.search(text, start)
-        begins = len(text) if ended else self._beginning(text, start)
-        if match is not None and (ended or match.start() < begins):
-            return match.start(), match.end(), match.group()
-        return begins, begins, None
-
-    def _beginning(self, text: str, start: int) -> int:
-        """Where the first beginning of a literal is that the text ends with; the end of the text when there is none."""
-        if self._first is not None:
-            for candidate in self._first.finditer(text, max(start, len(text) - self._longest + 1)):
-                if text[candidate.start() :] in self._beginnings:
-                    return candidate.start()
-        return len(text)
+class Malformed(Exception):
+    """What comes next is not a call of this syntax, or the text ended within it."""
 
 
 class Cursor:
@@ -66,52 +47,81 @@ class Cursor:
     def __init__(self) -> None:
         self._text = ""
         self._at = 0
+        self._base = 0  # the place of `_text` in all text
         self._mark: int | None = None
-        self._kept: list[str] = []  # what was read since the mark, and is no longer in the buffer
+        self._found: str | None = None
+        self._is_ready: Callable[[], bool] | None = None
+        self._gives_up = False
+        self._may_let_go = False
         self._ended = False
         self.is_cut_off = False
         """The text has ended, and would have gone on."""
 
-    # ---- for whoever has the text ----
+    # ---- for the caller that has the text ----
+
+    def begin_with(self, text: str) -> None:
+        """Text that stands before all that is fed, and has no place in it."""
+        self._text, self._base = text, -len(text)
 
     def feed(self, text: str) -> None:
-        if self._mark is not None:
-            self._kept.append(self._text[self._mark : self._at])
-            self._mark = 0
-        self._text = self._text[self._at :] + text
-        self._at = 0
+        if self._at > READ_CHARS_KEPT and self._mark is None:
+            read = self._at - LOOKED_BEHIND_CHARS
+            self._text = self._text[read:] + text
+            self._at = LOOKED_BEHIND_CHARS
+            self._base += read
+        else:
+            self._text += text
 
     def finish(self, *, cut_off: bool = False) -> None:
-        """No more text will come: whoever waits has to decide by what is there."""
+        """No more text will come: a reader that waits has to decide by what is there."""
         self._ended = True
         self.is_cut_off = cut_off
+
+    def step(self, reader: Reader[_Value]) -> bool:
+        """Lets a reader go on as far as the text allows; whether it has ended.
+
+        While a reader waits, only the primitive that it waits in looks at new text: a piece of a long value costs as
+        much with ten readers around it as with one."""
+        is_ready = self._is_ready
+        if is_ready is not None and not is_ready():
+            if self._mark is None or not self._is_too_far():
+                return False
+            if self._may_let_go:
+                self._mark = None
+                return False
+            self._gives_up = True
+        return next(reader, self) is self
 
     # ---- primitives of readers ----
 
     def until(self, markers: Markers, emit: Emit) -> Reader[str | None]:
         """Passes text on up to the first marker and goes behind it; which it was, or None at the end of the text. When
         text is passed on, the cursor stands right behind it."""
-        while True:
-            start = self._at
-            end, behind, marker = markers.search(self._text, start, ended=self._ended)
-            self._at = end
+
+        search = markers.search
+
+        def advance() -> bool:
+            text, start = self._text, self._at
+            end, behind, found = search(text, start, ended=self._ended)
             if end > start:
-                emit(self._text[start:end])
-            self._at = behind
-            if marker is not None or self._ended:
-                return marker
-            yield
+                self._at = end
+                emit(text[start:end])
+            self._at, self._found = behind, found
+            return found is not None or self._ended
+
+        if not advance():
+            yield from self._wait(advance)
+        return self._found
 
     def literal(self, wanted: str) -> Reader[bool]:
         """Goes behind a literal, if it is what comes next."""
-        while True:
-            here = self._text[self._at : self._at + len(wanted)]
-            if here == wanted:
-                self._at += len(wanted)
-                return True
-            if self._ended or not wanted.startswith(here):
-                return False
-            yield
+        if not wanted.startswith(self._ahead(len(wanted))):
+            return False
+        yield from self._more(lambda here: len(here) >= len(wanted) or not wanted.startswith(here), len(wanted))
+        if self._ahead(len(wanted)) != wanted:
+            return False
+        self._at += len(wanted)
+        return True
 
     def one_of(self, literals: Iterable[str]) -> Reader[str | None]:
         """Goes behind the first of these literals that comes next, in their order."""
@@ -122,25 +132,22 @@ class Cursor:
 
     def spaces(self) -> Reader[None]:
         """Goes behind white space."""
-        while True:
-            match = _SPACES.match(self._text, self._at)
-            assert match is not None  # noqa: S101 - it matches nothing as well
-            self._at = match.end()
-            if self._at < len(self._text) or self._ended:
-                return
-            yield
+        yield from self._all_of(_SPACES, discard)
 
-    def peek(self) -> Reader[str]:
-        """The next character; empty at the end of the text."""
-        while self._at >= len(self._text) and not self._ended:
-            yield
-        return self._text[self._at : self._at + 1]
+    def word(self) -> Reader[str]:
+        """Goes behind what may be the name of a tool: empty where none comes next."""
+        written: list[str] = []
+        yield from self._all_of(_WORD, written.append)
+        return "".join(written)
+
+    def peek(self, length: int = 1) -> Reader[str]:
+        """The next characters; fewer at the end of the text."""
+        yield from self._more(lambda here: len(here) >= length, length)
+        return self._ahead(length)
 
     def take(self, length: int) -> Reader[str]:
         """Goes behind so many characters; fewer at the end of the text."""
-        while len(self._text) - self._at < length and not self._ended:
-            yield
-        taken = self._text[self._at : self._at + length]
+        taken = yield from self.peek(length)
         self._at += len(taken)
         return taken
 
@@ -152,38 +159,44 @@ class Cursor:
             return False
         return (yield from self._scanned(JsonScan(), emit))
 
-    def _scanned(self, scan: JsonScan, emit: Emit) -> Reader[bool]:
-        while True:
-            end = scan.feed(self._text, self._at, ended=self._ended)
-            if end > self._at:
-                emit(self._text[self._at : end])
-            self._at = end
-            if scan.is_done or scan.is_broken or self._ended:
-                return scan.is_done
-            yield
-
-    def python_list(self, emit: Emit) -> Reader[bool]:
-        """As `json_value`, for a list in Python's syntax, whose strings have either quote."""
-        scan = JsonScan(quotes="\"'", brackets="()[]{}")
+    def python_list(self, emit: Emit, *, depth: int = 0) -> Reader[bool]:
+        """As `json_value`, for a list in Python's syntax, whose strings have either quote. `depth` is how many brackets
+        are open already."""
+        scan = JsonScan(quotes="\"'", brackets="()[]{}", depth=depth)
         return (yield from self._scanned(scan, emit))
 
     def comes_next(self, literals: Sequence[str]) -> Reader[bool]:
         """Whether one of these comes next, or the end of the text, some white space aside. Goes nowhere."""
-        longest = max(map(len, literals))
-        while True:
+        literals = tuple(literals)
+        longest = max(map(len, literals), default=0)
+
+        def here() -> str:
             match = _SOME_SPACES.match(self._text, self._at)
             start = match.end() if match is not None else self._at
-            here = self._text[start : start + longest]
-            if here.startswith(tuple(literals)):
-                return True
-            if self._ended or not any(literal.startswith(here) for literal in literals):
-                return not here
-            yield
+            return self._text[start : start + longest]
+
+        def is_known() -> bool:
+            text = here()
+            return self._ended or text.startswith(literals) or not any(each.startswith(text) for each in literals)
+
+        if not is_known():
+            yield from self._wait(is_known)
+        return not here() or here().startswith(literals)
 
     @property
     def is_at_end(self) -> bool:
         """Whether the text has ended, and all of it was read."""
         return self._ended and self._at >= len(self._text)
+
+    @property
+    def position(self) -> int:
+        """How many characters stand before the cursor."""
+        return self._base + self._at
+
+    def behind(self, literal: str) -> str:
+        """Some of the text before a literal that was read last."""
+        end = self._at - len(literal)
+        return self._text[max(0, end - LOOKED_BEHIND_CHARS) : end]
 
     # ---- going back ----
 
@@ -192,17 +205,82 @@ class Cursor:
         return self._mark is not None
 
     def mark(self) -> None:
-        """From here on, what is read is kept until `unmark`. There is one mark at a time."""
-        self._mark = self._at
-        self._kept.clear()
+        """From here on, what is read can be read again, until `unmark`. There is one mark at a time.
 
-    def unmark(self) -> str:
-        """What was read since `mark`; empty when there is none."""
-        since = "".join(self._kept) + self._text[self._mark : self._at] if self._mark is not None else ""
+        Malformed is raised where a reader is more than GIVE_BACK_CHARS_MAX behind it."""
+        self._mark = self._at
+
+    def unmark(self) -> None:
+        """What was read counts. Malformed: it was too much."""
+        if self._is_too_far():
+            raise Malformed
         self._mark = None
-        self._kept.clear()
-        return since
+
+    def let_go(self, *, is_over: bool = False) -> None:
+        """From here on, what was read counts as soon as it is too much to be given back; `is_over` ends that."""
+        self._may_let_go = not is_over
+        if is_over and self._is_too_far():
+            self._mark = None
+
+    def rewind(self) -> None:
+        """Goes back to the mark, which stays."""
+        if self._mark is not None:
+            self._at = self._mark
 
     def back(self, text: str) -> None:
         """Puts what was read last, within this step, in front again."""
         self._at -= len(text)
+
+    # ---- waiting ----
+
+    def _wait(self, is_ready: Callable[[], bool]) -> Reader[None]:
+        if self._is_too_far():
+            if not self._may_let_go:
+                raise Malformed
+            self._mark = None
+        self._is_ready = is_ready
+        yield
+        self._is_ready = None
+        if self._gives_up:
+            self._gives_up = False
+            raise Malformed
+
+    def _is_too_far(self) -> bool:
+        return self._mark is not None and self._at - self._mark > GIVE_BACK_CHARS_MAX
+
+    def _ahead(self, length: int) -> str:
+        return self._text[self._at : self._at + length]
+
+    def _more(self, is_enough: Callable[[str], bool], length: int) -> Reader[None]:
+        """Waits until so much of the text is there that it is enough, or the text has ended."""
+
+        def is_ready() -> bool:
+            return self._ended or is_enough(self._ahead(length))
+
+        if not is_ready():
+            yield from self._wait(is_ready)
+
+    def _all_of(self, pattern: re.Pattern[str], emit: Emit) -> Reader[None]:
+        """Passes on what a pattern of one kind of characters finds from here on."""
+
+        def advance() -> bool:
+            match = pattern.match(self._text, self._at)
+            if match is not None and match.end() > self._at:
+                self._at = match.end()
+                emit(match.group())
+            return self._ended or self._at < len(self._text)
+
+        if not advance():
+            yield from self._wait(advance)
+
+    def _scanned(self, scan: JsonScan, emit: Emit) -> Reader[bool]:
+        def advance() -> bool:
+            start = self._at
+            self._at = scan.feed(self._text, start, ended=self._ended)
+            if self._at > start:
+                emit(self._text[start : self._at])
+            return scan.is_done or scan.is_broken or self._ended
+
+        if not advance():
+            yield from self._wait(advance)
+        return scan.is_done

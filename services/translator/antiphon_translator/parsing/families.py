@@ -54,7 +54,12 @@ class Rule:
             return 0
         if not all(each in template for each in self.template) or not set(self.vocabulary).issubset(vocabulary):
             return 0
-        return len(self.template) + len(self.vocabulary)
+        return len(self.found)
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """What speaks for the family where the rule holds."""
+        return (*self.template, *self.vocabulary)
 
 
 def names() -> list[str]:
@@ -81,10 +86,18 @@ def load(name: str) -> Family:
 
 def detect(template: str, vocabulary: Collection[str]) -> str:
     """The family for which most speaks; `plain` when nothing speaks for any, or as much for two."""
-    weights = {name: max((rule.weight(template, vocabulary) for rule in _rules(name)), default=0) for name in names()}
-    most = max(weights.values())
-    best = [name for name, weight in weights.items() if weight == most]
-    return best[0] if most and len(best) == 1 else PLAIN
+    reasons = evidence(template, vocabulary)
+    most = max(map(len, reasons.values()), default=0)
+    best = [name for name, found in reasons.items() if len(found) == most]
+    return best[0] if len(best) == 1 else PLAIN
+
+
+def evidence(template: str, vocabulary: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """What speaks for each family for which something does, by its strongest rule."""
+    strongest = {
+        name: max(_rules(name), key=lambda rule: rule.weight(template, vocabulary), default=Rule()) for name in names()
+    }
+    return {name: rule.found for name, rule in strongest.items() if rule.weight(template, vocabulary)}
 
 
 @cache

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 from antiphon_translator.parsing.alphabet import is_token
-from antiphon_translator.parsing.cursor import Markers, Reader
+from antiphon_translator.parsing.cursor import Reader
+from antiphon_translator.parsing.markers import Markers
 from antiphon_translator.parsing.reading import CallSyntax, Reading
+
+_PLAIN_TAG = re.compile(r"</\w+>")
 
 
 class Grammar(Protocol):
@@ -44,6 +48,8 @@ class Family:
     calls: tuple[CallSyntax, ...] = ()
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
+    carried: tuple[str, ...] = ()
+    """What a prompt may end with though it belongs to the output: it is read as if the model had written it."""
     forced: str = ""
     """What a call of the tool NAME begins with, up to its arguments: behind a prompt, a model has to go on with it."""
     forced_any: str = ""
@@ -89,17 +95,21 @@ class Family:
         return frozenset(closer for _, closer in self.reasoning)
 
     @cached_property
-    def openers(self) -> dict[str, CallSyntax]:
-        """What calls and sections of calls begin with."""
-        return {literal: call for call in self.calls for literal in (*call.section_open, *call.open)}
+    def openers(self) -> dict[str, tuple[CallSyntax, ...]]:
+        """What calls and sections of calls begin with, and how such calls may be written."""
+        literals = dict.fromkeys(each for call in self.calls for each in (*call.section_open, *call.open))
+        return {
+            literal: tuple(call for call in self.calls if literal in call.section_open or literal in call.open)
+            for literal in literals
+        }
 
     @cached_property
     def in_text(self) -> Markers:
-        return Markers((*self._boundaries, *self._stray, *self.openers))
+        return Markers((*self._boundaries, *self.stray, *self.openers))
 
     @cached_property
     def in_reasoning(self) -> Markers:
-        return Markers((*self._boundaries, *self._stray, *(self.openers if self.call_ends_reasoning else ())))
+        return Markers((*self._boundaries, *(self.openers if self.call_ends_reasoning else ())))
 
     @cached_property
     def without_calls(self) -> Markers:
@@ -107,10 +117,41 @@ class Family:
         return Markers(self._boundaries)
 
     @cached_property
-    def _stray(self) -> tuple[str, ...]:
-        """Control tokens that end a call: where there is none to be ended they stand for nothing."""
+    def ends_of_noise(self) -> Markers:
+        """What ends the text between a section's beginning and its next call."""
+        closers = (closer for call in self.calls for closer in call.section_close)
+        return Markers((*self._boundaries, *self.openers, *closers))
+
+    @cached_property
+    def ends_of_calls(self) -> Markers:
+        """What ends a call that cannot be read on."""
         closers = (closer for call in self.calls for closer in (*call.close, *call.section_close))
-        return tuple(filter(is_token, closers))
+        return Markers((*self._boundaries, *self.openers, *closers))
+
+    def ends_of_section(self, opener: str) -> Markers:
+        """What ends the section that an opener began, or the call: the calls in a section do not."""
+        syntaxes = self.openers[opener]
+        inner = {each for call in syntaxes if opener in call.section_open for each in call.open}
+        closers = (each for call in syntaxes for each in (*call.close, *call.section_close))
+        return Markers((*self._boundaries, *(each for each in self.openers if each not in inner), *closers))
+
+    @cached_property
+    def stray(self) -> tuple[str, ...]:
+        """What ends calls and sections: where there is none to be ended it stands for nothing. A plain tag in a
+        section might as well be a part of any other text."""
+        sections = (each for call in self.calls for each in call.section_close)
+        closers = (
+            each
+            for call in self.calls
+            for each in call.close
+            if is_token(each) or not (call.section_close and _PLAIN_TAG.fullmatch(each))
+        )
+        return tuple(each for each in (*sections, *closers) if is_token(each) or each[0] in "<[]")
+
+    @cached_property
+    def closers(self) -> frozenset[str]:
+        """What ends something that is only there if it was begun."""
+        return self.reasoning_close.union(self.stray)
 
     @cached_property
     def _boundaries(self) -> tuple[str, ...]:

@@ -1,16 +1,25 @@
-"""One model output, from text to segments: reasoning, text and calls, by the table of the model's family."""
+"""One model output, from text to segments: reasoning, text and calls, by the table of the model's family.
+
+An opener begins a call only on evidence: something must follow that only a call has. Until then the text is held back,
+GIVE_BACK_CHARS_MAX of it at most; where the evidence fails to come, the opener is text, and what stands behind it is
+read again, so that every other marker in it keeps its meaning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from antiphon_core.jsons import Object
-from antiphon_translator.parsing.alphabet import has_token
-from antiphon_translator.parsing.cursor import Cursor, Markers, Reader
+from antiphon_translator.parsing import mention
+from antiphon_translator.parsing.cursor import Cursor, Malformed, Reader
 from antiphon_translator.parsing.family import Family
-from antiphon_translator.parsing.reading import CallSyntax, Malformed, Reading
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.reading import CallSyntax, Reading
 from antiphon_translator.parsing.segments import Output, Segment
 from antiphon_translator.parsing.traced import Watch, traced
+
+_NOTHING = Markers(())
+_BRACKETS = ("}", "]")
 
 
 class OutputParser:
@@ -31,9 +40,11 @@ class OutputParser:
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)
         self._cursor, self._out = (Cursor(), Output()) if watch is None else traced(watch)
         self._reading = Reading(self._cursor, self._out, schemas or {})
+        self._cursor.begin_with(next(filter(prompt_tail.endswith, family.carried), ""))
         self._steps = self._read(prompt_tail)
-        self._ended = False
-        self._step()
+        self._shown_openers = 0
+        """Openers that were shown as text: their closers are shown as well."""
+        self._cursor.step(self._steps)
 
     @property
     def in_reasoning(self) -> bool:
@@ -42,19 +53,15 @@ class OutputParser:
 
     def feed(self, text: str) -> list[Segment]:
         self._cursor.feed(text)
-        self._step()
+        self._cursor.step(self._steps)
         return self._out.take()
 
     def finish(self, *, cut_off: bool = False) -> list[Segment]:
         """What is left at the end. A call that is open is incomplete. `cut_off`: the model would have gone on."""
         self._cursor.finish(cut_off=cut_off)
-        self._step()
+        self._cursor.step(self._steps)
         self._out.finish()
         return self._out.take()
-
-    def _step(self) -> None:
-        if not self._ended:
-            self._ended = next(self._steps, self) is self
 
     # ---- readers ----
 
@@ -63,13 +70,22 @@ class OutputParser:
         if family.grammar is not None:
             yield from family.grammar.read(self._reading, prompt_tail)
             return
-        if family.bare is not None and self._has_tools and not self._in_reasoning:
-            yield from family.bare.read(self._reading)
+        if not self._in_reasoning:
+            yield from self._read_bare()
         while (marker := (yield from self._read_run())) is not None:
-            if marker in family.openers:
-                yield from self._read_calls(family.openers[marker], marker)
+            if marker in family.openers and self._has_tools:
+                yield from self._read_calls(marker)
+            elif (yield from self._is_mention(marker)):
+                self._emit(marker)
+                self._shown_openers += marker in family.reasoning_open
+            elif self._shown_openers and not self._in_reasoning and marker in family.closers:
+                self._emit(marker)
+                self._shown_openers -= 1
             elif marker in family.reasoning_open or marker in family.reasoning_close:
                 self._in_reasoning = marker in family.reasoning_open
+                self._shown_openers = 0
+                if not self._in_reasoning:
+                    yield from self._read_bare()
 
     def _read_run(self) -> Reader[str | None]:
         """Text or reasoning, up to the next marker."""
@@ -80,45 +96,173 @@ class OutputParser:
         markers = family.in_text if self._has_tools else family.without_calls
         return (yield from self._cursor.until(markers, self._out.text))
 
-    def _read_calls(self, syntax: CallSyntax, opener: str) -> Reader[None]:
-        if opener in syntax.open:
-            yield from self._read_call(syntax, opener)
+    def _emit(self, text: str) -> None:
+        if self._is_prompts:
             return
-        self._in_reasoning = False
-        markers = Markers((*syntax.open, *syntax.section_close))
-        while (opener := (yield from self._cursor.until(markers, self._out.drop)) or "") in syntax.open:
-            yield from self._read_call(syntax, opener, in_section=True)
+        if self._in_reasoning:
+            self._out.reasoning(text)
+        else:
+            self._out.text(text)
 
-    def _read_call(self, syntax: CallSyntax, opener: str, *, in_section: bool = False) -> Reader[None]:
+    @property
+    def _is_prompts(self) -> bool:
+        """Whether what was read last stands in the prompt."""
+        return self._cursor.position <= 0
+
+    def _is_mention(self, marker: str) -> Reader[bool]:
+        """Whether a marker is only spoken of. The end of a thought counts unless it is quoted: to miss it would cost
+        the whole answer."""
+        ends_reasoning = self._in_reasoning and marker in self._family.reasoning_close
+        return (yield from mention.is_mentioned(self._cursor, marker, strictly=ends_reasoning))
+
+    def _read_bare(self) -> Reader[None]:
+        """A call without any marker, where an answer begins."""
+        if self._family.bare is None or not self._has_tools:
+            return
+        self._reading.takes_offered_only = True
         self._cursor.mark()
         try:
-            yield from syntax.read(self._reading)
+            yield from self._family.bare.read(self._reading)
         except Malformed:
-            raw = opener + self._cursor.unmark() if self._cursor.is_marked else ""
-            if raw and not in_section and self._is_text(raw):
-                self._give_back(raw)
+            if self._cursor.is_marked:
+                self._cursor.rewind()
+                self._cursor.unmark()
+            else:
+                yield from self._leave(self._family.calls)
+
+    def _read_calls(self, opener: str) -> Reader[None]:
+        """What an opener begins: calls, or text that it stands in."""
+        before = self._cursor.behind(opener)
+        in_prose = mention.follows_a_word(before) or mention.follows_a_quote(before)
+        self._reading.takes_offered_only = self._in_reasoning or in_prose
+        was_cut_off = False
+        self._cursor.mark()
+        for syntax in self._family.openers[opener]:
+            try:
+                yield from self._first_call(syntax, opener, before)
+            except Malformed:
+                if self._cursor.is_marked:
+                    was_cut_off |= self._cursor.is_at_end and not "".join(self._reading.noise).strip()
+                    self._cursor.rewind()
+                    self._reading.noise.clear()
+                    continue
+                yield from self._leave([syntax])
+            yield from self._behind_calls(syntax, in_section=opener not in syntax.open)
+            return
+        yield from self._give_back(opener, before, was_cut_off=was_cut_off)
+
+    def _first_call(self, syntax: CallSyntax, opener: str, before: str) -> Reader[None]:
+        if opener not in syntax.open:
+            found = yield from self._cursor.until(self._family.ends_of_noise, self._reading.noise.append)
+            is_noisy = bool("".join(self._reading.noise).strip())
+            if found not in syntax.open or (is_noisy and mention.follows_a_word(before)):
+                raise Malformed
+            if not is_noisy:
+                self._reading.noise.clear()
+        yield from syntax.read(self._reading)
+
+    def _give_back(self, opener: str, before: str, *, was_cut_off: bool) -> Reader[None]:
+        """An opener without a call, with the cursor marked behind it: text, unless the model began a line with it and
+        broke off, or wrote what cannot be read and went on with the next call or not at all."""
+        behind = yield from self._cursor.peek(mention.AHEAD_CHARS)
+        is_text = self._in_reasoning or self._shown_openers > 0 or mention.is_mention(before, behind)
+        is_text = is_text or mention.follows_a_word(before) or mention.follows_a_quote(before)
+        is_text = is_text or (self._is_prompts and not self._cursor.is_cut_off)
+        if not is_text and opener in self._family.ignored:
+            self._cursor.unmark()
+        elif not is_text and was_cut_off and not opener.isidentifier():
+            self._cursor.unmark()
+            self._out.drop(opener)
+            yield from self._cursor.until(_NOTHING, self._out.drop)
+        elif is_text or not (yield from self._drop_to(self._ends(self._family.openers[opener]), opener, is_last=True)):
+            self._cursor.unmark()
+            self._emit(opener)
+            self._shown_openers += 1
+
+    def _behind_calls(self, syntax: CallSyntax, *, in_section: bool) -> Reader[None]:
+        """What follows a call: closers, and in a section further calls. Noise in it is dropped if the section goes on
+        or ends behind it; otherwise it is text."""
+        self._in_reasoning = self._reading.takes_offered_only = False
+        while True:
+            yield from self._closers([syntax], with_sections=not in_section)
+            if not in_section:
                 return
-            if self._out.in_call:
-                self._out.break_call()
-            self._out.drop(raw)
-            yield from self._leave(syntax, in_section=in_section)
-        self._cursor.unmark()
-        self._in_reasoning = False
+            self._cursor.mark()
+            try:
+                found = yield from self._cursor.until(self._family.ends_of_noise, self._reading.noise.append)
+                if found in syntax.section_close:
+                    self._reading.commit()
+                    in_section = False
+                elif found in syntax.open:
+                    yield from syntax.read(self._reading)
+                else:
+                    raise Malformed
+            except Malformed:
+                self._reading.noise.clear()
+                if not self._cursor.is_marked:
+                    yield from self._leave([syntax])
+                    continue
+                self._cursor.rewind()
+                if not (yield from self._drop_to(self._ends([syntax]), "")):
+                    self._cursor.unmark()
+                    return
 
-    def _is_text(self, raw: str) -> bool:
-        """Whether what began like a call is shown as the text that it is: without control tokens, and not a call that
-        was cut off; an opener that is a word may well be the last one of an answer."""
-        return not has_token(raw) and (not self._cursor.is_at_end or raw.strip().isidentifier())
+    def _closers(self, syntaxes: Iterable[CallSyntax], *, with_sections: bool) -> Reader[None]:
+        """Goes behind closers, however many there are."""
+        closers = {each for syntax in syntaxes for each in syntax.close}
+        if with_sections:
+            closers.update(each for syntax in syntaxes for each in syntax.section_close)
+        ordered = sorted(closers, key=len, reverse=True)
+        yield from self._cursor.spaces()
+        yield from self._brackets(ordered)
+        while (yield from self._cursor.one_of(ordered)) is not None:
+            yield from self._cursor.spaces()
 
-    def _give_back(self, raw: str) -> None:
-        if self._in_reasoning:
-            self._out.reasoning(raw)
-        else:
-            self._out.text(raw)
+    def _brackets(self, closers: Sequence[str]) -> Reader[None]:
+        """Goes behind brackets that close nothing, if a closer follows."""
+        if (yield from self._cursor.peek()) not in _BRACKETS or not closers:
+            return
+        self._cursor.mark()
+        try:
+            while (yield from self._cursor.peek()) in _BRACKETS and not self._cursor.is_at_end:
+                yield from self._cursor.take(1)
+                yield from self._cursor.spaces()
+            if self._cursor.is_at_end or not (yield from self._cursor.comes_next(closers)):
+                self._cursor.rewind()
+            self._cursor.unmark()
+        except Malformed:
+            self._cursor.rewind()
+            self._cursor.unmark()
 
-    def _leave(self, syntax: CallSyntax, *, in_section: bool) -> Reader[None]:
-        """Goes behind the end of a call that could not be read, or to the next one."""
-        ends = (*syntax.close, *syntax.section_close)
-        end = yield from self._cursor.until(Markers((*ends, *syntax.open, *syntax.section_open)), self._out.drop)
-        if end is not None and (end not in ends or (in_section and end in syntax.section_close)):
-            self._cursor.back(end)
+    def _leave(self, syntaxes: Sequence[CallSyntax]) -> Reader[None]:
+        """Goes to the end of a call that could not be read on, or to the next call; if neither comes, stays."""
+        if self._out.in_call:
+            self._out.break_call()
+        self._cursor.mark()
+        if not (yield from self._drop_to(self._ends(syntaxes).union(self._family.openers), "")):
+            self._cursor.unmark()
+
+    @staticmethod
+    def _ends(syntaxes: Iterable[CallSyntax]) -> set[str]:
+        return {end for syntax in syntaxes for end in (*syntax.close, *syntax.section_close)}
+
+    def _drop_to(self, ends: Set[str], opener: str, *, is_last: bool = False) -> Reader[bool]:
+        """Drops an opener and the text up to one of these ends, a closer included; False, and it stays where it is, if
+        something else comes first, or, with `is_last`, if text follows."""
+        family, dropped = self._family, [opener]
+        try:
+            markers = family.ends_of_section(opener) if opener else family.ends_of_calls
+            found = (yield from self._cursor.until(markers, dropped.append)) if ends else None
+            if found is None or found not in ends:
+                raise Malformed
+            if is_last and not (yield from self._cursor.comes_next((*ends, *family.openers, *family.ignored))):
+                raise Malformed
+            self._cursor.unmark()
+        except Malformed:
+            self._cursor.rewind()
+            return False
+        if found in family.openers:
+            self._cursor.back(found)
+        if any(dropped):
+            self._out.drop("".join(dropped))
+        return True

@@ -30,20 +30,14 @@ def traced(watch: Watch) -> tuple[Cursor, Output]:
 
 
 class TracedCursor(Cursor):
-    """Knows how far it is from the beginning of everything."""
+    """Tells `watch` all text that it is fed."""
 
     def __init__(self, watch: Watch) -> None:
         super().__init__()
         self._watch = watch
-        self._passed = 0
-
-    @property
-    def position(self) -> int:
-        return self._passed + self._at
 
     def feed(self, text: str) -> None:
         self._watch(text)
-        self._passed += self._at
         super().feed(text)
 
 

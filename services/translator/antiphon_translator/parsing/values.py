@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from antiphon_core.jsons import Object
@@ -25,27 +25,49 @@ _KINDS: dict[type, str] = {
     list: "array",
     type(None): "null",
 }
+_UNIONS = ("anyOf", "oneOf", "allOf")
+_ELEMENT = "item"  # the tag of an array's elements
+_WRAPPERS = ("arguments", "parameters", "params", "args", "input")
+_encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps makes an encoder for each text
 _PYTHON_WORDS = {"True": "true", "False": "false", "None": "null"}
 
 
-def types_of(schema: Object | None, key: str) -> frozenset[str]:
-    """The JSON types that a parameter may have; empty when the schema does not say."""
-    properties = (schema or {}).get("properties")
-    return _types(properties.get(key)) if isinstance(properties, Mapping) else ANYTHING
+def member(schema: Object, key: str) -> Object:
+    """The schema of a member of an object, or of the elements of an array; empty when the schema does not say."""
+    for each in _alternatives(schema):
+        properties = each.get("properties")
+        if isinstance(properties, Mapping) and isinstance(properties.get(key), Mapping):
+            return dict(properties[key])
+    items = [each["items"] for each in _alternatives(schema) if isinstance(each.get("items"), Mapping)]
+    return dict(items[0]) if items and key == _ELEMENT else {}
 
 
-def names_of(schema: Object | None) -> Iterable[str]:
+def types_of(schema: Object) -> frozenset[str]:
+    """The JSON types that a value may have; empty when the schema does not say."""
+    return _types(schema)
+
+
+def names_of(schema: Object) -> Iterable[str]:
     """The parameters that a tool has, as far as its schema says."""
-    properties = (schema or {}).get("properties")
+    properties = schema.get("properties")
     return properties.keys() if isinstance(properties, Mapping) else ()
 
 
-def as_json(text: str, types: frozenset[str]) -> str:
-    """The JSON of a value that was written as `text`."""
+def is_string(types: frozenset[str], says_string: str | None) -> bool:
+    """Whether a value is a string whatever is written: it can be passed on as it comes."""
+    if says_string is None:
+        return types == STRING
+    return says_string == "true" and (not types or "string" in types)
+
+
+def as_json(text: str, types: frozenset[str], *, is_json: bool = False) -> str:
+    """The JSON of a value that was written as `text`. `is_json`: the model says that it is JSON already."""
     word = text.strip()
+    kind = _kind_of(word)
+    if is_json and kind == "string":
+        return word
     if types == STRING:
         return string(text)
-    kind = _kind_of(word)
     if kind is not None and kind != "string" and _allows(types, kind):
         return word
     if kind == "string" and types and "string" not in types:
@@ -53,13 +75,44 @@ def as_json(text: str, types: frozenset[str]) -> str:
     return _python(word, types) or string(text)
 
 
+def may_be_wrapper(schema: Object, key: str) -> bool:
+    """Whether a key may stand for all arguments: the schema has others, and not this one."""
+    names = names_of(schema)
+    return key in _WRAPPERS and bool(names) and key not in names
+
+
+def is_wrapper(schema: Object, text: str) -> bool:
+    """Whether a text is an object of parameters that the schema has."""
+    if _kind_of(text.strip()) != "object":
+        return False
+    given = json.loads(text)
+    return bool(given) and given.keys() <= set(names_of(schema))
+
+
+def collected(members: Sequence[tuple[str, str]], schema: Object) -> str:
+    """The JSON of an object or an array whose members are these, in JSON. An array has elements only."""
+    is_array = all(name == _ELEMENT for name, _ in members) and "array" in (_types(schema) or {"array"})
+    if is_array:
+        return f"[{', '.join(text for _, text in members)}]"
+    return f"{{{', '.join(f'{string(name)}: {text}' for name, text in members)}}}"
+
+
 def string(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return _encode(text)
 
 
 def string_part(text: str) -> str:
     """A piece of a string, as it stands between the quotes."""
-    return json.dumps(text, ensure_ascii=False)[1:-1]
+    return _encode(text)[1:-1]
+
+
+def _alternatives(schema: Object) -> Iterator[Mapping[str, Any]]:
+    """A schema, and those that it is made of."""
+    yield schema
+    for union in _UNIONS:
+        for each in schema.get(union) or ():
+            if isinstance(each, Mapping):
+                yield from _alternatives(dict(each))
 
 
 def _types(schema: Any) -> frozenset[str]:
@@ -67,7 +120,7 @@ def _types(schema: Any) -> frozenset[str]:
         return ANYTHING
     named = schema.get("type", ())
     types = {named} if isinstance(named, str) else set(named)
-    for union in ("anyOf", "oneOf", "allOf"):
+    for union in _UNIONS:
         for each in schema.get(union) or ():
             types |= _types(each)
     if not types and "enum" in schema:

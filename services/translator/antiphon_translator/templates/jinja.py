@@ -77,6 +77,10 @@ class JinjaTemplate:
         prompt = self._rendered(self._offered(conversation, now_s, switches))
         return _cut_at_tag(prompt) if conversation.continues_last else prompt
 
+    def render_turns(self, conversation: Conversation, *, now_s: int = 0) -> str:
+        """The conversation alone, without what makes the model begin. InvalidRequest, as `render`."""
+        return self._rendered({**self._offered(conversation, now_s), "add_generation_prompt": False})
+
     def _offered(
         self, conversation: Conversation, now_s: int = 0, switches: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:

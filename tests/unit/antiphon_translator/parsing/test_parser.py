@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import pytest
+
+from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Dropped, Reasoning, Text
 from tests.support.tool_calls.parsing import call, parsed
 
+QWEN = "<tool_call>\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>"
 CALL = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}\n</tool_call>'
 
 
@@ -31,11 +35,46 @@ def test_a_call_within_reasoning_is_a_draft_or_its_end() -> None:
     assert parsed("qwen_coder", draft) == [Reasoning("so"), *call("f", "{}")]
 
 
-def test_what_is_no_call_is_shown_as_it_was_written() -> None:
-    text = "Write <tool_call> around it, not <tool_call>\n{name} </tool_call>."
-    assert parsed("hermes", text) == [Text(text)]
-    text = "<think>not <function=two words> here</think>"
-    assert parsed("qwen_coder", text) == [Reasoning("not <function=two words> here")]
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        ("hermes", "Write <tool_call> around it, not <tool_call>\n{name} </tool_call>."),
+        ("hermes", "Use the <tool_call> tag.\n\nSecond paragraph."),
+        ("hermes", 'The format:\n<tool_call>\n{"name": NAME}\n</tool_call>\nwhere NAME is a tool.'),
+        ("qwen_coder", "Write `<function=NAME>`, then <tool_call> and </tool_call>"),
+        ("mistral", "The [TOOL_CALLS] token, or [TOOL_CALLS] [1] twice."),
+        ("kimi_k2", "It opens with <|tool_calls_section_begin|> and goes on."),
+        ("minimax_m2", 'Between `<think>` and `</think>` it thinks; "<invoke name=" calls.'),
+    ],
+)
+def test_what_is_no_call_is_shown_as_it_was_written(family: str, text: str) -> None:
+    assert parsed(family, text) == [Text(text)]
+
+
+def test_what_stands_behind_an_opener_that_is_none_keeps_its_meaning() -> None:
+    text = f"<think>not <function=two words> here, nor a <tool_call></think>Hi{QWEN}"
+    thought = Reasoning("not <function=two words> here, nor a <tool_call>")
+    assert parsed("qwen_coder", text) == [thought, Text("Hi"), *call("f", '{"x": 1}')]
+
+
+def test_a_thought_of_a_tool_that_was_not_offered_is_no_call() -> None:
+    text = "<think>so <function=g>\n<parameter=x>\n1\n</parameter>\n</function></think>Hi"
+    assert parsed("qwen_coder", text, schemas={"f": {"properties": {}}})[-1] == Text("Hi")
+
+
+def test_little_is_held_back_behind_an_opener() -> None:
+    text = "<tool_call> " + "word " * GIVE_BACK_CHARS_MAX
+    parser = OutputParser(families.load("kimi_k2"), schemas={"f": {}})
+    told = parser.feed("<|tool_calls_section_begin|>" + "word " * GIVE_BACK_CHARS_MAX)
+    assert told
+    assert parsed("qwen_coder", text + QWEN) == [Text(text.rstrip()), *call("f", '{"x": 1}')]
+
+
+@pytest.mark.parametrize("closer", ["</invoke>", "</minimax:tool_call>", "</invoke>\n</minimax:tool_call>"])
+def test_closers_that_close_nothing_are_not_shown(closer: str) -> None:
+    one = '<invoke name="f">\n<parameter name="x">1</parameter>\n</invoke>'
+    assert parsed("minimax_m2", f"{one}\n{closer}\n{closer}Hi") == [*call("f", '{"x": 1}'), Text("Hi")]
+    assert parsed("minimax_m2", "Hi</minimax:tool_call>\n") == [Text("Hi\n")]
 
 
 def test_a_call_that_was_cut_off_before_anything_is_known_is_not_shown() -> None:
@@ -47,6 +86,8 @@ def test_a_call_that_was_cut_off_before_anything_is_known_is_not_shown() -> None
 def test_a_call_that_was_cut_off_later_is_incomplete() -> None:
     cut = '<tool_call>\n{"name": "f", "arguments": {"x": '
     assert parsed("hermes", cut) == call("f", '{"x": ', is_complete=False)
+    open_end = '<tool_call>\n{"name": "f", "arguments": {"x": 1}\n</tool_call>Hi'
+    assert parsed("hermes", open_end) == [*call("f", '{"x": 1}'), Text("Hi")]
     bad = '<tool_call>\n{"name": "f", "arguments": {x}}\n</tool_call>Hi'
     assert parsed("hermes", bad) == [*call("f", "{x}", is_complete=False), Text("Hi")]
 
@@ -68,3 +109,22 @@ def test_in_reasoning_says_what_comes_next() -> None:
     parser = OutputParser(families.load("gpt_oss"), schemas={})
     parser.feed("<|channel|>analysis<|message|>a")
     assert parser.in_reasoning
+
+
+def test_what_the_prompt_began_of_the_output_is_read_with_it_and_not_shown() -> None:
+    tail = "<|end_header_id|>\n\n>>>"
+    assert parsed("functionary32", 'f\n{"x": 1}>>>all\nHi', tail=tail) == [*call("f", '{"x": 1}'), Text("Hi")]
+    assert parsed("functionary32", "all\nHi", tail=tail) == [Text("Hi")]
+    assert parsed("functionary32", "Hi", tail=tail) == [Text("Hi")]
+
+
+def test_closers_of_openers_that_were_shown_are_shown() -> None:
+    text = "Between <tool_call> and\n</tool_call> stands an object."
+    assert parsed("hermes", text) == [Text(text)]
+    assert parsed("hermes", "Hi\n</tool_call>\nthere") == [Text("Hi\n\nthere")]
+
+
+def test_brackets_that_close_nothing_are_not_shown() -> None:
+    text = '<tool_call>\n{"name": "f", "arguments": {"x": 1}}}\n</tool_call>\nHi'
+    assert parsed("hermes", text) == [*call("f", '{"x": 1}'), Text("Hi")]
+    assert parsed("hermes", f"{CALL[:-12]}}} is one") == [*call("f", '{"x": 1}'), Text("} is one")]

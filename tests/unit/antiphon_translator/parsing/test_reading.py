@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.cursor import Cursor
-from antiphon_translator.parsing.reading import Malformed, Reading, is_name
-from antiphon_translator.parsing.segments import CallBegin, Output
+from antiphon_translator.parsing.cursor import Cursor, Malformed
+from antiphon_translator.parsing.reading import Reading, is_name
+from antiphon_translator.parsing.segments import CallBegin, Dropped, Output
 
 
 def test_a_call_that_has_begun_is_no_text_any_more() -> None:
@@ -15,7 +15,7 @@ def test_a_call_that_has_begun_is_no_text_any_more() -> None:
     assert reading.out.take() == [CallBegin("f", "id")]
 
 
-@pytest.mark.parametrize("name", ["", "two words", "a\nb"])
+@pytest.mark.parametrize("name", ["", "two words", "a\nb", "<function=f>", "tags.</think", "0", "\ud800", "`f`"])
 def test_what_cannot_be_a_name_is_none(name: str) -> None:
     reading = Reading(Cursor(), Output())
     reading.cursor.mark()
@@ -27,3 +27,16 @@ def test_what_cannot_be_a_name_is_none(name: str) -> None:
 
 def test_names_are_whatever_tools_are_called() -> None:
     assert all(map(is_name, ("f", "get-weather", "server.tool", "名前", "a/b:c")))
+    assert Reading(Cursor(), Output(), {"0": {}}).can_call("0")
+
+
+def test_where_only_offered_tools_count_others_are_no_calls() -> None:
+    reading = Reading(Cursor(), Output(), {"f": {}}, takes_offered_only=True)
+    assert reading.can_call("f")
+    assert not reading.can_call("g")
+
+
+def test_noise_is_told_when_the_call_behind_it_is_one() -> None:
+    reading = Reading(Cursor(), Output(), noise=["what"])
+    reading.commit()
+    assert reading.out.take() == [Dropped("what")]

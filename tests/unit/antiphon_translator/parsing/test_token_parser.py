@@ -44,9 +44,11 @@ def test_tokens_that_end_nothing_stand_for_nothing() -> None:
     assert parsed(tokenizer().encode("Hi</tool_call> there<|im_end|>")) == [Text("Hi there")]
 
 
-def test_what_tokens_make_no_call_of_is_dropped_and_told() -> None:
-    found = parsed(tokenizer().encode("Look: <tool_call>nothing</tool_call> Hi"))
-    assert found == [Text("Look:"), Dropped("<tool_call>nothing"), Text("  Hi")]
+def test_what_tokens_make_no_call_of_is_text_unless_nothing_follows() -> None:
+    text = "Look: <tool_call>nothing</tool_call> Hi"
+    assert parsed(tokenizer().encode(text)) == [Text(text)]
+    found = parsed(tokenizer().encode("Look:\n<tool_call>nothing</tool_call>"))
+    assert found == [Text("Look:"), Dropped("<tool_call>nothing"), Text("\n")]
 
 
 def test_the_prompt_says_where_the_model_goes_on() -> None:

@@ -72,3 +72,8 @@ def test_an_output_that_is_told_where_it_is() -> None:
     position = 200
     out.text("d")
     assert out.take() == [TracedText("abc", ((96, 99),)), TracedText(" d", ((99, 100), (199, 200)))]
+
+
+def test_what_the_prompt_began_has_no_place() -> None:
+    parser = OutputParser(families.load("functionary32"), schemas={"f": {}}, prompt_tail=">>>", watch=lambda _: None)
+    assert [*parser.feed("all\nHi"), *parser.finish()] == [TracedText("Hi", ((4, 6),))]

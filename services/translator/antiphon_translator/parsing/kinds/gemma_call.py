@@ -6,16 +6,18 @@ Keys have no quotes, strings stand between markers. The arguments become JSON as
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.reading import Reading
 
-_COLON, _WORD_ENDS = Markers((":",)), Markers((",", "}", "]"))
+_WORD_ENDS = (",", "}", "]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class GemmaCall:
     open: tuple[str, ...]
     close: tuple[str, ...]
@@ -24,18 +26,18 @@ class GemmaCall:
     section_close: tuple[str, ...] = ()
 
     def read(self, reading: Reading) -> Reader[None]:
-        cursor, out = reading.cursor, reading.out
+        cursor = reading.cursor
         yield from cursor.spaces()
         if not (yield from cursor.literal("call:")):
             raise Malformed
-        name: list[str] = []
-        if (yield from cursor.until(Markers(("{", *self.close)), name.append)) != "{":
-            raise Malformed
-        reading.begin_call("".join(name).strip())
-        yield from self._object(reading, JSON_DEPTH_MAX)
-        out.end_call()
         yield from cursor.spaces()
-        yield from cursor.one_of(self.close)
+        name = yield from cursor.word()
+        yield from cursor.spaces()
+        if not (yield from cursor.literal("{")):
+            raise Malformed
+        reading.begin_call(name)
+        yield from self._object(reading, JSON_DEPTH_MAX)
+        reading.out.end_call()
 
     def _object(self, reading: Reading, depth: int) -> Reader[None]:
         """Behind the opening brace, to behind the closing one."""
@@ -45,9 +47,9 @@ class GemmaCall:
             key: list[str] = []
             if (yield from reading.cursor.literal(self.quote)):
                 yield from self._to(Markers((self.quote,)), key.append, reading)
-                yield from self._to(_COLON, reading.out.drop, reading)
+                yield from self._to(self._key_end, reading.out.drop, reading)
             else:
-                yield from self._to(_COLON, key.append, reading)
+                yield from self._to(self._key_end, key.append, reading)
             reading.out.arguments(f"{separator}{values.string(''.join(key).strip())}: ")
             separator = ", "
             yield from self._value(reading, depth)
@@ -81,10 +83,10 @@ class GemmaCall:
 
     def _word(self, reading: Reading) -> Reader[None]:
         written: list[str] = []
-        end = yield from reading.cursor.until(_WORD_ENDS, written.append)
-        if end is None:
+        end = yield from reading.cursor.until(self._word_end, written.append)
+        reading.cursor.back(end or "")
+        if end not in _WORD_ENDS:
             raise Malformed
-        reading.cursor.back(end)
         reading.out.arguments(values.as_json("".join(written).strip(), values.ANYTHING))
 
     def _has_more(self, reading: Reading, end: str) -> Reader[bool]:
@@ -100,5 +102,15 @@ class GemmaCall:
         return True
 
     def _to(self, markers: Markers, emit: Emit, reading: Reading) -> Reader[None]:
-        if (yield from reading.cursor.until(markers, emit)) is None:
+        found = yield from reading.cursor.until(markers, emit)
+        if found is None or found in self.open or found in self.close:
+            reading.cursor.back(found or "")
             raise Malformed
+
+    @cached_property
+    def _key_end(self) -> Markers:
+        return Markers((":", *self.open, *self.close))
+
+    @cached_property
+    def _word_end(self) -> Markers:
+        return Markers((*_WORD_ENDS, *self.open, *self.close))

@@ -1,7 +1,8 @@
 """The output of gpt-oss: messages with a header, `<|channel|>commentary to=functions.f<|message|>...<|call|>`.
 
 https://cookbook.openai.com/articles/openai-harmony. Headers come malformed every now and then, and none of them may
-lose what stands behind it: the last channel and the last recipient count, wherever in the header they are.
+lose what stands behind it: the last channel and the last recipient count, wherever in the header they are. A marker
+that a message only speaks of does not end it.
 
     analysis                      reasoning
     commentary, to a function     a call, as is one on any other channel
@@ -15,11 +16,15 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader
+from antiphon_translator.parsing.alphabet import is_token
+from antiphon_translator.parsing.cursor import Emit, Reader
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.mention import is_mentioned
 from antiphon_translator.parsing.reading import Reading
 
 _NAMESPACE = "functions."
 _RECIPIENT = re.compile(r"to=([\w.-]+)")
+_ROLE = re.compile(r"\s*(?:assistant|analysis|commentary|final)?\s*(?:to=\S*)?\s*")
 _NOBODY = ("", "assistant")
 _ROLE_PARTS = ("to=", "assistant")
 
@@ -40,21 +45,40 @@ class Harmony:
             ended = yield from self._message(reading, header.partition(self.message)[0], is_begun=True)
             header = ""
         while not ended:
-            written: list[str] = []
-            if (yield from reading.cursor.until(self._header_end, written.append)) is None:
-                self._without_header(reading, "".join(written))
+            written = yield from self._header(reading)
+            if written is None:
                 return
-            stray, _, header = (header + "".join(written)).rpartition(self.start)
+            stray, _, header = (header + written).rpartition(self.start)
             reading.out.drop(stray)
             ended = yield from self._message(reading, header)
             header = ""
+
+    def _header(self, reading: Reading) -> Reader[str | None]:
+        """Everything up to a message; None when no message comes any more. Text may speak of markers."""
+        cursor = reading.cursor
+        written: list[str] = []
+        is_text, has_words = True, False
+        while (found := (yield from cursor.until(self._markers, written.append))) is not None:
+            is_spoken_of = is_text and (yield from is_mentioned(cursor, found))
+            has_words = has_words or _ROLE.fullmatch("".join(written)) is None
+            if is_text and has_words and not is_spoken_of and found in self.ends:
+                reading.out.text("".join(written))
+                written.clear()
+                has_words = False
+                continue
+            is_text = is_text and (is_spoken_of or (has_words and found != self.start))
+            if found == self.message and not is_text:
+                return "".join(written)
+            written.append(found)
+        self._without_header(reading, "".join(written), is_text=is_text)
+        return None
 
     def _message(self, reading: Reading, header: str, *, is_begun: bool = False) -> Reader[bool]:
         """What stands behind a header. Whether the text ended with it."""
         channel = (self._channel.findall(header) or [""])[-1]
         recipient = (_RECIPIENT.findall(header) or [""])[-1]
         name = recipient.removeprefix(_NAMESPACE)
-        if name not in _NOBODY and (recipient != name or name in reading.schemas):
+        if name not in _NOBODY and (recipient != name or name in reading.schemas) and reading.can_call(name):
             return (yield from self._call(reading, name))
         phase = "commentary" if channel == "commentary" else None
         if phase is not None or not is_begun:
@@ -65,18 +89,26 @@ class Harmony:
     def _call(self, reading: Reading, name: str) -> Reader[bool]:
         reading.begin_call(name)
         yield from reading.cursor.spaces()
-        ended = yield from self._to_end(reading, reading.out.arguments)
-        if not reading.out.has_arguments and not reading.cursor.is_cut_off:
+        if not is_token(self.message) and (yield from reading.cursor.peek()) == "{":
+            yield from reading.cursor.json_value(reading.out.arguments)  # its strings may spell markers
+        ended = (yield from reading.cursor.until(self._message_end, reading.out.arguments)) is None
+        if not reading.out.has_arguments and not (ended and reading.cursor.is_cut_off):
             reading.out.arguments("{}")
         reading.out.end_call()
         return ended
 
     def _to_end(self, reading: Reading, emit: Emit) -> Reader[bool]:
-        return (yield from reading.cursor.until(self._message_end, emit)) is None
+        while (found := (yield from reading.cursor.until(self._message_end, emit))) is not None:
+            if (yield from reading.cursor.comes_next((self.start,))):
+                return False  # or the output ends
+            if not (yield from is_mentioned(reading.cursor, found)):
+                return False
+            emit(found)
+        return True
 
-    def _without_header(self, reading: Reading, text: str) -> None:
+    def _without_header(self, reading: Reading, text: str, *, is_text: bool) -> None:
         """Text that never got a header is a message, unless it is the beginning of one."""
-        is_header = any(marker in text for marker in (self.channel, self.constrain, self.start, "<|"))
+        is_header = not is_text or text.rstrip().endswith(("<", "<|"))
         if is_header or self._is_role(text, is_cut_off=reading.cursor.is_cut_off):
             reading.out.drop(text)
         else:
@@ -89,8 +121,8 @@ class Harmony:
         return word.startswith(_ROLE_PARTS) or (is_cut_off and any(part.startswith(word) for part in _ROLE_PARTS))
 
     @cached_property
-    def _header_end(self) -> Markers:
-        return Markers((self.message,))
+    def _markers(self) -> Markers:
+        return Markers((self.channel, self.constrain, self.message, self.start, *self.ends))
 
     @cached_property
     def _message_end(self) -> Markers:

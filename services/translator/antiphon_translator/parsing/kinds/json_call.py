@@ -1,7 +1,8 @@
-"""Calls as JSON: `{"name": ..., "arguments": {...}}`, alone or several in an array.
+"""Calls as JSON: `{"name": ..., "arguments": {...}}`, alone, several in a row or in an array.
 
 Arguments stream as they are written once the name is known. Keys may come in any order: arguments that come before the
-name wait for it. Some models write arguments as a string that holds JSON; then its content is meant.
+name wait for it. Some models write arguments as a string that holds JSON; then its content is meant. The brackets
+around a call may be missing at its end: what it means is known by then.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from antiphon_translator.parsing.cursor import Reader, nowhere
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.cursor import Malformed, Reader, discard
+from antiphon_translator.parsing.reading import Reading
+
+_OTHER_KEYS = ("type", "id", "tool_call_id", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +26,47 @@ class JsonCall:
     argument_keys: tuple[str, ...] = ("arguments", "parameters")
     name_is_key: bool = False
     """`{NAME: {...}}` instead."""
-    needs_arguments: bool = False
-    """An object with a name, but without arguments, is no call."""
+    heading: tuple[str, ...] = ()
+    """Between the opener and the call: one of these, and before it the name, which the call repeats."""
+    is_bare: bool = False
+    """No marker stands before it: then an object without arguments, or with keys that calls do not have, is no call."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
         yield from cursor.spaces()
-        if (yield from cursor.literal("[")):
-            yield from self._elements(reading)
-        else:
-            yield from self.read_object(reading)
-        if self.close:
-            yield from self._to_close(reading)
-
-    def _to_close(self, reading: Reading) -> Reader[None]:
-        """Behind the closer; before it there may be further calls, in lines of their own."""
-        cursor = reading.cursor
-        yield from cursor.spaces()
-        while (yield from cursor.peek()) == "{":
-            yield from self.read_object(reading)
+        if self.heading:
+            yield from cursor.word()
+            if (yield from cursor.one_of(self.heading)) is None:
+                raise Malformed
             yield from cursor.spaces()
-        yield from cursor.one_of(self.close)
+        if (yield from cursor.literal("[")):
+            yield from cursor.spaces()
+            yield from self._object(reading)
+            yield from self._others(reading, (",",))
+            yield from cursor.spaces()
+            yield from cursor.literal("]")
+        else:
+            yield from self._object(reading)
+            yield from self._others(reading, (";", ","))
 
-    def read_object(self, reading: Reading) -> Reader[None]:
+    def _others(self, reading: Reading, separators: tuple[str, ...]) -> Reader[None]:
+        """Further calls, as far as there are any."""
+        cursor = reading.cursor
+        while True:
+            cursor.mark()
+            try:
+                yield from cursor.spaces()
+                yield from cursor.one_of(separators)
+                yield from cursor.spaces()
+                yield from self._object(reading)
+            except Malformed:
+                if not cursor.is_marked:
+                    raise
+                cursor.rewind()
+                cursor.unmark()
+                return
+
+    def _object(self, reading: Reading) -> Reader[None]:
         """One object that is a call. Malformed."""
         if not (yield from reading.cursor.literal("{")):
             raise Malformed
@@ -53,16 +74,6 @@ class JsonCall:
             yield from _named_by_key(reading)
         else:
             yield from self._members(reading)
-
-    def _elements(self, reading: Reading) -> Reader[None]:
-        cursor = reading.cursor
-        while True:
-            yield from cursor.spaces()
-            if (yield from cursor.literal("]")):
-                return
-            if (yield from cursor.literal(",")):
-                continue
-            yield from self.read_object(reading)
 
     def _members(self, reading: Reading) -> Reader[None]:
         name: str | None = None
@@ -72,15 +83,21 @@ class JsonCall:
                 name = yield from _string(reading)
             elif key in self.argument_keys and early is None and not reading.out.in_call:
                 early = yield from self._arguments(reading, name)
-            elif not (yield from reading.cursor.json_value(nowhere)):
+            elif not self._may_have(key, reading) or not (yield from reading.cursor.json_value(discard)):
                 raise Malformed
-        if name is None or (self.needs_arguments and early is None and not reading.out.in_call):
+        if name is None or (self.is_bare and early is None and not reading.out.in_call):
+            if early and not reading.cursor.is_marked:
+                reading.out.drop(early)
             raise Malformed
         if not reading.out.in_call:
-            arguments = _unwrapped(early)
+            arguments = _unwrapped(reading, early)
             reading.begin_call(name)
             reading.out.arguments(arguments)
         reading.out.end_call()
+
+    def _may_have(self, key: str, reading: Reading) -> bool:
+        """Whether a call may have such a key: any, once it is known to be one."""
+        return not self.is_bare or reading.out.in_call or key in _OTHER_KEYS
 
     def _arguments(self, reading: Reading, name: str | None) -> Reader[str | None]:
         """Streams the arguments, when they can be; otherwise they are returned."""
@@ -91,6 +108,8 @@ class JsonCall:
             if not (yield from cursor.json_value(reading.out.arguments)):
                 raise Malformed
             return None
+        if not self.is_bare and (name is None or reading.can_call(name)):
+            reading.commit()
         held: list[str] = []
         if not (yield from cursor.json_value(held.append)):
             raise Malformed
@@ -99,6 +118,9 @@ class JsonCall:
 
 def _named_by_key(reading: Reading) -> Reader[None]:
     while (name := (yield from _next_key(reading))) is not None:
+        yield from reading.cursor.spaces()
+        if (yield from reading.cursor.peek()) != "{":
+            raise Malformed
         reading.begin_call(name)
         if not (yield from reading.cursor.json_value(reading.out.arguments)):
             raise Malformed
@@ -106,12 +128,15 @@ def _named_by_key(reading: Reading) -> Reader[None]:
 
 
 def _next_key(reading: Reading) -> Reader[str | None]:
-    """The next key of an object, its colon behind it; None behind the object's end."""
+    """The next key of an object, its colon behind it; None behind the object's end, or where its arguments were read
+    and no key follows."""
     cursor = reading.cursor
     yield from cursor.spaces()
-    if (yield from cursor.literal(",")):
-        yield from cursor.spaces()
+    has_comma = yield from cursor.literal(",")
+    yield from cursor.spaces()
     if (yield from cursor.literal("}")):
+        return None
+    if reading.out.in_call and not has_comma:
         return None
     key = yield from _string(reading)
     yield from cursor.spaces()
@@ -133,13 +158,15 @@ def _string(reading: Reading) -> Reader[str]:
     return value
 
 
-def _unwrapped(arguments: str | None) -> str:
+def _unwrapped(reading: Reading, arguments: str | None) -> str:
     """Arguments as an object: none at all are an empty one, and a string may hold them."""
     if arguments is None:
         return "{}"
     try:
         value = json.loads(arguments)
     except (ValueError, RecursionError) as error:
+        if not reading.cursor.is_marked:
+            reading.out.drop(arguments)
         raise Malformed from error
     if value is None:
         return "{}"

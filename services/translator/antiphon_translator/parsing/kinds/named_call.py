@@ -5,65 +5,58 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from antiphon_translator.parsing.cursor import Markers, Reader
-from antiphon_translator.parsing.kinds.json_call import JsonCall
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.cursor import Malformed, Reader
+from antiphon_translator.parsing.reading import Reading
 
 
 @dataclass(frozen=True, slots=True)
 class NamedCall:
-    """`name_end` ends the name; `name_pattern` finds it, and an `id` if there is one, in what stands before that."""
+    """The name stands behind `name_open`, where there is such a thing, with a kind or an id before that, and before
+    `name_end`, which is left out at times. `name_pattern` finds it in the word there, and an `id` if there is one."""
 
     open: tuple[str, ...]
     name_end: tuple[str, ...]
     close: tuple[str, ...] = ()
     section_open: tuple[str, ...] = ()
     section_close: tuple[str, ...] = ()
-    name_pattern: str = r"\s*(?P<name>.*?)\s*"
+    name_open: tuple[str, ...] = ()
+    name_pattern: str = r"(?P<name>.*)"
     id_open: tuple[str, ...] = ()
     """Between the name and `name_end`: what the id of the call stands behind."""
-    may_be_json: bool = False
-    """Instead of a name, an array or an object of calls may follow the opener."""
 
     def read(self, reading: Reading) -> Reader[None]:
         cursor = reading.cursor
-        if self.may_be_json:
-            yield from cursor.spaces()
-            if (yield from cursor.peek()) in ("[", "{"):
-                yield from JsonCall(close=self.close).read(reading)
-                return
-        name, model_id = yield from self._name(reading)
+        name, model_id, is_marked = yield from self._name(reading)
         yield from cursor.spaces()
-        reading.begin_call(name, model_id)
         if (yield from cursor.peek()) == "{":
-            yield from self._arguments(reading)
-        elif (yield from cursor.one_of((*self.close, *self.section_close))):
-            reading.out.arguments("{}")
-            reading.out.end_call()
+            reading.begin_call(name, model_id)
+            if not (yield from cursor.json_value(reading.out.arguments)):
+                raise Malformed
         else:
-            raise Malformed
+            is_whole = is_marked and (yield from cursor.comes_next((*self.close, *self.section_close)))
+            if is_whole or (is_marked and reading.is_offered(name)):
+                reading.begin_call(name, model_id)
+            if not is_whole or cursor.is_at_end:
+                raise Malformed
+            reading.out.arguments("{}")
+        reading.out.end_call()
 
-    def _name(self, reading: Reading) -> Reader[tuple[str, str | None]]:
-        written: list[str] = []
-        model_id: str | None = None
-        end = yield from reading.cursor.until(Markers((*self.name_end, *self.id_open)), written.append)
-        if end in self.id_open:
-            call_id: list[str] = []
-            end = yield from reading.cursor.until(Markers(self.name_end), call_id.append)
-            model_id = "".join(call_id).strip()
-        if end is None:
-            raise Malformed
-        if end.startswith("{"):
-            reading.cursor.back(end)
-        match = re.fullmatch(self.name_pattern, "".join(written), re.DOTALL)
-        if match is None or not match["name"]:
-            raise Malformed
-        return match["name"], match.groupdict().get("id") or model_id
-
-    def _arguments(self, reading: Reading) -> Reader[None]:
-        cursor, out = reading.cursor, reading.out
-        if not (yield from cursor.json_value(out.arguments)):
-            raise Malformed
-        out.end_call()
+    def _name(self, reading: Reading) -> Reader[tuple[str, str | None, bool]]:
+        """The name, the model's id of the call, and whether `name_end` stands behind."""
+        cursor = reading.cursor
         yield from cursor.spaces()
-        yield from cursor.one_of(self.close)
+        if self.name_open:
+            yield from cursor.word()
+            if (yield from cursor.one_of(self.name_open)) is None:
+                raise Malformed
+            yield from cursor.spaces()
+        match = re.fullmatch(self.name_pattern, (yield from cursor.word()))
+        if match is None or not reading.can_call(match["name"]):
+            raise Malformed
+        model_id = match.groupdict().get("id")
+        yield from cursor.spaces()
+        if self.id_open and (yield from cursor.one_of(self.id_open)):
+            model_id = yield from cursor.word()
+            yield from cursor.spaces()
+        is_marked = (yield from cursor.one_of(self.name_end)) is not None
+        return match["name"], model_id, is_marked

@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from antiphon_translator.parsing.cursor import Markers, Reader
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.reading import Reading
 
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-@dataclass(frozen=True, slots=True)
+# Strings, and whole numbers that begin with zeros.
+_TOKEN = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(?<![\w.])0+(?=\d+\b(?!\.))""", re.DOTALL)
+
+
+@dataclass(frozen=True)
 class PythonCall:
     open: tuple[str, ...] = ()
     close: tuple[str, ...] = ()
@@ -27,34 +34,54 @@ class PythonCall:
     """A list of calls; otherwise one call in each line."""
 
     def read(self, reading: Reading) -> Reader[None]:
-        if self.is_list:
-            yield from self.read_list(reading)
-            yield from reading.cursor.spaces()
-            yield from reading.cursor.one_of(self.close)
-            return
-        written: list[str] = []
-        if (yield from reading.cursor.until(Markers(self.close), written.append)) is None:
+        """Calls are told whole, at their end. Long ones are no text any more, whether they can be read or not."""
+        cursor = reading.cursor
+        yield from cursor.spaces()
+        opener = "[" if self.is_list and (yield from cursor.literal("[")) else ""
+        yield from cursor.spaces()
+        name = yield from cursor.word()
+        yield from cursor.spaces()
+        if bool(opener) is not self.is_list or not reading.can_call(name) or (yield from cursor.peek()) != "(":
             raise Malformed
-        for call in calls_of(ast.Module, "".join(written)):
+        written = [f"{opener}{name}"]
+        cursor.let_go()
+        is_whole = yield from self._rest(reading, written.append)
+        cursor.let_go(is_over=True)
+        source = "".join(written)
+        try:
+            if not is_whole:
+                raise Malformed
+            calls = calls_of(ast.Expression if self.is_list else ast.Module, source)
+        except Malformed:
+            if not cursor.is_marked:
+                reading.out.drop(source)
+            raise
+        for call in calls:
             _write(reading, *call)
 
-    def read_list(self, reading: Reading) -> Reader[None]:
-        """A list of calls, to its closing bracket. Malformed."""
-        written: list[str] = []
-        yield from reading.cursor.spaces()
-        if (yield from reading.cursor.peek()) != "[":
-            raise Malformed
-        if not (yield from reading.cursor.python_list(written.append)):
-            raise Malformed
-        for call in calls_of(ast.Expression, "".join(written)):
-            _write(reading, *call)
+    def _rest(self, reading: Reading, keep: Emit) -> Reader[bool]:
+        """From the bracket of the first call on; whether the end came."""
+        if not self.is_list:
+            found = yield from reading.cursor.until(self._close, keep)
+            reading.cursor.back(found or "")
+            return found is not None
+        return (yield from reading.cursor.python_list(keep, depth=1))
+
+    @cached_property
+    def _close(self) -> Markers:
+        return Markers(self.close)
+
+
+def _as_python(token: re.Match[str]) -> str:
+    """A string with its lines escaped, and no zeros: models write both as they are."""
+    return token.group().replace("\n", "\\n").replace("\r", "\\r") if token.group()[0] in "\"'" else ""
 
 
 def calls_of(kind: type[ast.Module] | type[ast.Expression], source: str) -> list[tuple[str, str]]:
     """Names and arguments of the calls, all or none. Malformed."""
     try:
         # A control token within a string is a lone surrogate (alphabet.py): Python reads it as an escape.
-        spelt = source.strip().encode("utf-8", "backslashreplace").decode("utf-8")
+        spelt = _TOKEN.sub(_as_python, source.strip()).encode("utf-8", "backslashreplace").decode("utf-8")
         calls = [_call(node) for node in _nodes(kind, spelt)]
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise Malformed from error

@@ -1,8 +1,8 @@
 """Calls with a tag for each argument, as the Qwen coders, GLM, MiniMax and DeepSeek's DSML write them.
 
 The arguments become JSON as they come: strings stream, everything else waits for its end, and the tool's schema says
-which is which (values.py). A value may well speak of tags, so a closing tag ends it only where the table allows what
-follows; and where it is missing, the tag of another parameter of this very tool ends it.
+which is which (values.py). Behind the name must come what only a call has: a key, the end of the call, or its
+arguments as one JSON object. A closer that is missing is supplied by what can only come behind it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from antiphon_core.jsons import Object
+from antiphon_core.limits import JSON_DEPTH_MAX
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.alphabet import is_token
-from antiphon_translator.parsing.cursor import Emit, Markers, Reader
+from antiphon_translator.parsing.cursor import Emit, Malformed, Reader
 from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.reading import Reading
+
+_QUOTES = ('"', "'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,113 +32,197 @@ class TaggedCall:
     close: tuple[str, ...] = ()
     section_open: tuple[str, ...] = ()
     section_close: tuple[str, ...] = ()
-    name_end: tuple[str, ...]
+    name_end: tuple[str, ...] = ()
     empty_end: tuple[str, ...] = ()
     """Ends the name and the whole call: there are no arguments."""
-    arguments_close: tuple[str, ...] = ()
-    """Ends the arguments within the call."""
     key_open: tuple[str, ...]
     key_close: tuple[str, ...]
-    key_pattern: str = r"\s*\"?(?P<key>.*?)\"?\s*"
+    key_pattern: str = r"\s*[\"']?(?P<key>[^\"'\n]*?)[\"']?\s*"
     value_open: tuple[str, ...] = ()
     value_close: tuple[str, ...]
     """`{key}` in it stands for the key."""
-    after_value: tuple[str, ...] = ()
-    """What a value's closer must be followed by to count; empty for anything."""
-    forgets_closers: bool = False
-    """The model leaves `value_close` out at times."""
-    closing_tokens: tuple[str, ...] = ()
-    """End a value that has no closer, but only as control tokens: a value may well spell them."""
+    verbatim: tuple[str, ...] = ()
+    """A pair of markers within a value: what stands between them is the value."""
+    has_nested_values: bool = False
+    """The members of objects and arrays have tags of their own."""
+    values_are_json: bool = False
+    """Strings stand in quotes, at least most of them."""
     trims_newlines: bool = False
     """One newline on either side of a value is markup."""
 
     def read(self, reading: Reading) -> Reader[None]:
+        cursor = reading.cursor
         name, end = yield from self._name(reading)
-        reading.begin_call(name)
         if end in self.empty_end:
-            reading.out.arguments("{}")
-            reading.out.end_call()
-            return
-        end = yield from self._arguments(reading, name, end)
-        reading.out.end_call()
-        if end in self.arguments_close:
-            yield from reading.cursor.spaces()
-            yield from reading.cursor.one_of(self.close)
-
-    def _arguments(self, reading: Reading, name: str, end: str | None) -> Reader[str]:
-        """From behind the name on, which `end` ended; what ended the arguments."""
-        out, schema = reading.out, reading.schemas.get(name)
-        given: list[str] = []
-        while end not in self._ends:
-            if end in self.key_open:
-                key, says_string = yield from self._key(reading)
-                out.arguments(f"{', ' if given else '{'}{values.string(key)}: ")
-                given.append(key)
-                ends = self._value_ends(key, set(values.names_of(schema)).difference(given))
-                yield from self._value(reading, ends, values.types_of(schema, key), says_string)
-            end = yield from reading.cursor.until(self._next, out.drop)
-            if end is None:
+            yield from self._without_arguments(reading, name)
+        elif (yield from cursor.peek()) == "{":
+            reading.begin_call(name)
+            if not (yield from cursor.json_value(reading.out.arguments)):
                 raise Malformed
-        out.arguments("}" if given else "{}")
-        return end or ""
-
-    def _name(self, reading: Reading) -> Reader[tuple[str, str]]:
-        written: list[str] = []
-        end = yield from reading.cursor.until(self._name_end, written.append)
-        name = "".join(written).strip().strip("\"'")
-        if end is None or not name:
+        elif (yield from cursor.comes_next(self._ends)):
+            yield from self._without_arguments(reading, name)
+        elif (yield from cursor.one_of(self.key_open)):
+            yield from self._arguments(reading, name)
+        else:
             raise Malformed
+        reading.out.end_call()
+
+    def _name(self, reading: Reading) -> Reader[tuple[str, str | None]]:
+        cursor = reading.cursor
+        yield from cursor.spaces()
+        quote = yield from cursor.one_of(_QUOTES)
+        name = yield from cursor.word()
+        if not reading.can_call(name):
+            raise Malformed
+        yield from cursor.one_of((quote,) if quote else ())
+        yield from cursor.spaces()
+        end = yield from cursor.one_of((*self.empty_end, *self.name_end))
+        yield from cursor.spaces()
         return name, end
 
-    def _key(self, reading: Reading) -> Reader[tuple[str, str | None]]:
-        written: list[str] = []
-        if (yield from reading.cursor.until(self._key_close, written.append)) is None:
+    def _without_arguments(self, reading: Reading, name: str) -> Reader[None]:
+        """A call that has no arguments is one of a tool that was offered: any word may stand between two tags."""
+        if not reading.is_offered(name):
             raise Malformed
-        match = re.fullmatch(self.key_pattern, "".join(written), re.DOTALL)
-        if match is None:
+        reading.begin_call(name)
+        if (yield from reading.cursor.peek()) == "" and not self.empty_end:
             raise Malformed
-        if self.value_open and (yield from reading.cursor.until(self._value_open, reading.out.drop)) is None:
-            raise Malformed
-        return match["key"], match.groupdict().get("string")
+        reading.out.arguments("{}")
 
-    def _value(self, reading: Reading, ends: ValueEnds, types: frozenset[str], says_string: str | None) -> Reader[None]:
-        out = reading.out
-        if types == values.STRING if says_string is None else says_string == "true":
+    def _arguments(self, reading: Reading, name: str) -> Reader[None]:
+        """From behind the first key's opener on."""
+        cursor, out, schema = reading.cursor, reading.out, reading.schemas.get(name, {})
+        given: list[str] = []
+        while True:
+            key, says_string = yield from self._key(reading)
+            if not given:
+                reading.begin_call(name)
+            ends = self._value_ends(key, set(values.names_of(schema)).difference(given, [key]))
+            if not given and values.may_be_wrapper(schema, key) and says_string != "true":
+                if (yield from self._wrapped(reading, ends, schema, key)):
+                    return
+            else:
+                out.arguments(f"{', ' if given else '{'}{values.string(key)}: ")
+                yield from self._value(reading, ends, key, values.member(schema, key), says_string)
+            given.append(key)
+            yield from cursor.spaces()
+            if cursor.is_at_end:
+                raise Malformed
+            if (yield from cursor.comes_next(self._ends)):
+                out.arguments("}")
+                return
+            if (yield from cursor.one_of(self.key_open)) is None:
+                raise Malformed
+
+    def _key(self, reading: Reading) -> Reader[tuple[str, str | None]]:
+        """A key, up to its value. Malformed: it has none."""
+        cursor = reading.cursor
+        written: list[str] = []
+        found = yield from cursor.until(self._key_close, written.append)
+        match = re.fullmatch(self.key_pattern, "".join(written), re.DOTALL)
+        if found not in self.key_close or match is None:
+            cursor.back(found or "")
+            raise Malformed
+        if self.value_open:
+            yield from cursor.spaces()
+            if (yield from cursor.one_of(self.value_open)) is None:
+                raise Malformed
+        return match["key"], match.groupdict().get("string") or ("false" if self.values_are_json else None)
+
+    def _value(
+        self, reading: Reading, ends: ValueEnds, key: str, schema: Object, says_string: str | None
+    ) -> Reader[None]:
+        out, types = reading.out, values.types_of(schema)
+        if self.has_nested_values and (yield from self._is_nested(reading, types)):
+            out.arguments((yield from self._nested(reading, key, schema, JSON_DEPTH_MAX)))
+        elif self.verbatim and (yield from reading.cursor.comes_next(self.verbatim[:1])):
+            yield from self._verbatim(reading, ends)
+        elif values.is_string(types, says_string):
             out.arguments('"')
             yield from ends.read(reading, self._trimmed(lambda part: out.arguments(values.string_part(part))))
             out.arguments('"')
         else:
-            held: list[str] = []
-            yield from ends.read(reading, self._trimmed(held.append))
-            out.arguments(values.as_json("".join(held), types))
+            held = yield from self._held(reading, ends)
+            out.arguments(values.as_json(held, types, is_json=says_string == "false"))
+
+    def _held(self, reading: Reading, ends: ValueEnds) -> Reader[str]:
+        held: list[str] = []
+        yield from ends.read(reading, self._trimmed(held.append))
+        return "".join(held)
+
+    def _verbatim(self, reading: Reading, ends: ValueEnds) -> Reader[None]:
+        out = reading.out
+        yield from reading.cursor.spaces()
+        if not (yield from reading.cursor.literal(self.verbatim[0])):
+            raise Malformed
+        out.arguments('"')
+        found = yield from reading.cursor.until(
+            Markers(self.verbatim[1:]), lambda part: out.arguments(values.string_part(part))
+        )
+        if found is None:
+            raise Malformed
+        out.arguments('"')
+        yield from self._held(reading, ends)
+
+    def _wrapped(self, reading: Reading, ends: ValueEnds, schema: Object, key: str) -> Reader[bool]:
+        """A value that may be all arguments in one; whether it was. Otherwise it is the value of the key."""
+        text = yield from self._held(reading, ends)
+        is_last = yield from reading.cursor.comes_next(self._ends)
+        is_whole = is_last and values.is_wrapper(schema, text)
+        if is_whole:
+            reading.out.arguments(text.strip())
+        else:
+            reading.out.arguments(f"{{{values.string(key)}: {values.as_json(text, values.ANYTHING)}")
+        return is_whole
+
+    # ---- objects and arrays whose members have tags ----
+
+    def _is_nested(self, reading: Reading, types: frozenset[str]) -> Reader[bool]:
+        """Whether a tag comes next, and is none that closes. What may be a string is one, tags and all."""
+        is_tag = "string" not in types and (yield from reading.cursor.comes_next(self.key_open))
+        return is_tag and not (yield from reading.cursor.comes_next(tuple(f"{each}/" for each in self.key_open)))
+
+    def _nested(self, reading: Reading, key: str, schema: Object, depth: int) -> Reader[str]:
+        """The JSON of what stands behind a key's tag, up to its closer. Malformed: it is nested deeper."""
+        if not depth:
+            raise Malformed
+        types = values.types_of(schema)
+        if not (yield from self._is_nested(reading, types)):
+            text = yield from self._held(reading, self._value_ends(key, ()))
+            return values.as_json(text, types)
+        members: list[tuple[str, str]] = []
+        closers = tuple(each.replace("{key}", key) for each in self.value_close)
+        while True:
+            yield from reading.cursor.spaces()
+            if (yield from reading.cursor.one_of(closers)):
+                return values.collected(members, schema)
+            if (yield from reading.cursor.one_of(self.key_open)) is None:
+                raise Malformed
+            name, _ = yield from self._key(reading)
+            below = values.member(schema, name)
+            members.append((name, (yield from self._nested(reading, name, below, depth - 1))))
+
+    # ---- markers ----
 
     def _trimmed(self, emit: Emit) -> Emit:
         return WithoutNewlines(emit) if self.trims_newlines else emit
 
     def _value_ends(self, key: str, missing: Iterable[str]) -> ValueEnds:
         """What ends the value of a key, when the `missing` parameters have not been given yet."""
-        others = tuple(filter(is_token, self.closing_tokens))
-        if self.forgets_closers:
-            tags = next_tags(missing, self.key_open, self.key_close)
-            others = (*others, *tags, *(f"\n{one}\n{other}" for one in self.arguments_close for other in self.close))
-        return ValueEnds(tuple(each.replace("{key}", key) for each in self.value_close), self.after_value, others)
+        closers = tuple(each.replace("{key}", key) for each in self.value_close)
+        return ValueEnds(
+            closers,
+            (*self.key_open, *self._ends),
+            next_tags(missing, self.key_open, self.key_close),
+            tuple(f"{line}{each}" for each in (*self.close, *self.section_close) for line in ("", "\n")),
+            (*self.open, *self.section_open, *self.section_close),
+        )
 
     @cached_property
-    def _ends(self) -> frozenset[str]:
-        return frozenset((*self.arguments_close, *self.close))
-
-    @cached_property
-    def _name_end(self) -> Markers:
-        return Markers((*self.name_end, *self.empty_end, *self.key_open, *self._ends))
-
-    @cached_property
-    def _next(self) -> Markers:
-        return Markers((*self.key_open, *self._ends))
+    def _ends(self) -> tuple[str, ...]:
+        """What can come behind the arguments."""
+        return (*self.close, *self.section_close, *self.open, *self.section_open)
 
     @cached_property
     def _key_close(self) -> Markers:
-        return Markers(self.key_close)
-
-    @cached_property
-    def _value_open(self) -> Markers:
-        return Markers(self.value_open)
+        return Markers((*self.key_close, *self._ends))

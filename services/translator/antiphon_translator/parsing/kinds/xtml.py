@@ -12,9 +12,12 @@ from functools import cached_property
 from html import unescape
 
 from antiphon_translator.parsing import values
-from antiphon_translator.parsing.cursor import Markers, Reader
-from antiphon_translator.parsing.reading import Reading, is_name
+from antiphon_translator.parsing.cursor import Malformed, Reader
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.mention import follows_a_word, is_mentioned
+from antiphon_translator.parsing.reading import Reading
 
+_TAG = re.compile(r"\s*(?P<name>\w+)(?P<rest>(?:\s+\w+=\"[^\"]*\")*)\s*")
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
 
 
@@ -30,23 +33,41 @@ class Xtml:
         tag, ended, rest = prompt_tail.rpartition(self.opening)[2].partition(self.separator)
         if ended and not rest.strip():  # the prompt ends within this tag
             document.open(tag.partition(" ")[0], {})
-        while (bracket := (yield from reading.cursor.until(self._tag, document.text))) is not None:
-            written: list[str] = []
-            if (yield from reading.cursor.until(self._tag_end, written.append)) is None:
-                return
-            tag, _, rest = "".join(written).strip().partition(" ")
-            if bracket == self.opening:
-                document.open(tag, {key: unescape(value) for key, value in _ATTRIBUTE.findall(rest)})
-            else:
-                document.close(tag)
+        while (bracket := (yield from reading.cursor.until(self._brackets, document.text))) is not None:
+            is_text = yield from is_mentioned(reading.cursor, bracket)
+            if is_text or not (yield from self._tag(document, bracket)):
+                document.text(bracket)
+
+    def _tag(self, document: _Document, bracket: str) -> Reader[bool]:
+        """Reads what stands behind a bracket; False when it is no tag, and is to be read as text."""
+        cursor, out = document.reading.cursor, document.reading.out
+        before = cursor.behind(bracket)
+        written: list[str] = []
+        cursor.mark()
+        try:
+            found = yield from cursor.until(self._any, written.append)
+            tag = _TAG.fullmatch("".join(written))
+            if found is None and not follows_a_word(before):
+                cursor.unmark()
+                out.drop(bracket + "".join(written))
+                return True
+            if found == self.separator and tag is not None:
+                cursor.unmark()
+                document.take(tag["name"], tag["rest"], opens=bracket == self.opening)
+                return True
+        except Malformed:
+            pass
+        cursor.rewind()
+        cursor.unmark()
+        return False
 
     @cached_property
-    def _tag(self) -> Markers:
+    def _brackets(self) -> Markers:
         return Markers((self.opening, self.closing))
 
     @cached_property
-    def _tag_end(self) -> Markers:
-        return Markers((self.separator,))
+    def _any(self) -> Markers:
+        return Markers((self.opening, self.closing, self.separator))
 
 
 @dataclass
@@ -77,10 +98,16 @@ class _Document:
             case _:
                 out.drop(text)
 
+    def take(self, tag: str, rest: str, *, opens: bool) -> None:
+        if opens:
+            self.open(tag, {key: unescape(value) for key, value in _ATTRIBUTE.findall(rest)})
+        else:
+            self.close(tag)
+
     def open(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.tags.append(tag)
         out = self.reading.out
-        if tag == "call" and is_name(attributes.get("tool", "")):
+        if tag == "call" and self.reading.can_call(attributes.get("tool", "")):
             self.separator = "{"
             self.reading.begin_call(attributes["tool"])
         elif tag == "argument" and out.in_call:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
-from antiphon_translator.parsing.segments import CallBegin, CallEnd, Segment, Text
+from antiphon_translator.parsing.segments import CallBegin, CallEnd, Dropped, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 FAMILY = family_of(GemmaCall(open=("<c>",), close=("</c>",), quote="''"))
@@ -23,12 +23,19 @@ def test_calls(text: str, segments: list[Segment]) -> None:
 
 
 def test_what_is_no_call_is_text() -> None:
-    assert parsed(FAMILY, "<c>f{}</c>") == [Text("<c>f{}</c>")]
-    assert parsed(FAMILY, "<c>call:f g{}</c>") == [Text("<c>call:f g{}</c>")]
+    assert parsed(FAMILY, "<c>f{}</c> is none") == [Text("<c>f{}</c> is none")]
+    assert parsed(FAMILY, "<c>call:f g{}</c>") == [Dropped("<c>call:f g{}")]
 
 
 def test_a_call_without_end_is_incomplete() -> None:
     assert parsed(FAMILY, "<c>call:f{a:''x") == call("f", '{"a": "x', is_complete=False)
+
+
+def test_a_brace_that_is_missing_does_not_merge_calls() -> None:
+    for text in ("call:f{a:''x''", "call:f{a:1"):
+        broken = parsed(FAMILY, f"<c>{text}</c><c>call:g{{b:2}}</c>")
+        assert [each for each in broken if isinstance(each, CallEnd)] == [CallEnd(False), CallEnd(True)]
+        assert broken[-3:] == call("g", '{"b": 2}')
 
 
 @pytest.mark.parametrize("text", ["[1}", "[}", "{b:1]", "[1,}"])

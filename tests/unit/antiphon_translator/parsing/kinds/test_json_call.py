@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_translator.parsing.kinds.json_call import JsonCall
-from antiphon_translator.parsing.segments import CallBegin, Segment, Text
+from antiphon_translator.parsing.segments import CallBegin, Dropped, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 FAMILY = family_of(JsonCall(open=("<c>",), close=("</c>",)))
@@ -30,8 +30,22 @@ def test_calls(text: str, segments: list[Segment]) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"name": 7}', '{"other": 1}', '{"name": "two words"}', "{name}", "[1]", '{"name" 1'])
-def test_what_is_none_is_text(text: str) -> None:
-    assert parsed(FAMILY, f"<c>{text}</c>") == [Text(f"<c>{text}</c>")]
+def test_what_is_none_is_text_unless_nothing_follows(text: str) -> None:
+    assert parsed(FAMILY, f"<c>{text}</c>, so to say") == [Text(f"<c>{text}</c>, so to say")]
+    assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
+
+
+@pytest.mark.parametrize("separator", ["; ", ", ", "\n", ""])
+def test_several_in_a_row(separator: str) -> None:
+    text = separator.join(['<c>{"name": "f"}', '{"name": "g"}'])
+    assert parsed(FAMILY, f"{text} and {{}}") == [*call("f", "{}"), *call("g", "{}"), Text("and {}")]
+
+
+def test_brackets_that_are_missing_at_the_end_are_not_missed() -> None:
+    text = '<c>{"name": "f", "arguments": {"x": 1}</c><c>[{"name": "g", "arguments": {}}</c>'
+    assert parsed(FAMILY, text) == [*call("f", '{"x": 1}'), *call("g", "{}")]
+    text = '<c>{"name": "f", "arguments": {"x": 1</c><c>{"name": "g"}</c>'
+    assert parsed(FAMILY, text) == [*call("f", '{"x": 1', is_complete=False), *call("g", "{}")]
 
 
 def test_no_depth_is_too_much() -> None:
@@ -48,3 +62,13 @@ def test_the_name_may_be_the_key() -> None:
 def test_keys_are_those_of_the_table() -> None:
     family = family_of(JsonCall(open=("<c>",), name_keys=("tool",), argument_keys=("input",)))
     assert parsed(family, '<c>{"tool": "f", "name": "g", "input": {"x": 1}}') == call("f", '{"x": 1}')
+
+
+def test_a_call_without_a_name_is_dropped_and_told() -> None:
+    assert parsed(FAMILY, '<c>{"arguments": {"x": 1}}</c>Hi') == [Dropped('{"x": 1}'), Text("Hi")]
+
+
+def test_a_heading_repeats_the_name() -> None:
+    family = family_of(JsonCall(open=("<m>",), heading=("<json>",)))
+    assert parsed(family, '<m>f<json>{"name": "f"}') == call("f", "{}")
+    assert parsed(family, '<m>{"name": "f"}') == [Text('<m>{"name": "f"}')]

@@ -6,7 +6,7 @@ from antiphon_translator.parsing.kinds.named_call import NamedCall
 from antiphon_translator.parsing.segments import Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
-FAMILY = family_of(NamedCall(open=("<c>",), name_end=("<a>", "{"), close=("</c>",), id_open=("<i>",), may_be_json=True))
+FAMILY = family_of(NamedCall(open=("<c>",), name_end=("<a>",), close=("</c>",), id_open=("<i>",)))
 
 
 @pytest.mark.parametrize(
@@ -16,10 +16,12 @@ FAMILY = family_of(NamedCall(open=("<c>",), name_end=("<a>", "{"), close=("</c>"
         ('<c> f {"x": 1}', call("f", '{"x": 1}')),
         ("<c>f<i>abc<a>{}</c>", call("f", "{}", model_id="abc")),
         ("<c>f<a></c>", call("f", "{}")),
-        ('<c>[{"name": "f", "arguments": {}}]', call("f", "{}")),
         ("<c>f<a>{}</c> <c>g<a>{}</c>", [*call("f", "{}"), *call("g", "{}")]),
         ("<c>f<a>word</c>Hi", [*call("f", "", is_complete=False), Text("Hi")]),
-        ("<c>two words<a>{}</c>", [Text("<c>two words<a>{}</c>")]),
+        ("<c>two words<a>{}</c>", []),
+        ("<c>two words<a>{}</c> are text", [Text("<c>two words<a>{}</c> are text")]),
+        ("<c>0<a>{}</c>", []),
+        ('<c>f<a>{"x": 1</c><c>g<a>{}</c>', [*call("f", '{"x": 1', is_complete=False), *call("g", "{}")]),
     ],
 )
 def test_calls(text: str, segments: list[Segment]) -> None:
@@ -31,4 +33,10 @@ def test_the_pattern_finds_the_name_and_an_id() -> None:
     pattern = r"(?P<id>functions\.(?P<name>\w+):\d+)"
     family = family_of(NamedCall(open=("<c>",), name_end=("<a>",), name_pattern=pattern))
     assert parsed(family, "<c>functions.f:2<a>{}") == call("f", "{}", model_id="functions.f:2")
+    assert parsed(family, "<c>f<a>{}") == [Text("<c>f<a>{}")]
+
+
+def test_the_name_may_stand_behind_a_marker() -> None:
+    family = family_of(NamedCall(open=("<c>",), name_open=("<n>",), name_end=("<a>",)))
+    assert parsed(family, "<c>function<n>f\n<a>\n{}") == call("f", "{}")
     assert parsed(family, "<c>f<a>{}") == [Text("<c>f<a>{}")]

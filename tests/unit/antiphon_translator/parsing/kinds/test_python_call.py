@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from antiphon_core.limits import GIVE_BACK_CHARS_MAX
 from antiphon_translator.parsing.kinds.python_call import PythonCall
-from antiphon_translator.parsing.segments import Segment, Text
+from antiphon_translator.parsing.segments import Dropped, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 FAMILY = family_of(PythonCall(open=("<c>",), close=("</c>",)))
@@ -18,6 +19,7 @@ LINES = family_of(PythonCall(open=("<c>",), close=("</c>",), is_list=False))
             "[f(), m.g(x=[True, null, {'a': (1,)}])]",
             [*call("f", "{}"), *call("m.g", '{"x": [true, null, {"a": [1]}]}')],
         ),
+        ("[f(x='a\n\tb', n=07, m=-0.50, s='07')]", call("f", r'{"x": "a\n\tb", "n": 7, "m": -0.5, "s": "07"}')),
         (r"[f(x='\d ☃')]", call("f", r'{"x": "\\d ☃"}')),
     ],
 )
@@ -27,9 +29,12 @@ def test_a_list_of_calls(text: str, segments: list[Segment]) -> None:
 
 @pytest.mark.parametrize("text", ["[1]", "f()", "[f(1)]", "[f(x=print())]", "[]", "[f(x=a)]"])
 def test_nothing_is_evaluated_and_what_is_no_call_is_text(text: str) -> None:
-    assert parsed(FAMILY, f"<c>{text}</c>") == [Text(f"<c>{text}</c>")]
+    assert parsed(FAMILY, f"<c>{text}</c> so") == [Text(f"<c>{text}</c> so")]
+    assert parsed(FAMILY, f"<c>{text}</c>") == [Dropped(f"<c>{text}")]
+    long = f"[f(x='{'a' * GIVE_BACK_CHARS_MAX}', y=print())]"
+    assert parsed(FAMILY, f"<c>{long}</c> so") == [Dropped(long), Text("so")]
 
 
 def test_calls_in_lines() -> None:
     assert parsed(LINES, "<c>\nf(x=1)\ng()\n</c>") == [*call("f", '{"x": 1}'), *call("g", "{}")]
-    assert parsed(LINES, "<c>\nimport os\n</c>") == [Text("<c>\nimport os\n</c>")]
+    assert parsed(LINES, "<c>\nimport os\n</c> so") == [Text("<c>\nimport os\n</c> so")]

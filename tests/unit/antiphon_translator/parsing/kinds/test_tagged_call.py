@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
-from antiphon_translator.parsing.segments import Segment, Text
+from antiphon_translator.parsing.segments import Dropped, Segment, Text
 from tests.support.tool_calls.parsing import call, family_of, parsed
 
 SYNTAX = TaggedCall(
@@ -17,7 +16,6 @@ SYNTAX = TaggedCall(
     key_open=("<k ",),
     key_close=(">",),
     value_close=("</k>",),
-    after_value=("<k ", "</c>"),
     close=("</c>",),
 )
 SCHEMAS: dict[str, Any] = {"f": {"properties": {"s": {"type": "string"}, "n": {"type": "integer"}}}}
@@ -31,13 +29,22 @@ def read(text: str, **changes: Any) -> list[Segment]:
     ("text", "segments"),
     [
         ("<c f></c>", call("f", "{}")),
-        ("<c f/>", call("f", "{}")),
+        ('<c "f"/>', call("f", "{}")),
         ('<c "f"><k s>3</k><k n>3</k></c>', call("f", '{"s": "3", "n": 3}')),
         ("<c f>\n<k s> a\n</k>\n</c>", call("f", '{"s": " a\\n"}')),
         ("<c f><k s>a</k>b</k></c>", call("f", '{"s": "a</k>b"}')),
         ("<c f><k new>[1]</k></c>", call("f", '{"new": [1]}')),
         ("<c f><k s>a", call("f", '{"s": "a', is_complete=False)),
-        ("<c two words></c>", [Text("<c two words></c>")]),
+        ("<c two words></c> so", [Text("<c two words></c> so")]),
+        ("<c unknown></c> so", [Text("<c unknown></c> so")]),
+        ("<c unknown><k s>a</k></c>", call("unknown", '{"s": "a"}')),
+        ('<c f>{"s": "a"}</c>', call("f", '{"s": "a"}')),
+        ("<c f><k n>1</k><c f><k n>2</k></c>", [*call("f", '{"n": 1}'), *call("f", '{"n": 2}')]),
+        ("<c f><k s>a </c> b</k></c>", call("f", '{"s": "a </c> b"}')),
+        ("<c f><k s>a</c> <c f></c>", [*call("f", '{"s": "a"}'), *call("f", "{}")]),
+        ('<c f><k arguments>{"n": 1}</k></c>', call("f", '{"n": 1}')),
+        ('<c f><k arguments>{"x": 1}</k></c>', call("f", '{"arguments": {"x": 1}}')),
+        ('<c f><k arguments>{"n": 1}</k><k n>2</k></c>', call("f", '{"arguments": {"n": 1}, "n": 2}')),
     ],
 )
 def test_calls(text: str, segments: list[Segment]) -> None:
@@ -48,26 +55,40 @@ def test_one_newline_on_either_side_may_be_markup() -> None:
     assert read("<c f><k s>\n\na\n\n</k></c>", trims_newlines=True) == call("f", '{"s": "\\na\\n"}')
 
 
+def test_either_kind_of_newline_may_be_markup() -> None:
+    assert read("<c f><k s>\r\na\r\nb\r\n</k></c>", trims_newlines=True) == call("f", '{"s": "a\\r\\nb"}')
+
+
 def test_a_forgotten_closer_is_found_by_the_next_parameter_of_the_tool() -> None:
-    assert read("<c f><k s>a\n<k n>3</k></c>", forgets_closers=True) == call("f", '{"s": "a", "n": 3}')
-    assert read("<c f><k s>a\n<k x>3</k></c>", forgets_closers=True) == call("f", '{"s": "a\\n<k x>3"}')
+    assert read("<c f><k s>a\n<k n>3</k></c>") == call("f", '{"s": "a", "n": 3}')
+    assert read("<c f><k s>a\n<k x>3</k></c>") == call("f", '{"s": "a\\n<k x>3"}')
 
 
-def test_the_model_may_say_what_a_value_is() -> None:
+def test_a_key_without_a_value_breaks_the_call_and_takes_nothing_of_the_next() -> None:
+    text = "<c f><k s></c><c f><k n><v>1</k></c>"
+    broken = call("f", '{"n": 1}')
+    assert [each for each in read(text, value_open=("<v>",)) if not isinstance(each, Dropped)] == broken
+
+
+def test_a_value_may_stand_between_markers_of_its_own() -> None:
+    text = "<c f><k s><![CDATA[</k> & ]]></k></c>"
+    assert read(text, verbatim=("<![CDATA[", "]]>")) == call("f", '{"s": "</k> & "}')
+
+
+def test_members_of_values_may_have_tags() -> None:
+    schema = {"properties": {"o": {"properties": {"n": {"type": "integer"}, "a": {"type": "array"}}}}}
+    tags: dict[str, Any] = {"key_open": ("<",), "value_close": ("</{key}>",), "has_nested_values": True}
+    family = family_of(replace(SYNTAX, **tags))
+    text = "<c f><o><n>1</n> <a><item>x</item><item>2</item></a><s>a<b</s></o></c>"
+    assert parsed(family, text, schemas={"f": schema}) == call("f", '{"o": {"n": 1, "a": ["x", 2], "s": "a<b"}}')
+
+
+def test_the_model_may_say_what_a_value_is_where_the_schema_allows_it() -> None:
     pattern = r"(?P<key>\w+)(?: string=(?P<string>\w+))?"
-    text = "<c f><k s string=false>1</k><k n string=true>2</k></c>"
-    assert read(text, key_pattern=pattern) == call("f", '{"s": "1", "n": "2"}')
+    text = "<c f><k s string=false>1</k><k n string=true>2</k><k x string=true>3</k></c>"
+    assert read(text, key_pattern=pattern) == call("f", '{"s": "1", "n": 2, "x": "3"}')
+    assert read("<c f><k n string=true>two</k></c>", key_pattern=pattern) == call("f", '{"n": "two"}')
 
 
 def test_the_closer_may_hold_the_key() -> None:
-    assert read("<c f><s>a</n></s></c>", key_open=("<",), value_close=("</{key}>",), after_value=()) == call(
-        "f", '{"s": "a</n>"}'
-    )
-
-
-def test_some_closers_count_only_as_tokens() -> None:
-    family = family_of(replace(SYNTAX, closing_tokens=("</c>",)))
-    assert parsed(family, "<c f><k s>a</c></k></c>", schemas=SCHEMAS) == call("f", '{"s": "a</c>"}')
-    alphabet = Alphabet({1: "</c>"}, family.markers())
-    text = alphabet.encode("<c f><k s>a</c>")
-    assert parsed(family.translated(alphabet.encode), text, schemas=SCHEMAS) == call("f", '{"s": "a"}')
+    assert read("<c f><s>a</n></s></c>", key_open=("<",), value_close=("</{key}>",)) == call("f", '{"s": "a</n>"}')

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.parsing.cursor import Cursor, Markers
+from antiphon_translator.parsing.cursor import Cursor, Malformed
 from antiphon_translator.parsing.kinds.tagged_value import ValueEnds, WithoutNewlines, next_tags
-from antiphon_translator.parsing.reading import Malformed, Reading
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.reading import Reading
 from antiphon_translator.parsing.segments import Output
 
 
@@ -26,7 +27,9 @@ def test_a_closer_counts_where_a_follower_comes_next() -> None:
 
 
 def test_other_ends_are_left_where_they_are() -> None:
-    assert value(ValueEnds(("</v>",), others=("\n<k>",)), "a\n<k>") == ("a", "<k>")
+    assert value(ValueEnds(("</v>",), tags=("\n<k>",)), "a\n<k>") == ("a", "<k>")
+    ends = ValueEnds(("</v>",), ends=("</c>",), beginnings=("<c>",))
+    assert value(ends, "a</c> b</c>\n<c>") == ("a</c> b", "</c>\n<c>")
 
 
 def test_a_value_without_end_is_malformed() -> None:
@@ -35,7 +38,8 @@ def test_a_value_without_end_is_malformed() -> None:
 
 
 def test_the_tags_of_keys() -> None:
-    assert next_tags(["b", "a"], ["<k "], [">"]) == ("\n<k a>", "\n<k b>")
+    assert next_tags(["b", "a"], ['<k "'], ['">']) == ('\n<k "a"', "\n<k \"'a'\"", '\n<k "b"', "\n<k \"'b'\"")
+    assert "\n<k 'a'>" in next_tags(["a"], ["<k "], [">"])
 
 
 def test_one_newline_on_either_side_is_taken_off() -> None:

@@ -26,7 +26,8 @@ def tags(text: str) -> str:
         ('[call tool="f"][argument key="&quot;" type="string"]', call("f", '{"\\"": "', is_complete=False)),
         ('[call tool="f"][call tool="g"][/call]', [*call("f", "", is_complete=False), *call("g", "{}")]),
         ("[call][/call][response]Hi[/response]", [Text("Hi")]),
-        ('[call tool="f"', []),
+        ('[call tool="f"', [Dropped(tags('[call tool="f"'))]),
+        ("Say [ or [call, then wait.", [Text(tags("Say [ or [call, then wait."))]),
         (
             '[call tool="f"][argument key="a" type="string"]x[/argument][/call][argument key="b" type="string"]stray',
             [*call("f", '{"a": "x"}'), Dropped("stray")],

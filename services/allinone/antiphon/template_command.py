@@ -1,0 +1,115 @@
+"""`antiphon template`: how a model is written to and how it writes, told from its directory, without a server.
+
+    antiphon template render DIR    the raw output and the end of the prompt of one conversation, as a test vector
+    antiphon template check DIR     the family that the model would get, why, and whether it reads what the model writes
+
+DIR is a Hugging Face model directory, or a file with a chat template alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_translator import model_directory
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.templates import trial
+from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
+
+_NO_TOKENS = {"bos_token": "", "eos_token": ""}  # templates write them, and a file alone does not name any
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A chat template, and what is known of the vocabulary that it is for."""
+
+    template: str
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+    vocabulary: Collection[str] = ()
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    render = actions.add_parser("render", help="print the raw output of one conversation, and the end of its prompt")
+    check = actions.add_parser("check", help="say which family the model would get, why, and whether it fits")
+    for action in (render, check):
+        action.add_argument("directory", type=Path, metavar="DIR", help="a model directory, or a file with a template")
+    check.add_argument("--family", help="the family to check, instead of the one that is recognised")
+    render.set_defaults(run=run_render)
+    check.set_defaults(run=run_check)
+
+
+def run_render(options: argparse.Namespace) -> int:
+    """Prints the members `prompt_tail` and `raw` of a vector. SettingsError: what is wrong with the directory."""
+    made = _trial(_source(options.directory))
+    print(dumps({"prompt_tail": made.prompt_tail, "raw": made.raw}).decode())
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Prints what was found; 1 if the family does not read what the template writes. SettingsError, as above."""
+    source = _source(options.directory)
+    reasons = families.evidence(source.template, source.vocabulary)
+    family = _family(options.family or families.detect(source.template, source.vocabulary))
+    print(f"family: {family.name}")
+    for line in _reasons(family.name, reasons):
+        print(line)
+    if family.prompt.writer:
+        print(f"its prompts are written as '{family.prompt.writer}', not with its template")
+        return 0
+    made = _trial(source)
+    missing = trial.read(family, made).lacks(made)
+    for each in missing:
+        print(f"does not read {each}")
+    if not made.calls:
+        print("the template writes no calls: how the model writes them has to be found elsewhere")
+    print("reads what the template writes" if not missing else f"the output was: {dumps(made.raw).decode()}")
+    return int(bool(missing))
+
+
+def _reasons(name: str, reasons: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    if name in reasons:
+        yield f"because of: {_listed(reasons[name])}"
+    elif not reasons:
+        yield "nothing in the template or the vocabulary speaks for any family"
+    for other, found in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
+        if other != name:
+            yield f"less speaks for {other}: {_listed(found)}" if name in reasons else f"{other}: {_listed(found)}"
+
+
+def _listed(found: Collection[str]) -> str:
+    return ", ".join(repr(each) for each in found)
+
+
+def _family(name: str) -> Family:
+    try:
+        return families.load(name)
+    except KeyError as error:
+        raise SettingsError(f"There is no family '{name}'; there is {', '.join(families.names())}.") from error
+
+
+def _source(path: Path) -> _Source:
+    if path.is_file():
+        try:
+            return _Source(path.read_text("utf-8"), _NO_TOKENS)
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"Cannot read {path}: {error}") from error
+    facts = model_directory.read(path)
+    if facts.chat_template is None:
+        raise SettingsError(f"{path} has no chat template; name a file that holds one.")
+    return _Source(facts.chat_template, facts.special_tokens, frozenset(facts.tokenizer.added.values()))
+
+
+def _trial(source: _Source) -> trial.Trial:
+    try:
+        return trial.of(JinjaTemplate(source.template, special_tokens=source.special_tokens))
+    except InvalidTemplate as error:
+        raise SettingsError(f"The chat template does not compile: {error}") from error
+    except InvalidRequest as error:
+        raise SettingsError(error.message) from error

@@ -1,0 +1,129 @@
+"""One conversation that shows how a model writes: a thought, a sentence and two calls.
+
+Rendered with and without the model's turn, a chat template tells the raw output that the model was trained to write,
+and where its prompt ends. Read again by the model's family, that output has to mean what it was made of.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Protocol
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+
+PROMPT_TAIL_CHARS = 80
+
+_SCHEMA: Object = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Where."},
+        "days": {"type": "integer", "description": "How many."},
+    },
+    "required": ["city", "days"],
+}
+_NAME = "get_weather"
+_FUNCTION: Object = {"name": _NAME, "description": "Tells the weather of some days.", "parameters": _SCHEMA}
+_THOUGHT, _SENTENCE = "Two cities.", "Let me look."
+_ARGUMENTS: tuple[Object, ...] = ({"city": "Paris", "days": 3}, {"city": "Köln", "days": 1})
+_TURN_END = re.compile(r"\s*<[^<>\s]+>\Z")  # a control token that servers cut off
+_ASKED = Message("user", ("How is the weather in Paris and Köln?",))
+
+
+class TurnTemplate(Protocol):
+    """What renders conversations with and without the beginning of an answer."""
+
+    def render(self, conversation: Conversation, *, now_s: int) -> str: ...
+
+    def render_turns(self, conversation: Conversation) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`raw` is what the model writes behind a prompt that ends with `prompt_tail`."""
+
+    prompt_tail: str
+    raw: str
+
+    @property
+    def calls(self) -> int:
+        """How many calls the template wrote."""
+        return min(self.raw.count(_NAME), len(_ARGUMENTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a family makes of an output. Texts are without outer white space."""
+
+    reasoning: str
+    text: str
+    calls: tuple[tuple[str, Object | str], ...]
+    """Names and arguments; a call that is not complete has the text of them."""
+
+    def lacks(self, trial: Trial) -> list[str]:
+        """What stands in the output, and was not read from it."""
+        missing = []
+        if _SENTENCE in trial.raw and _TURN_END.sub("", self.text) != _SENTENCE:
+            missing.append(f"the sentence '{_SENTENCE}', but '{self.text}'")
+        if _THOUGHT in trial.raw and self.reasoning != _THOUGHT:
+            missing.append(f"the thought '{_THOUGHT}', but '{self.reasoning}'")
+        if self.calls != tuple((_NAME, each) for each in _ARGUMENTS[: trial.calls]):
+            missing.append(f"{trial.calls} calls, but {dumps([list(each) for each in self.calls]).decode()}")
+        return missing
+
+
+def of(template: TurnTemplate) -> Trial:
+    """Renders the conversation, with one call where the template refuses two. InvalidRequest: it refuses both."""
+    prompt = template.render(_conversation(), now_s=0)
+    calls = tuple(Call(f"call0000{n}", _NAME, each) for n, each in enumerate(_ARGUMENTS, 1))
+    try:
+        whole = template.render_turns(_conversation(Message("assistant", (_SENTENCE,), _THOUGHT, calls)))
+    except InvalidRequest:
+        whole = template.render_turns(_conversation(Message("assistant", (_SENTENCE,), _THOUGHT, calls[:1])))
+    spoken = template.render_turns(_conversation(Message("assistant", (_SENTENCE,))))
+    common = _common(prompt, whole)
+    end = spoken.rpartition(_SENTENCE)[2].strip()
+    return Trial(common[-PROMPT_TAIL_CHARS:], whole[len(common) :].rstrip().removesuffix(end))
+
+
+def read(family: Family, trial: Trial) -> Reading:
+    """What a family makes of the output."""
+    parser = OutputParser(family, schemas={_NAME: _SCHEMA}, prompt_tail=trial.prompt_tail)
+    return _joined([*parser.feed(trial.raw), *parser.finish()])
+
+
+def _common(prompt: str, whole: str) -> str:
+    """What both begin with, without half a tag at its end."""
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(prompt, whole, strict=False)))
+    common = prompt[:length]
+    return common if common == prompt or "<" not in common.rpartition(">")[2] else common[: common.rfind("<")]
+
+
+def _conversation(*messages: Message) -> Conversation:
+    return Conversation((_ASKED, *messages), ({"type": "function", "function": _FUNCTION},))
+
+
+def _joined(segments: list[Segment]) -> Reading:
+    reasoning, text, written = "", "", ""
+    calls: list[tuple[str, Object | str]] = []
+    name = ""
+    for segment in segments:
+        match segment:
+            case Reasoning(part):
+                reasoning += part
+            case Text(part):
+                text += part
+            case CallBegin(name):
+                written = ""
+            case Arguments(part):
+                written += part
+            case CallEnd(is_complete):
+                arguments: Any = loads(written) if is_complete else written
+                calls.append((name, arguments))
+    return Reading(reasoning.strip(), text.strip(), tuple(calls))

@@ -1,0 +1,35 @@
+"""Outputs that were read wrongly once, cut in every way, from text and from token ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing import families
+from tests.golden.tool_calls.test_vectors import from_ids, from_text
+from tests.support.tool_calls.outcomes import Outcome, cuts
+from tests.support.tool_calls.vectors import Vector, known_wrong
+from tests.support.tool_calls.vocabularies import vocabulary
+
+VECTORS = known_wrong()
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+def test_from_text(vector: Vector) -> None:
+    first, *others = (from_text(vector, pieces) for pieces in cuts(vector.raw))
+    assert all(other == first for other in others)
+    assert Outcome.of(first).agrees_with(vector.expected), first
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)
+def test_from_token_ids(vector: Vector) -> None:
+    ids = vocabulary(vector.repository, vector.markers).ids(vector)
+    first, *others = (from_ids(vector, pieces) for pieces in cuts(ids))
+    assert all(other == first for other in others)
+    assert Outcome.of(first).agrees_with(vector.expected), first
+
+
+def test_every_vector_names_its_source() -> None:
+    assert len(VECTORS) == 49
+    assert {vector.family for vector in VECTORS} <= set(families.names())
+    assert all(vector.source for vector in VECTORS)
+    assert all(vector.markers for vector in VECTORS)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from antiphon import cli
+from tests.support.served_models import write_directory
+
+TEMPLATES = Path(__file__).parents[2] / "golden" / "templates"
+Output = pytest.CaptureFixture[str]
+
+
+def test_render_prints_the_members_of_a_vector(capsys: Output) -> None:
+    assert cli.main(["template", "render", str(TEMPLATES / "Qwen3-Coder.jinja")]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == {"prompt_tail", "raw"}
+    assert "<function=get_weather>" in printed["raw"]
+
+
+def test_check_says_which_family_and_why(capsys: Output) -> None:
+    assert cli.main(["template", "check", str(TEMPLATES / "Qwen3-Coder.jinja")]) == 0
+    first, second, *_, last = capsys.readouterr().out.splitlines()
+    assert first == "family: qwen_coder"
+    assert second == "because of: '<function=', '<parameter='"
+    assert last == "reads what the template writes"
+
+
+def test_check_of_a_family_that_does_not_fit_fails_and_shows_the_output(capsys: Output) -> None:
+    assert cli.main(["template", "check", str(TEMPLATES / "GLM-4.6.jinja"), "--family", "plain"]) == 1
+    out = capsys.readouterr().out
+    assert "does not read 2 calls" in out
+    assert "the output was" in out
+
+
+def test_a_family_with_a_writer_of_its_own_is_not_rendered(capsys: Output) -> None:
+    assert cli.main(["template", "check", str(TEMPLATES / "openai-gpt-oss-120b.jinja")]) == 0
+    assert "written as 'harmony'" in capsys.readouterr().out
+
+
+def test_a_model_directory_tells_its_vocabulary_too(tmp_path: Path, capsys: Output) -> None:
+    directory = write_directory(tmp_path / "model")
+    assert cli.main(["template", "check", str(directory)]) == 0
+    assert capsys.readouterr().out.splitlines()[0].startswith("family: ")
+
+
+@pytest.mark.parametrize(
+    ("template", "said"), [("{% if %}", "does not compile"), ("{{ raise_exception('no') }}", "no")]
+)
+def test_a_template_that_cannot_be_used_is_one_line(tmp_path: Path, capsys: Output, template: str, said: str) -> None:
+    path = tmp_path / "own.jinja"
+    path.write_text(template)
+    assert cli.main(["template", "render", str(path)]) != 0
+    error = capsys.readouterr().err
+    assert said in error
+    assert len(error.splitlines()) == 1
+
+
+def test_an_unknown_family_is_one_line(capsys: Output) -> None:
+    assert cli.main(["template", "check", str(TEMPLATES / "GLM-4.6.jinja"), "--family", "none"]) != 0
+    assert "There is no family 'none'" in capsys.readouterr().err

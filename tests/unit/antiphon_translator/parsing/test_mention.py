@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.parsing.cursor import Cursor, Reader, discard
+from antiphon_translator.parsing.markers import Markers
+from antiphon_translator.parsing.mention import is_mention, is_mentioned, is_quoted, may_be_mention
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        ("the `", "` tag"),
+        ('say "', '".'),
+        ("the (", ") tag"),
+        ("“", "”"),
+        ("the **", "** tag"),
+        ("'", "'"),
+        ("`a ", " b`"),
+        ('{"a": "b', '"}'),
+        ("the ", " tag"),
+        ("both, ", ", and"),
+        ("of ", "."),
+    ],
+)
+def test_quotes_and_sentences_speak_of_markers(before: str, behind: str) -> None:
+    assert may_be_mention(before)
+    assert is_mention(before, behind[:2])
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [
+        *(("", ""), ("Done. ", " Hi"), ("word", " Hi"), ("`code`", "`more`"), ("a\n", " b"), ("a ", "b")),
+        *(("`a`\n", "`b"), ("```", ""), ("```", "\n"), ("so `x", ""), ('27"', ""), ("the ", "")),
+        *(("**Yes**", "**No**"), ("'Yes'", "'No'")),
+    ],
+)
+def test_elsewhere_they_are_what_they_are(before: str, behind: str) -> None:
+    assert not is_mention(before, behind[:2])
+
+
+def test_quotes_stand_directly_around() -> None:
+    assert is_quoted("`", "` ")
+    assert not is_quoted("`a ", "` ")
+    assert not is_quoted("the ", " tag")
+
+
+@pytest.mark.parametrize("strictly", [False, True])
+def test_it_waits_for_what_stands_behind_only_where_that_matters(strictly: bool) -> None:
+    for text, waits in (("so <a>", True), ("so.<a>", False)):
+        cursor, found = Cursor(), list[bool]()
+
+        def read(cursor: Cursor = cursor, found: list[bool] = found) -> Reader[None]:
+            yield from cursor.until(Markers(("<a>",)), discard)
+            found.append((yield from is_mentioned(cursor, "<a>", strictly=strictly)))
+
+        steps = read()
+        cursor.feed(text)
+        assert cursor.step(steps) is not waits
+        cursor.feed(" on")
+        assert not waits or cursor.step(steps)
+        assert found == [waits and not strictly]
