@@ -16,7 +16,7 @@ APPLICATION_ID = 0x416E7469  # "Anti": tells our files from anybody else's
 BUSY_TIMEOUT_S = 5.0  # how long to wait for another process that writes
 BUSY_RETRY_S = 0.01
 PAGE_BYTES = 8192  # a typical response fits in a page
-CACHE_KIB = 64 * 1024
+CACHE_KIB = 8 * 1024
 
 _SYNCHRONOUS = {Durability.DISK: "FULL", Durability.PROCESS: "NORMAL"}
 
