@@ -22,7 +22,7 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from tests.support.http import Http
 from tests.support.images import png
-from tests.support.loop_watch import watched_loop
+from tests.support.loop_watch import LoopWatch, watched_loop
 from tests.support.scripted_system import MODEL, SEER, TOKENIZER, ScriptedModel, scripted_system
 
 CALLBACK_CPU_S_MAX = 0.05
@@ -153,12 +153,14 @@ async def test_a_large_message_over_a_websocket_does_not_stop_the_loop(http: Htt
 
 
 async def test_the_watch_names_what_stops_the_loop() -> None:
-    async def dawdle() -> None:
-        for _ in range(300_000):
+    async def dawdle(watch: LoopWatch) -> None:
+        for _ in range(30_000):
+            str([1])
+        while "dawdle" not in watch.stack_now():  # the sampling thread may have to wait for a processor
             str([1])
 
     with watched_loop(least_s=0.001) as watch:
-        await asyncio.create_task(dawdle(), name="the culprit")
+        await asyncio.create_task(dawdle(watch), name="the culprit")
     assert "the culprit" in str(watch.longest) or "dawdle" in str(watch.longest)
     assert watch.callbacks > 0
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +40,7 @@ class LoopWatch:
     least_s: float
     slow: list[SlowCallback] = field(default_factory=list)
     callbacks: int = 0
+    stack_now: Callable[[], str] = str  # where the running callback was at the last sample; "" before the first
 
     @property
     def longest(self) -> SlowCallback:
@@ -53,8 +54,8 @@ class LoopWatch:
 @contextmanager
 def watched_loop(*, least_s: float = 0.02) -> Iterator[LoopWatch]:
     """Watches the loop of the calling thread. A second thread samples its stack meanwhile."""
-    watch = LoopWatch(least_s)
     sampler = _Sampler(threading.get_ident())
+    watch = LoopWatch(least_s, stack_now=lambda: sampler.stack)
     run = asyncio.Handle._run
 
     def timed(handle: asyncio.Handle) -> None:

@@ -1,4 +1,4 @@
-"""What a database must do for the store: the `RowBackend` protocol, a dozen primitives.
+"""What a database must do for the store: the `RowBackend` protocol.
 
 Rules that hold for every primitive:
 
