@@ -41,11 +41,12 @@ class Readers:
         self._calls.close()
         for thread in self._threads:
             await asyncio.to_thread(thread.join)
+        for connection in self._connections:  # one by one: the last of them removes the write-ahead log
+            connection.close()
 
     def _work(self, connection: sqlite3.Connection) -> None:
         while (batch := self._calls.next_batch()) is not None:
             self._calls.deliver(batch, _read_all(connection, batch))
-        connection.close()
 
 
 def _read_all(connection: sqlite3.Connection, batch: Sequence[Call]) -> list[Outcome]:
