@@ -81,7 +81,7 @@ def client_tls(authorities: Path, pair: KeyPair | None) -> grpc.ChannelCredentia
 
 
 def client_ssl(authorities: Path, pair: KeyPair | None) -> ssl.SSLContext:
-    """What `client_tls` means, for connections of Python's own: no other authorities are trusted."""
+    """Makes `client_tls` into a context for connections of Python's own. No other authorities are trusted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_verify_locations(cadata=read_authorities(authorities).decode())

@@ -20,7 +20,7 @@ from antiphon_translator import wire
 log = logging.getLogger(__name__)
 
 Transport = Literal["lean", "grpc"]
-"""What generations come over: antiphon_core.http2 or grpc.aio."""
+"""The transport of generations: antiphon_core.http2 or grpc.aio."""
 
 
 class TranslatorClient:

@@ -96,7 +96,7 @@ class KnownMessages:
         return KnownMessages((*self.messages, *messages), self._made)
 
     def each(self, make: Callable[[Message], T]) -> tuple[T, ...]:
-        """What `make` makes of each message, which has to depend on nothing but the message, and is never changed."""
+        """Applies `make` to each message. Its result must depend on the message alone and is never changed."""
         made = self._made.get(make, ())
         if len(made) < len(self.messages):
             made = self._made[make] = (*made, *map(make, self.messages[len(made) :]))
@@ -125,14 +125,14 @@ class Conversation:
         return tuple(image for images in self.each(_message_images) for image in images)
 
     def each(self, make: Callable[[Message], T]) -> list[T]:
-        """What `make` makes of each message. For known ones that is what it made before: it has to depend on nothing
+        """Applies `make` to each message. Known ones keep their earlier result: it has to depend on nothing
         but the message, and nobody may change what it made."""
         known = self.known.each(make)
         first, rest = self.messages[: self.known_from], self.messages[self.known_from + len(known) :]
         return [*map(make, first), *known, *map(make, rest)]
 
     def with_messages(self, messages: tuple[Message, ...]) -> Conversation:
-        """The same conversation with other messages, of which none are known."""
+        """Copies the conversation with other messages, of which none are known."""
         return replace(self, messages=messages, known=NO_MESSAGES, known_from=0)
 
     def map_text(self, change: Callable[[str], str]) -> Conversation:

@@ -89,7 +89,7 @@ class _Draft:
             _row(_READERS, item, path, default="message")(self, item, path)
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
-        """What was read, for turns to come; no more than what was known if it would not be read so again."""
+        """Keeps what was read for later turns; no more than was known if it would not be read so again."""
         if items == known.items or not self.is_whole or self.media.has_read:
             return known
         return ReadHistory(

@@ -269,7 +269,7 @@ class _Count:
         self._carried: list[str] = []
 
     def note(self, chunk: EngineChunk) -> None:
-        """What the engine says besides what it wrote."""
+        """Keeps the usage of a chunk, and whether the output ended at its length limit."""
         self._said = chunk.usage or self._said
         self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
 

@@ -36,7 +36,7 @@ class ReadHistory:
     """The tools that its items declare."""
     messages: KnownMessages = NO_MESSAGES
     open: Message | None = None
-    """What the assistant may still add to."""
+    """The part of a history that the assistant may still add to."""
     called: Mapping[str, Call] = field(default_factory=dict)
     """Calls by id."""
     waiting: Mapping[str, str] = field(default_factory=dict)

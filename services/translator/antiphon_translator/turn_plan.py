@@ -1,4 +1,4 @@
-"""What the parameters of a request come to with an engine: read, checked and compiled.
+"""The plan of a turn: the parameters of a request, read, checked and compiled for an engine.
 
 An application sends the same parameters with each of its turns, tools and schemas included, because the input is no
 part of them. Small parameters are read once for all turns that repeat them. A plan holds nothing of a turn, and nobody

@@ -185,7 +185,7 @@ def clock() -> ManualClock:
 
 
 def pointers(program: Program) -> Program:
-    """What a spread backend has written of a program that it refuses."""
+    """The entries that a spread backend wrote of a program that it refuses."""
     filed = {
         (each.of, each.key, each.id): each
         for each in program.changes

@@ -20,7 +20,7 @@ TOKENS = pytest.mark.parametrize("tokens", [False, True], ids=["text", "tokens"]
 
 
 def spoken_of(here: Kitchen) -> Iterator[str]:
-    """What cannot be mistaken for a word or a piece of JSON."""
+    """Markers that cannot be mistaken for a word or a piece of JSON."""
     for marker in here.markers:
         if any(each in "<[|◁" or "\ud800" <= each <= "\udfff" for each in marker):
             yield marker

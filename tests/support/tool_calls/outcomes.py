@@ -90,7 +90,7 @@ class Outcome:
         return texts == [self.text, self.reasoning] and self._has_the_calls_of(expected)
 
     def agrees_with(self, expected: Object | None) -> bool:
-        """As `is_what`, but a text that is None in `expected` may be anything, and thoughts are compared joined."""
+        """Compares as `is_what` does, but a text that is None in `expected` may be anything; thoughts are joined."""
         assert expected is not None
         written = {"text": self.text or "", "reasoning": (self.reasoning or "").replace("\n", "")}
         wanted = {"text": expected["text"], "reasoning": (expected["reasoning"] or "").replace("\n", "")}

@@ -101,7 +101,7 @@ def _markers(family: str) -> tuple[str, ...]:
 
 
 def _tags_of(family: str) -> tuple[str, ...]:
-    """What may be control tokens of a family without fixtures: the tags in its table."""
+    """Lists the possible control tokens of a family without fixtures: the tags in its table."""
     if family in _TOKENS:
         return _TOKENS[family]
     literals = dict.fromkeys(families.load(family).markers())

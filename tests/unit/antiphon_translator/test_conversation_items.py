@@ -183,7 +183,7 @@ def test_a_call_that_was_cut_off_is_shown_where_somebody_answered_it(kind: str) 
 
 
 def read(*items: Any, given: Any = (), known: ReadHistory = NOTHING_READ) -> ReadHistory:
-    """What is known of a history that these items end."""
+    """Returns the known part of a history that these items end."""
     return conversation_items.build(instructions=None, history=items, given=given, known=known)[1]
 
 

@@ -47,7 +47,7 @@ def shown(turn: Turn) -> Turn:
 
 
 async def shown_off_loop(turn: Turn) -> Turn:
-    """As `shown`. Looking for a mark takes 1 ms for each MiB; all items are parsed if there is one."""
+    """Shows the items as `shown` does. Looking for a mark takes 1 ms for each MiB; a mark makes it parse all items."""
     if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not has_marks(turn):
         return turn
     return await offload.run(partial(shown, turn), size_bytes=turn.size_bytes)

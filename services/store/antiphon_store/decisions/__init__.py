@@ -1,1 +1,1 @@
-"""What each operation of the store decides, once for all backends: functions over `rows.view.View`."""
+"""The rules of each operation, once for all backends: functions of a `rows.view.View`."""

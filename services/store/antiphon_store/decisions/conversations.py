@@ -134,7 +134,7 @@ def read_items(view: View, conversation_id: str) -> Finish[bytes]:
 
 
 def read_context(view: View, session_id: str) -> Finish[bytes]:
-    """What a turn in the session would continue, without the items that were taken out. ChainTooLong."""
+    """Reads the history of a session without the items that were taken out. ChainTooLong."""
     max_depth, max_bytes = limits.CHAIN_DEPTH_MAX, limits.CHAIN_BYTES_MAX
     if view.too_long:
         head_id = turns.head_of(view.need(Kind.SESSION, session_id), session_id)

@@ -31,7 +31,7 @@ BINDING_MS = 60_000  # how long a commit may take after its key was extended
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """What a request with the key has to respect: its response, and the stamp of a single write. `is_mine`: the key is
+    """The present use of a key: its response, and the stamp of a single write. `is_mine`: the key is
     this response's now, and `is_new`: it was not before."""
 
     response_id: str

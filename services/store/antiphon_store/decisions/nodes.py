@@ -37,7 +37,7 @@ def is_readable(row: Row | None, now_ms: int) -> bool:
 
 
 def written(write: Write) -> tuple[dict[str, Any], bytes, bytes]:
-    """What a writer decides about a node: fields and payloads."""
+    """Makes the fields and payloads of a node from a write."""
     record = write.record
     items, input_bytes = packing.pack(record.input_items, record.output_items)
     fields = {

@@ -1,4 +1,4 @@
-"""What a tenant uses up of what it may: one volatile row, and `antiphon_core.spending` to say what becomes of it.
+"""Quotas of a tenant: one volatile row, changed by the rules of `antiphon_core.spending`.
 
 Row QUOTA, in a partition of its own: `buckets` (name -> level, capacity, per minute, as of when) and `places` (id ->
 until when).

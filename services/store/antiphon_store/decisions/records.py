@@ -228,7 +228,7 @@ def _require_absence(write: Write) -> None:
 
 
 def _require_admission(row: Row, write: Write) -> None:
-    """What a replacement may do with a readable record."""
+    """Checks that a write may replace a readable record."""
     record, condition = write.record, write.precondition
     if not _names_a_state(condition):
         raise AlreadyExists.of(record.id)

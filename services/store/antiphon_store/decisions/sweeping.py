@@ -1,4 +1,4 @@
-"""What may be reclaimed: decisions about one candidate at a time. Reclaiming space never changes an answer.
+"""Cleanup of rows that nothing needs: decisions about one candidate at a time. Cleanup never changes an answer.
 
 ENDS names candidates by when they are worth looking at. One that is still needed is dropped from it, because what makes
 it free later names it again: a node when its last child goes or a session's head moves on, anything else when its time
@@ -19,7 +19,7 @@ from antiphon_store.rows.view import View
 
 @dataclass(frozen=True, slots=True)
 class Reclaimed:
-    """What a decision let go of; `parent` is to be looked at next."""
+    """The bytes that a decision freed; `parent` is the next candidate."""
 
     size_bytes: int
     parent: str | None = None
@@ -27,7 +27,7 @@ class Reclaimed:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What keeps a node for another's sake: its children, and the sessions of its tree."""
+    """The rows that may still need a node: its children, and the sessions of its tree."""
 
     children: Sequence[Entry]
     sessions: Sequence[tuple[str, Row]]

@@ -110,7 +110,7 @@ def without(items: bytes, removed: Any) -> bytes:
 
 
 def head_of(session: Row | None, session_id: str) -> str:
-    """What the history of a session ends with, for an error."""
+    """Names the last response of a session's history, for an error."""
     return str((session.fields.get("head") if session is not None else None) or session_id)
 
 

@@ -62,7 +62,7 @@ class ConversationOperations:
 
 
 class QuotaOperations:
-    """What a tenant uses up. What is asked for while an answer is under way goes together in the next program."""
+    """Quotas. Spends that arrive while a program runs go together in the next one."""
 
     def __init__(self, runner: DecisionRunner) -> None:
         self._runner = runner

@@ -24,7 +24,7 @@ HOLDERS_MAX = 200  # of one item: the oldest counts, and they are found oldest f
 
 
 class LineageOperations:
-    """What one can do with the shape of trees."""
+    """Operations on the shape of trees."""
 
     def __init__(self, rows: RowBackend, runner: DecisionRunner, trees: Trees) -> None:
         self._rows = rows

@@ -1,4 +1,4 @@
-"""What a database must do for the store: the `RowBackend` protocol.
+"""The `RowBackend` protocol: the primitives that each database implements.
 
 Rules that hold for every primitive:
 
@@ -76,4 +76,4 @@ class LocalRowBackend(Protocol):
     """A backend that can decide beside its rows, because they are in this process: `rows.local`."""
 
     async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
-        """What the decision makes of the rows, or raises, in one step. `only_reads`: it changes nothing."""
+        """Runs the decision in one step and returns its result. `only_reads`: the decision changes nothing."""

@@ -1,4 +1,4 @@
-"""What a decision is: a function of a view, and what it makes of the answers."""
+"""The type of decisions: a function of a view that returns a function of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backend stores, and the one kind of transaction that it executes.
+"""The rows that a backend stores, and the one kind of transaction that it executes.
 
 All rows of a tree of responses lie in one `Partition`. A `Program` is applied to one partition in one step: when every
 guard holds, all changes are made and what was asked for is read; else nothing changes, and the rows whose guards failed
@@ -23,7 +23,7 @@ Value = Any  # what JSON has: text, whole numbers, booleans, None, and arrays an
 
 
 class Partition(NamedTuple):
-    """What one transaction covers. `tree` is a tree tag, or names something of a tenant that belongs to no tree."""
+    """The rows that one transaction covers. `tree` is a tree tag, or names rows of a tenant that belong to no tree."""
 
     tenant: str
     tree: str
@@ -77,7 +77,7 @@ class Row(NamedTuple):
 
 
 class Condition(StrEnum):
-    """What a guard asks of a row. A field that a row lacks, and any field of a row that is not there, is None."""
+    """The condition of a guard on a row. A field that a row lacks, and any field of an absent row, is None."""
 
     ABSENT = "absent"  # there is no such row
     PRESENT = "present"

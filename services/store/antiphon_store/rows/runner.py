@@ -1,4 +1,4 @@
-"""Runs decisions: sends what they decide, and asks again with the rows that said no."""
+"""Runs decisions, and retries each with the rows whose guards failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.model import VOLATILE_TREES, Applied, Get, Partition, Payload, Program, Ref, Refused, Row
 from antiphon_store.rows.view import NOTHING_REFUSED, UnknownRow, View
 
-ATTEMPTS_MAX = 100  # of which each lost one lets somebody else's change be made
+ATTEMPTS_MAX = 100  # an attempt fails only when another writer succeeded
 CALM_ATTEMPTS = 3  # before attempts keep a distance from each other
 PAUSE_S = 0.01
 
@@ -28,8 +28,8 @@ class DecisionRunner:
         self._local = backend if isinstance(backend, LocalRowBackend) else None
 
     async def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> _Answer:
-        """What the decision makes of the answers to its program, or raises. `only_reads`: it changes nothing.
-        StoreUnavailable: others were quicker each time."""
+        """Runs a decision and returns its result. `only_reads`: the decision changes nothing.
+        StoreUnavailable: every attempt met another writer."""
         if self._local is not None:
             return await self._local.decide(partition, decision, only_reads=only_reads)
         known: dict[Ref, Row | None] = {}

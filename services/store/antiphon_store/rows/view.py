@@ -1,4 +1,4 @@
-"""What a decision sees of the rows, and what it decides: the two halves of optimistic concurrency.
+"""The view of a decision: the rows that it sees, and the program that it makes (optimistic concurrency).
 
 A decision is a function of a `View`. It asks whether something holds (`test`) and says what is to change. About a row
 that is not known yet, `test` assumes the usual answer, yes, and makes it a guard of the program; about a known row it
@@ -92,7 +92,7 @@ class View:
         return row
 
     def need_all(self, *refs: tuple[Kind, str]) -> list[Row | None]:
-        """As `need`, for rows that are read together."""
+        """Returns several rows as `need` does; missing ones are read together."""
         missing = [Ref(*each) for each in refs if Ref(*each) not in self._known]
         if missing:
             raise UnknownRow(*missing)
@@ -115,7 +115,7 @@ class View:
         self._changes.append(Set(Ref(kind, row_id), fields))
 
     def overwrite(self, kind: Kind, row_id: str, fields: Mapping[str, Value], items: bytes, body: bytes) -> None:
-        """As `set`, with new payloads."""
+        """Writes some fields as `set` does, and new payloads."""
         self._changes.append(Set(Ref(kind, row_id), fields, items, body))
 
     def delete(self, kind: Kind, row_id: str) -> None:
@@ -155,6 +155,6 @@ class View:
 
 
 def _birth() -> int:
-    """What the `v` of a new row begins at. A row that was deleted and made again must not look unchanged to a decision
+    """Makes the first `v` of a new row. A row that was deleted and made again must not look unchanged to a decision
     that has seen it before."""
     return random.getrandbits(40)

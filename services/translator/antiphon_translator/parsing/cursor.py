@@ -25,7 +25,7 @@ SPACES_LOOKED_BEHIND = 256
 LOOKED_BEHIND_CHARS = 64
 """So much of what was read is still there: the line in which a marker stands."""
 READ_CHARS_KEPT = 256
-"""What was read is thrown away in pieces of this size: to do so for every piece of text costs more than to keep it."""
+"""Text that was read is dropped in pieces of this size: dropping each piece by itself costs more than keeping it."""
 
 _SPACES = re.compile(r"\s*")
 # No markup, no brackets, no quotes: a control token is a lone surrogate (alphabet.py).
@@ -38,7 +38,7 @@ def discard(_text: str) -> None:
 
 
 class Malformed(Exception):
-    """What comes next is not a call of this syntax, or the text ended within it."""
+    """The next text is not a call of this syntax, or the text ended within the call."""
 
 
 class Cursor:
@@ -160,7 +160,7 @@ class Cursor:
         return (yield from self._scanned(JsonScan(), emit))
 
     def python_list(self, emit: Emit, *, depth: int = 0) -> Reader[bool]:
-        """As `json_value`, for a list in Python's syntax, whose strings have either quote. `depth` is how many brackets
+        """Reads a list in Python's syntax, whose strings have either quote. `depth` is how many brackets
         are open already."""
         scan = JsonScan(quotes="\"'", brackets="()[]{}", depth=depth)
         return (yield from self._scanned(scan, emit))
@@ -211,7 +211,7 @@ class Cursor:
         self._mark = self._at
 
     def unmark(self) -> None:
-        """What was read counts. Malformed: it was too much."""
+        """Counts the text that was read. Malformed: it was too much."""
         if self._is_too_far():
             raise Malformed
         self._mark = None

@@ -58,7 +58,7 @@ class Rule:
 
     @property
     def found(self) -> tuple[str, ...]:
-        """What speaks for the family where the rule holds."""
+        """The evidence for the family where the rule holds."""
         return (*self.template, *self.vocabulary)
 
 
@@ -93,7 +93,7 @@ def detect(template: str, vocabulary: Collection[str]) -> str:
 
 
 def evidence(template: str, vocabulary: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """What speaks for each family for which something does, by its strongest rule."""
+    """Collects the evidence for each family that has some, by its strongest rule."""
     strongest = {
         name: max(_rules(name), key=lambda rule: rule.weight(template, vocabulary), default=Rule()) for name in names()
     }

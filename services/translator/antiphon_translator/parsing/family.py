@@ -49,7 +49,7 @@ class Family:
     ignored: tuple[str, ...] = ()
     call_ends_reasoning: bool = False
     carried: tuple[str, ...] = ()
-    """What a prompt may end with though it belongs to the output: it is read as if the model had written it."""
+    """Endings of a prompt that belong to the output: each is read as if the model had written it."""
     forced: str = ""
     """What a call of the tool NAME begins with, up to its arguments: behind a prompt, a model has to go on with it."""
     forced_any: str = ""
@@ -96,7 +96,7 @@ class Family:
 
     @cached_property
     def openers(self) -> dict[str, tuple[CallSyntax, ...]]:
-        """What calls and sections of calls begin with, and how such calls may be written."""
+        """Openers of calls and of sections, and how such calls may be written."""
         literals = dict.fromkeys(each for call in self.calls for each in (*call.section_open, *call.open))
         return {
             literal: tuple(call for call in self.calls if literal in call.section_open or literal in call.open)
@@ -118,18 +118,18 @@ class Family:
 
     @cached_property
     def ends_of_noise(self) -> Markers:
-        """What ends the text between a section's beginning and its next call."""
+        """Literals that end the text between a section's beginning and its next call."""
         closers = (closer for call in self.calls for closer in call.section_close)
         return Markers((*self._boundaries, *self.openers, *closers))
 
     @cached_property
     def ends_of_calls(self) -> Markers:
-        """What ends a call that cannot be read on."""
+        """Literals that end a call that cannot be read on."""
         closers = (closer for call in self.calls for closer in (*call.close, *call.section_close))
         return Markers((*self._boundaries, *self.openers, *closers))
 
     def ends_of_section(self, opener: str) -> Markers:
-        """What ends the section that an opener began, or the call: the calls in a section do not."""
+        """Literals that end the section that an opener began, or the call: the calls in a section do not."""
         syntaxes = self.openers[opener]
         inner = {each for call in syntaxes if opener in call.section_open for each in call.open}
         closers = (each for call in syntaxes for each in (*call.close, *call.section_close))
@@ -137,7 +137,7 @@ class Family:
 
     @cached_property
     def stray(self) -> tuple[str, ...]:
-        """What ends calls and sections: where there is none to be ended it stands for nothing. A plain tag in a
+        """Closers of calls and sections: a closer with nothing to close stands for nothing. A plain tag in a
         section might as well be a part of any other text."""
         sections = (each for call in self.calls for each in call.section_close)
         closers = (
@@ -150,7 +150,7 @@ class Family:
 
     @cached_property
     def closers(self) -> frozenset[str]:
-        """What ends something that is only there if it was begun."""
+        """Closers of something that is only there if it was begun."""
         return self.reasoning_close.union(self.stray)
 
     @cached_property

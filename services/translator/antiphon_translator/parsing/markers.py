@@ -18,7 +18,7 @@ class Markers:
         self._first = re.compile(f"[{first}]" if first else r"(?!)")
 
     def search(self, text: str, start: int, *, ended: bool) -> tuple[int, int, str | None]:
-        """What may be passed on up to where, where to go on, and the literal that was found there, if one was.
+        """Returns how much may be passed on, where to go on, and the literal that was found there, if one was.
 
         The end of the text that may be the beginning of a literal is not passed on, and neither is a literal within it
         or behind: the first one counts, and it is not known yet."""

@@ -131,7 +131,7 @@ class OutputParser:
                 yield from self._leave(self._family.calls)
 
     def _read_calls(self, opener: str) -> Reader[None]:
-        """What an opener begins: calls, or text that it stands in."""
+        """Reads on behind an opener: calls, or text that mentions it."""
         before = self._cursor.behind(opener)
         in_prose = mention.follows_a_word(before) or mention.follows_a_quote(before)
         self._reading.takes_offered_only = self._in_reasoning or in_prose
@@ -180,8 +180,8 @@ class OutputParser:
             self._shown_openers += 1
 
     def _behind_calls(self, syntax: CallSyntax, *, in_section: bool) -> Reader[None]:
-        """What follows a call: closers, and in a section further calls. Noise in it is dropped if the section goes on
-        or ends behind it; otherwise it is text."""
+        """Reads on behind a call: closers, and in a section further calls. Noise in a section is dropped if the section
+        goes on or ends behind it; otherwise it is text."""
         self._in_reasoning = self._reading.takes_offered_only = False
         while True:
             yield from self._closers([syntax], with_sections=not in_section)

@@ -24,7 +24,7 @@ class Reading:
     takes_offered_only: bool = False
     """Where a model thinks, a call of a tool that was not offered is a thought."""
     noise: list[str] = field(default_factory=list)
-    """What stands between the beginning of a section and its first call."""
+    """Text between the beginning of a section and its first call."""
 
     def commit(self) -> None:
         """From here on it is a call, and no text any more. Malformed: this is known too late."""

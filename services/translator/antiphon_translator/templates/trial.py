@@ -37,7 +37,7 @@ _ASKED = Message("user", ("How is the weather in Paris and Köln?",))
 
 
 class TurnTemplate(Protocol):
-    """What renders conversations with and without the beginning of an answer."""
+    """A renderer of conversations with and without the beginning of an answer."""
 
     def render(self, conversation: Conversation, *, now_s: int) -> str: ...
 
@@ -59,7 +59,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a family makes of an output. Texts are without outer white space."""
+    """The result of reading an output by a family. Texts are without outer white space."""
 
     reasoning: str
     text: str
@@ -67,7 +67,7 @@ class Reading:
     """Names and arguments; a call that is not complete has the text of them."""
 
     def lacks(self, trial: Trial) -> list[str]:
-        """What stands in the output, and was not read from it."""
+        """Lists the parts of the output that were not read from it."""
         missing = []
         if _SENTENCE in trial.raw and _TURN_END.sub("", self.text) != _SENTENCE:
             missing.append(f"the sentence '{_SENTENCE}', but '{self.text}'")
@@ -93,13 +93,13 @@ def of(template: TurnTemplate) -> Trial:
 
 
 def read(family: Family, trial: Trial) -> Reading:
-    """What a family makes of the output."""
+    """Reads the output by a family."""
     parser = OutputParser(family, schemas={_NAME: _SCHEMA}, prompt_tail=trial.prompt_tail)
     return _joined([*parser.feed(trial.raw), *parser.finish()])
 
 
 def _common(prompt: str, whole: str) -> str:
-    """What both begin with, without half a tag at its end."""
+    """Returns the common beginning, without half a tag at its end."""
     length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(prompt, whole, strict=False)))
     common = prompt[:length]
     return common if common == prompt or "<" not in common.rpartition(">")[2] else common[: common.rfind("<")]

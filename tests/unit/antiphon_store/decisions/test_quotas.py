@@ -1,4 +1,4 @@
-"""What a tenant uses up: spends one after the other in one row. The rules of buckets: `antiphon_core.spending`."""
+"""Quotas: spends one after the other in one row. The rules of buckets: `antiphon_core.spending`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be reclaimed, case by case. Through a store: `antiphon_store.testing.sweeping`."""
+"""Cleanup, case by case. Through a store: `antiphon_store.testing.sweeping`."""
 
 from __future__ import annotations
 

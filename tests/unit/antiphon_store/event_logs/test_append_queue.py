@@ -50,7 +50,7 @@ class World:
         self.rpcs: list[str] = []
 
     async def all(self, *appends: tuple[str, str]) -> list[int | BaseException]:
-        """What becomes of appends that are made at once: tenant and response of each."""
+        """Makes appends at once and returns the tenant and response of each."""
         each = (self.queue.append(tenant, request(name)) for tenant, name in appends)
         return await asyncio.gather(*each, return_exceptions=True)
 

@@ -1,4 +1,4 @@
-"""What a view answers about rows that are known and unknown, and the program that comes of it."""
+"""The answers of a view about known and unknown rows, and the program that it makes."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def gets_of(rows: Mapping[Ref, Payload]) -> str:
 
 
 def applied(program: Program, refs: Sequence[Ref], lines: Sequence[Line]) -> Applied | None:
-    """What the lines of `fetch` say. None: the program is refused, and `ask` says with which rows."""
+    """Reads the lines of `fetch`. None: the program is refused, and `ask` brings the rows."""
     *found, (_, now_ms, *_) = lines
     assert now_ms is not None  # noqa: S101 - the last line has the time
     rows = {refs[line[0]]: _row(line) for line in found}
@@ -107,7 +107,7 @@ def tree_of(tree: str, index: Index) -> str:
 
 
 def outcome_of(program: Program, lines: Sequence[Line]) -> Outcome:
-    """What the lines of `ask` or `transact` say."""
+    """Reads the lines of `ask` or `transact`."""
     *found, (_, now_ms, result, *_) = lines
     assert now_ms is not None  # noqa: S101 - the last line has the time
     if result == "applied":

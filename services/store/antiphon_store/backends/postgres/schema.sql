@@ -159,7 +159,7 @@ BEGIN
 END
 $$;
 
--- What a program without changes comes to, as of one moment. `program` is what row_programs.py writes.
+-- Runs a program without changes, as of one moment. row_programs.py writes `program`.
 CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) RETURNS SETOF answer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

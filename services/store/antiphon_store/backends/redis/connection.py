@@ -86,7 +86,7 @@ class Servers:
 
 
 async def _past_closed(ask: Callable[[], Awaitable[T]]) -> T:
-    """What `ask` gives on a connection that the server has not closed.
+    """Answers `ask` on a connection that the server has not closed.
 
     redis-py asks again, or fails with its own ConnectionError, where asyncio reports such a connection. uvloop raises
     RuntimeError before anything is sent, and redis-py lets that pass; it gives up the connection.

@@ -46,7 +46,7 @@ class JointCalls:
         self._running: set[asyncio.Task[None]] = set()
 
     async def run(self, call: ScriptCall) -> Any:
-        """What the script answers. The call happens even if its caller stops waiting."""
+        """Returns the script's answer. The call happens even if its caller stops waiting."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._start)

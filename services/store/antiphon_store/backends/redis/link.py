@@ -120,7 +120,7 @@ class Link:
                 self._idle.set()
 
     async def _run(self, call: ScriptCall) -> Any:
-        """What the script answers on a cluster."""
+        """Returns the script's answer on a cluster."""
         try:
             return await self._servers.ask("EVALSHA", call.script.sha, *call.arguments)
         except NoScriptError:

@@ -144,7 +144,7 @@ class RedisRows:
         return row_programs.outcome(program, answer)
 
     async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
-        """As `_apply`, with entries that lie in other slots."""
+        """Applies a program whose entries lie in other slots."""
         filed, unfiled = _entries(partition, program)
         changes = [each for each in program.changes if not row_programs.is_tenant_wide(each)]
         await self._write_entries(filed)
@@ -194,8 +194,8 @@ def _script(program: Program) -> Script:
 
 
 def _entries(partition: Partition, program: Program) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
-    """What is filed before a program and what is removed after it, by key: of an entry that it changes twice, the last
-    change."""
+    """Splits entries into those filed before a program and those removed after it, by key. Of an entry that is changed
+    twice the last change counts."""
     times: dict[tuple[str, str], str] = {}
     for change in program.changes:
         if row_programs.is_tenant_wide(change):

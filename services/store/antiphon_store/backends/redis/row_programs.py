@@ -60,7 +60,7 @@ def arguments(partition: Partition, program: Program) -> list[bytes]:
 
 
 def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
-    """What the script said of the program."""
+    """Reads the script's answer to a program."""
     _ok, verdict, now_ms, *rest = answer
     if verdict == b"applied":
         chains, others = iter(rest[0]), iter(rest[1])
@@ -100,7 +100,7 @@ def to_row(fields: bytes | None, items: bytes | None = None, body: bytes | None 
 
 
 def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:
-    """What a script read in several calls."""
+    """Joins lists that a script read in several calls."""
     return list(chain.from_iterable(parts))
 
 

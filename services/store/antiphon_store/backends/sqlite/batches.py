@@ -30,7 +30,7 @@ class Call(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an atom returned or raised."""
+    """The value that an atom returned, or the error that it raised."""
 
     value: Any = None
     error: Exception | None = None
@@ -53,8 +53,9 @@ class CallQueue:
         self._closed = False
 
     async def run(self, atom: Atom[_Answer]) -> _Answer:
-        """What `atom` returns or raises. It runs even when the caller stops waiting. StoreUnavailable: closed or
-        overloaded."""
+        """Returns or raises as `atom` does. The atom runs even when the caller stops waiting.
+
+        StoreUnavailable: closed or overloaded."""
         self.require_open()
         if self._waiting >= QUEUE_CALLS_MAX:
             raise StoreUnavailable("The store is overloaded; try again later.")

@@ -33,7 +33,7 @@ class Readers:
             thread.start()
 
     async def run(self, atom: Atom[_Answer]) -> _Answer:
-        """What `atom` returns or raises. StoreUnavailable: closed, overloaded, or SQLite cannot read."""
+        """Returns or raises as `atom` does. StoreUnavailable: closed, overloaded, or SQLite cannot read."""
         return await self._calls.run(atom)
 
     async def close(self) -> None:

@@ -60,7 +60,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class _Raised:
-    """What a decision raised, on its way to its caller."""
+    """The error of a decision, on its way to its caller."""
 
     error: Exception
 

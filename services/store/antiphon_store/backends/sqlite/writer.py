@@ -32,7 +32,7 @@ class Writer:
         self._thread.start()
 
     async def run(self, atom: Atom[_Answer]) -> _Answer:
-        """What `atom` returns or raises, once the transaction it was part of is durable. It may run twice, the first
+        """Returns or raises as `atom` does, once the transaction it was part of is durable. It may run twice, the first
         time in vain, and it runs even when the caller stops waiting. StoreUnavailable: closed, overloaded, or the
         transaction failed and nothing was written."""
         return await self._calls.run(atom)

@@ -220,7 +220,7 @@ class TaggedCall:
 
     @cached_property
     def _ends(self) -> tuple[str, ...]:
-        """What can come behind the arguments."""
+        """Literals that can follow the arguments."""
         return (*self.close, *self.section_close, *self.open, *self.section_open)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What only PostgreSQL's rows have to show: programs side by side, and text that it cannot hold as it is."""
+"""Cases of PostgreSQL's rows alone: programs side by side, and text that it cannot hold as it is."""
 
 from __future__ import annotations
 
