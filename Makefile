@@ -94,6 +94,7 @@ protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
+	$(BIN)/python -m antiphon_core.telemetry.reference_page > docs/reference/metrics.md
 	$(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
