@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from antiphon_core import limits, logs
+from antiphon_core import limits
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.store import (
     NO_PRECONDITION,
@@ -217,4 +217,4 @@ class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, Li
         await self._call("AbortTurn", tenant, request)
 
     async def _call(self, name: str, tenant: str, request: Any) -> Any:
-        return await self._rpc.call(name, request, tenant=tenant, request_id=logs.request_id.get())
+        return await self._rpc.call(name, request, tenant=tenant)

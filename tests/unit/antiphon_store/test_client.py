@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from antiphon_core import logs
 from antiphon_core.errors import StoreUnavailable, Unimplemented
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, Ready, RpcServer
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_store.client import StoreClient
 from antiphon_store.testing.subject import draft
@@ -25,10 +26,12 @@ class Seen:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.made_for: list[Correlation] = []
         self.endpoint = ""
 
     async def get(self, request: v1.GetRequest, call: Call) -> v1.GetResponse:
         self.calls.append(call)
+        self.made_for.append(correlation.current())
         return v1.GetResponse(record=to_record(RECORD))
 
 
@@ -57,12 +60,11 @@ async def is_not_ready() -> None:
 
 
 async def test_tenant_and_request_id_travel_along(seen: Seen) -> None:
-    token = logs.request_id.set("req_7")
+    correlation.begin(Correlation(request_id="req_7"))
     async with StoreClient(seen.endpoint) as store:
         await store.get("blue", RECORD.id)
-    logs.request_id.reset(token)
     (call,) = seen.calls
-    assert (call.tenant, call.request_id) == ("blue", "req_7")
+    assert (call.tenant, seen.made_for) == ("blue", [Correlation(request_id="req_7")])
     assert call.time_remaining_s is not None
 
 

@@ -18,7 +18,7 @@ from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from antiphon_store.wire import to_record
 
-CALL = Call(tenant="t", request_id="", time_remaining_s=None)
+CALL = Call(tenant="t", time_remaining_s=None)
 LOCK = v1.Fence(session_id="s", token=1)
 
 
@@ -82,7 +82,7 @@ async def test_the_tenant_is_that_of_the_call(service: StoreService) -> None:
     await service.put("t", record)
     answer = await call(service, "Get", v1.GetRequest(id=record.id))
     assert answer.record.id == record.id
-    other = Call(tenant="other", request_id="", time_remaining_s=None)
+    other = Call(tenant="other", time_remaining_s=None)
     hidden: Any = handlers(service)["Get"](v1.GetRequest(id=record.id), other)
     with pytest.raises(AntiphonError, match="not found"):
         await hidden

@@ -8,6 +8,7 @@ from typing import Any
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Record, Status
+from antiphon_core.telemetry import remedies
 from antiphon_store.backends import packing
 from antiphon_store.backends.places import depth_of
 
@@ -44,5 +45,5 @@ def to_record(row: Row) -> Record:
 def require_intact(record_id: str, written: int, found: int) -> None:
     """InternalError when the checksum of what was found is not the one that was written with it."""
     if written != found:
-        log.error("the stored bytes of %s are damaged: their checksum differs", record_id)
+        log.error("the stored bytes of %s are damaged: their checksum differs", record_id, extra=remedies.RESTORE_DATA)
         raise InternalError(f"The stored bytes of '{record_id}' are damaged.", id=record_id)

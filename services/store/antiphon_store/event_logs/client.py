@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from antiphon_core import logs
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_core.rpc.client import RpcClient
@@ -35,7 +34,7 @@ class EventLogCalls:
         store_rules.check_response_id(response_id, "response_id")
         rules.check_after(after)
         request = v1.ReadEventsRequest(response_id=response_id, after=after, follow=follow)
-        reading = self._rpc.stream("ReadEvents", request, tenant=tenant, request_id=logs.request_id.get())
+        reading = self._rpc.stream("ReadEvents", request, tenant=tenant)
         async with aclosing(reading) as batches:
             async for message in batches:
                 yield wire.from_batch(message)

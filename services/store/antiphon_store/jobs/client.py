@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from antiphon_core import limits, logs
+from antiphon_core import limits
 from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
 from antiphon_core.ports.store import Fence
 from antiphon_core.rpc.client import RpcClient
@@ -75,4 +75,4 @@ class JobCalls:
         return wire.from_description(answer)
 
     async def _ask(self, name: str, tenant: str, request: Any) -> Any:
-        return await self._rpc.call(name, request, tenant=tenant, request_id=logs.request_id.get())
+        return await self._rpc.call(name, request, tenant=tenant)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon_core import limits, logs
+from antiphon_core import limits
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.rpc.client import RpcClient
 from antiphon_protos.antiphon.store import v1
@@ -17,7 +17,5 @@ class RetentionCalls:
     async def sweep(self, tenant: str, *, limit: int = limits.SWEEP_ITEMS_DEFAULT) -> Sweeping:
         rules.check_tenant(tenant)
         rules.check_range(limit, 1, limits.SWEEP_ITEMS_MAX, "limit")
-        answer: v1.SweepResponse = await self._rpc.call(
-            "Sweep", v1.SweepRequest(limit=limit), tenant=tenant, request_id=logs.request_id.get()
-        )
+        answer: v1.SweepResponse = await self._rpc.call("Sweep", v1.SweepRequest(limit=limit), tenant=tenant)
         return Sweeping(answer.reclaimed_records, answer.reclaimed_bytes, answer.has_more)

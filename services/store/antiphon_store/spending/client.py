@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from antiphon_core import logs
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_core.rpc.client import RpcClient
 from antiphon_protos.antiphon.store import v1
@@ -18,7 +17,5 @@ class SpendingCalls:
     async def spend(self, tenant: str, spend: Spend) -> Spent:
         check_tenant(tenant)
         rules.check_spend(spend)
-        answer: v1.SpendResponse = await self._rpc.call(
-            "Spend", wire.to_spend(spend), tenant=tenant, request_id=logs.request_id.get()
-        )
+        answer: v1.SpendResponse = await self._rpc.call("Spend", wire.to_spend(spend), tenant=tenant)
         return wire.from_spent(answer)

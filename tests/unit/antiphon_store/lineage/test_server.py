@@ -17,7 +17,7 @@ from antiphon_store.lineage.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 
-CALL = Call(tenant="t", request_id="", time_remaining_s=None)
+CALL = Call(tenant="t", time_remaining_s=None)
 
 
 @pytest.fixture

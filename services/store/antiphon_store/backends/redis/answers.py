@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.lineage import TreeNode
 from antiphon_core.ports.store import Fence, History, Lease, Record, Session, Stamp, Status
+from antiphon_core.telemetry import remedies
 from antiphon_store.backends import packing
 from antiphon_store.backends.redis.calls import NONE
 from antiphon_store.backends.roles.lineage import Twig
@@ -134,7 +135,7 @@ def require_items(meta: Meta, items: bytes | None) -> None:
 
 
 def _damaged(response_id: str) -> InternalError:
-    log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
+    log.error("the stored bytes of %s are damaged: their checksum differs", response_id, extra=remedies.RESTORE_DATA)
     return InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)
 
 

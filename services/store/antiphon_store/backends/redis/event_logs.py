@@ -13,6 +13,7 @@ from zlib import crc32
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
+from antiphon_core.telemetry import remedies
 from antiphon_store.backends.redis import scripts
 from antiphon_store.backends.redis.calls import append_arguments, fence_arguments
 from antiphon_store.backends.redis.engine import Engine
@@ -44,7 +45,9 @@ def read_batch(response_id: str, entry_id: bytes, words: Sequence[bytes]) -> Eve
     _, count, _, terminal, _, checkpoint, _, crc, _, frames = words
     head = b"%s:%d:%s:%s:%s" % (response_id.encode(), first_sequence, count, terminal, checkpoint)
     if crc32(frames, crc32(head)) != int(crc):
-        log.error("the stored events of %s from %d on are damaged", response_id, first_sequence)
+        log.error(
+            "the stored events of %s from %d on are damaged", response_id, first_sequence, extra=remedies.RESTORE_DATA
+        )
         raise InternalError(f"The stored events of '{response_id}' are damaged.", id=response_id)
     found = read_checkpoint(checkpoint)
     return EventBatch(

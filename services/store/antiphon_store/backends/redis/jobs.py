@@ -9,6 +9,7 @@ from zlib import crc32
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse, JobState
 from antiphon_core.ports.store import Fence
+from antiphon_core.telemetry import remedies
 from antiphon_store.backends.redis import scripts
 from antiphon_store.backends.redis.calls import Argument, fence_arguments
 from antiphon_store.backends.redis.engine import Engine
@@ -82,7 +83,9 @@ def read_job(
     """What a claimer gets. InternalError: the payload's bytes are not those that were written."""
     job_id = id_.decode()
     if _checksum(job_id, payload) != int(crc):
-        log.error("the stored payload of the job %s is damaged: its checksum differs", job_id)
+        log.error(
+            "the stored payload of the job %s is damaged: its checksum differs", job_id, extra=remedies.RESTORE_DATA
+        )
         raise InternalError(f"The stored payload of '{job_id}' is damaged.", id=job_id)
     return Job(
         id=job_id,
