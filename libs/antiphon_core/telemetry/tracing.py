@@ -4,8 +4,8 @@ that a call came with is passed on as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from antiphon_core.telemetry import correlation
@@ -83,21 +83,34 @@ def begin(name: str, kind: SpanKind, facts: Mapping[str, Value] = NOTHING) -> Sp
     return _tracer.start(name, kind, facts, correlation.current().trace) if _tracer is not None else _NO_SPAN
 
 
-@contextmanager
-def span(name: str, kind: SpanKind, facts: Mapping[str, Value] = NOTHING) -> Iterator[Span]:
+def span(name: str, kind: SpanKind, facts: Mapping[str, Value] = NOTHING) -> AbstractContextManager[Span]:
     """Records the work inside this context, below the span that it is part of. Calls to other services that are made
     inside name it as their parent. An exception marks it as failed, by the name of its class."""
-    if _tracer is None:
-        yield _NO_SPAN
-        return
-    parent = correlation.current().trace
-    started = begin(name, kind, facts)
-    correlation.note(trace=started.trace)
-    try:
-        yield started
-    except BaseException as error:
-        started.fail(type(error).__name__)
-        raise
-    finally:
-        started.end()
-        correlation.note(trace=parent)
+    return _NO_CONTEXT if _tracer is None else _SpanContext(name, kind, facts)
+
+
+class _SpanContext:
+    def __init__(self, name: str, kind: SpanKind, facts: Mapping[str, Value]) -> None:
+        self._outer = correlation.current().trace
+        self._span = begin(name, kind, facts)
+
+    def __enter__(self) -> Span:
+        correlation.note(trace=self._span.trace)
+        return self._span
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._span.fail(kind.__name__)
+        self._span.end()
+        correlation.note(trace=self._outer)
+
+
+class _NoContext:
+    def __enter__(self) -> Span:
+        return _NO_SPAN
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+_NO_CONTEXT = _NoContext()
