@@ -1,7 +1,7 @@
 """All instruments: their names, labels and buckets, each declared once. docs/reference/metrics.md is made from this.
 
 Every label has few values: kinds, codes, model names of the profiles, endpoints of the profiles, routes of the table.
-No label holds an id, a tenant (but for the three of `tenants.py`, which a setting turns on), or anything of a request.
+No label holds an id, a tenant (but for the two of `tenants.py`, which a setting turns on), or anything of a request.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from antiphon_core.config import SettingsError
 from antiphon_core.telemetry import otlp_tracer
@@ -57,9 +58,12 @@ def test_a_span_without_a_parent_begins_a_trace(tracer: OtlpTracer, exporter: In
 def test_what_a_parent_did_not_sample_is_not_recorded(tracer: OtlpTracer, exporter: InMemorySpanExporter) -> None:
     unsampled = TraceContext(PARENT.trace_id, PARENT.span_id, is_sampled=False)
     span = tracer.start("GET", SpanKind.SERVER, {}, unsampled)
+    span.rename("POST")
+    span.note({HTTP_ROUTE: "/x"})
+    span.fail("EngineFault")
     span.end()
     assert not exporter.get_finished_spans()
-    assert (span.trace.trace_id, span.trace.is_sampled) == (PARENT.trace_id, False)
+    assert span.trace == unsampled
 
 
 def test_a_failure_is_exported_by_its_name_alone(tracer: OtlpTracer, exporter: InMemorySpanExporter) -> None:
@@ -81,3 +85,12 @@ def test_the_protocol_is_chosen_by_its_variable(protocol: str, monkeypatch: pyte
 def test_a_protocol_that_is_not_spoken_is_refused() -> None:
     with pytest.raises(SettingsError, match="must be grpc or http/protobuf"):
         otlp_tracer.open_tracer({"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, service="s", version="1")
+
+
+def test_a_sampler_that_decides_by_itself_is_asked_for_every_span(exporter: InMemorySpanExporter) -> None:
+    provider = TracerProvider(sampler=ALWAYS_ON)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = OtlpTracer(provider, version="1")
+    tracer.start("GET", SpanKind.SERVER, {}, TraceContext(PARENT.trace_id, PARENT.span_id, is_sampled=False)).end()
+    assert len(exporter.get_finished_spans()) == 1
+    tracer.close()
