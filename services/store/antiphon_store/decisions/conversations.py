@@ -166,7 +166,7 @@ def remove_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
 def require(view: View, conversation_id: str) -> Row:
     """The row of a living conversation. ConversationNotFound."""
     row = view.need(Kind.CONVERSATION, conversation_id)
-    if row is None or _is_over(row, view.now_ms):
+    if row is None or not view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires"):
         raise ConversationNotFound.of(conversation_id)
     return row
 

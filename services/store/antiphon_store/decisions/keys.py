@@ -47,13 +47,16 @@ def partition_of(tenant: str, key: str) -> Partition:
     return Partition(tenant, f"key-{sha256(key.encode()).hexdigest()[:16]}")
 
 
-def claim(view: View, *, key: str, request: TurnRequest, claim_ttl_ms: int, is_free: bool = False) -> Finish[KeyUse]:
-    """Claims the key for the request's response, or tells which response it leads to. `is_free`: that response cannot
-    be read and does not run, so that the key is free. IdempotencyMismatch."""
+def claim(
+    view: View, *, key: str, request: TurnRequest, claim_ttl_ms: int, gone_response_id: str | None = None
+) -> Finish[KeyUse]:
+    """Claims the key for the request's response, or tells which response it leads to. IdempotencyMismatch.
+
+    `gone_response_id`: a response that neither can be read nor runs. A key that still leads to it is free."""
     response_id = request.response_id or ""
     row = _known(view, key)
     is_new = True
-    if row is not None and not is_free and _is_in_force(row, view.now_ms):
+    if row is not None and row.fields["response"] != gone_response_id and _is_in_force(row, view.now_ms):
         _require_fingerprint(row, key, request.fingerprint.hex())
         is_new = row.fields["response"] != response_id
         if is_new or row.fields["bound"]:

@@ -155,7 +155,7 @@ class KeyedOperations:
             elsewhere = await self._elsewhere(tenant, use)
             if elsewhere is not None:
                 return elsewhere
-            use = await self._run(tenant, key, partial(claim, is_free=True))
+            use = await self._run(tenant, key, partial(claim, gone_response_id=use.response_id))
         try:
             return await self._sessions.begin_turn(tenant, request)
         except AntiphonError:

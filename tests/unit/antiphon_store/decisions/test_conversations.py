@@ -138,7 +138,7 @@ def test_metadata_that_is_there_already_is_no_change(
     update = conversations.update(view, ID, metadata, expected_version)
     assert update(()).version == (1 if written is None else 2)
     if written is None:
-        assert not view.has_asked
+        assert not view.has_effects
     else:
         assert fields_of(view.program(), Kind.CONVERSATION) == written
 

@@ -99,9 +99,11 @@ def test_another_request_is_refused(key: Row) -> None:
 
 
 def test_a_key_that_leads_nowhere_is_free() -> None:
-    use, fields = made(partial(claim, is_free=True), stored(response=STRANGER.id, bound=1))
+    key = stored(response=STRANGER.id, bound=1)
+    use, fields = made(partial(claim, gone_response_id=STRANGER.id), key)
     assert use == MINE
     assert (fields["response"], fields["bound"]) == (RECORD.id, 0)
+    assert not answered(partial(claim, gone_response_id="another"), {KEY: key}).is_mine
 
 
 def test_an_unclaimed_key_is_bound_in_one_program() -> None:
