@@ -31,7 +31,8 @@ import redis
 from antiphon_core.clock import Clock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.backends.redis.row_backend import RedisRows
+from antiphon_store.engine.facade import RowEngine
 from tests.support.children import start_child
 from tests.support.debian import found_or_installed
 from tests.support.ports import HOST, free_ports
@@ -128,10 +129,10 @@ class WatchedRedis:
         return next(server for server in self.servers if server.port == int(address[1]))
 
 
-def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RedisBackend:
+def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RowEngine:
     """A backend on these servers, not yet opened, that may live by a clock of the test's own."""
     scheme, _, rest = url.partition("://")
-    return RedisBackend(parse_address(scheme, rest), durability=durability, clock=clock)
+    return RowEngine(RedisRows(parse_address(scheme, rest), durability=durability, clock=clock))
 
 
 @cache

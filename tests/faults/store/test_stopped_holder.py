@@ -59,7 +59,7 @@ URLS: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}",
     "postgres": lambda _folder: shared_postgres().url,
     "redis": lambda _folder: shared_redis().url,
-    "redis cluster": lambda _folder: f"{shared_cluster().url}?partition=tenant",
+    "redis cluster": lambda _folder: f"{shared_cluster().url}",
 }
 
 

@@ -12,7 +12,7 @@ from antiphon_core.errors import AntiphonError, InvalidRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
 from antiphon_protos.antiphon.store import v1
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
@@ -24,7 +24,7 @@ LOCK = v1.Fence(session_id="s", token=1)
 
 @pytest.fixture
 async def service(clock: ManualClock) -> AsyncIterator[StoreService]:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     yield StoreService(backend)
     await backend.close()

@@ -10,10 +10,12 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.backend import RowBackend
 
-_Factory = Callable[[str, Durability, Clock], StoreEngine]
+_Factory = Callable[[str, Durability, Clock], RowBackend]
 
 
 def open_backend(
@@ -31,16 +33,16 @@ def open_backend(
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
     if factory is _postgresql:
         factory = partial(_postgresql, migrate=migrate)
-    return factory(rest, Durability(durability), clock or SystemClock())
+    return RowEngine(factory(rest, Durability(durability), clock or SystemClock()))
 
 
-def _memory(rest: str, _durability: Durability, clock: Clock) -> StoreEngine:
+def _memory(rest: str, _durability: Durability, clock: Clock) -> RowBackend:
     if rest:
         raise SettingsError(f"'memory://{rest}': memory has no address; write memory://.")
-    return MemoryBackend(clock)
+    return MemoryRows(clock)
 
 
-def _sqlite(rest: str, durability: Durability, clock: Clock) -> StoreEngine:
+def _sqlite(rest: str, durability: Durability, clock: Clock) -> RowBackend:
     path = rest.removeprefix("/")
     if not rest.startswith("/") or not path or path.endswith("/") or "?" in path:
         raise SettingsError(
@@ -49,28 +51,28 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> StoreEngine:
         )
     if path == ":memory:":
         raise SettingsError("For a store in memory write memory://.")
-    return SqliteBackend(Path(path), durability=durability, clock=clock)
+    return SqliteRows(Path(path), durability=durability, clock=clock)
 
 
 def _redis(scheme: str) -> _Factory:
-    def make(rest: str, durability: Durability, _clock: Clock) -> StoreEngine:
+    def make(rest: str, durability: Durability, _clock: Clock) -> RowBackend:
         """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
         try:
             from antiphon_store.backends.redis.addresses import parse_address
-            from antiphon_store.backends.redis.backend import RedisBackend
+            from antiphon_store.backends.redis.row_backend import RedisRows
         except ImportError as error:
             raise SettingsError(f"{scheme}:// needs more than is installed: pip install 'antiphon[redis]'.") from error
-        return RedisBackend(parse_address(scheme, rest), durability=durability)
+        return RedisRows(parse_address(scheme, rest), durability=durability)
 
     return make
 
 
-def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> StoreEngine:
+def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> RowBackend:
     try:
-        from antiphon_store.backends.postgres.backend import PostgresBackend
+        from antiphon_store.backends.postgres.row_backend import PostgresRows
     except ImportError as error:
         raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
-    return PostgresBackend(f"postgresql://{rest}", durability=durability, migrate=migrate)
+    return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)
 
 
 BACKENDS: dict[str, _Factory] = {

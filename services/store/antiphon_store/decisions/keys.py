@@ -32,11 +32,12 @@ BINDING_MS = 60_000  # how long a commit may take after its key was extended
 @dataclass(frozen=True, slots=True)
 class KeyUse:
     """The present use of a key: its response, and the stamp of a single write. `is_mine`: the key is
-    this response's now, and `is_new`: it was not before."""
+    this response's now, `is_new`: it was not before, `was_bound`: it was bound to it before."""
 
     response_id: str
     is_mine: bool = False
     is_new: bool = False
+    was_bound: bool = False
     is_bound: bool = False
     is_claimed: bool = True
     stamp: Stamp | None = None
@@ -78,7 +79,7 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
                 return _told(_use_of(row, view.now_ms))
     is_own = row is not None and row.fields["response"] == response_id and row.fields["expires"] > view.now_ms
     if row is not None and is_own and row.fields["bound"]:
-        return _told(KeyUse(response_id, is_mine=True, is_bound=True))
+        return _told(KeyUse(response_id, is_mine=True, was_bound=True, is_bound=True))
     claimed_until: Any = Now(BINDING_MS)
     if row is not None and is_own:
         fingerprint = fingerprint or row.fields["fingerprint"]
@@ -95,11 +96,22 @@ def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> F
     return lambda _answers: None
 
 
-def forget(view: View, *, key: str, response_id: str, was_bound: bool) -> Finish[None]:
-    """Frees a key that this response has claimed and not bound. `was_bound`: that is undone, too."""
+def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
+    """Frees a key that this response has claimed and not bound."""
     row = view.need(Kind.KEY, key)
-    if row is not None and row.fields["response"] == response_id and (was_bound or not row.fields["bound"]):
+    if row is not None and row.fields["response"] == response_id and not row.fields["bound"]:
         view.delete(Kind.KEY, key)
+    return lambda _answers: None
+
+
+def unbind(view: View, *, key: str, use: KeyUse) -> Finish[None]:
+    """Undoes `bind`, whose use this is, because the write was refused: the key is claimed again, or free."""
+    row = view.need(Kind.KEY, key)
+    if row is not None and row.fields["response"] == use.response_id and not use.was_bound:
+        if use.is_new:
+            view.delete(Kind.KEY, key)
+        else:
+            view.set(Kind.KEY, key, bound=0)
     return lambda _answers: None
 
 

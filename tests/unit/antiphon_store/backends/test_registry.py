@@ -2,22 +2,32 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.postgres.row_backend import PostgresRows
+from antiphon_store.backends.redis.row_backend import RedisRows
 from antiphon_store.backends.registry import open_backend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.backend import RowBackend
+
+
+def rows_at(url: str, **options: Any) -> RowBackend:
+    """The rows that a URL leads to."""
+    engine = open_backend(url, **options)
+    assert isinstance(engine, RowEngine)
+    return engine._rows
 
 
 def test_memory_needs_no_address() -> None:
-    backend = open_backend("memory://")
-    assert isinstance(backend, MemoryBackend)
+    backend = rows_at("memory://")
+    assert isinstance(backend, MemoryRows)
     assert backend.durability is Durability.MEMORY
 
 
@@ -25,16 +35,16 @@ def test_memory_needs_no_address() -> None:
     ("url", "path"), [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////var/lib/b.db", "/var/lib/b.db")]
 )
 def test_sqlite_has_relative_and_absolute_files(url: str, path: str) -> None:
-    backend = open_backend(url, durability="process", clock=ManualClock())
-    assert isinstance(backend, SqliteBackend)
+    backend = rows_at(url, durability="process", clock=ManualClock())
+    assert isinstance(backend, SqliteRows)
     assert backend._path == Path(path)
     assert backend.durability is Durability.PROCESS
 
 
 @pytest.mark.parametrize("url", ["redis://a", "rediss://a:1/2", "redis+sentinel://a,b:1/main", "redis+cluster://a,b"])
 def test_redis_has_four_forms(url: str) -> None:
-    backend = open_backend(url)
-    assert isinstance(backend, RedisBackend)
+    backend = rows_at(url)
+    assert isinstance(backend, RedisRows)
     assert backend.durability is Durability.DISK
 
 
@@ -71,13 +81,13 @@ def test_a_durability_that_sqlite_lacks_is_refused(durability: str) -> None:
 
 
 def test_postgresql_is_named_by_a_url_of_its_own() -> None:
-    backend = open_backend("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
-    assert isinstance(backend, PostgresBackend)
+    backend = rows_at("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
+    assert isinstance(backend, PostgresRows)
     assert backend.durability is Durability.QUORUM
     assert backend.migrate is False
 
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
+    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.row_backend", None)
     with pytest.raises(SettingsError, match="antiphon\\[postgresql\\]"):
         open_backend("postgresql://host/database")

@@ -21,7 +21,7 @@ from antiphon_core.errors import (
 from antiphon_core.ids import is_response_id, tree_tag
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import conversations
 from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
 from antiphon_store.rows.view import View

@@ -136,7 +136,7 @@ def test_only_the_own_response_may_use_a_key_in_force() -> None:
 
 
 def test_the_first_binding_stays() -> None:
-    assert answered(bind, {KEY: BOUND}) == KeyUse(RECORD.id, is_mine=True, is_bound=True)
+    assert answered(bind, {KEY: BOUND}) == KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True)
 
 
 def test_a_single_write_again_has_its_first_stamp() -> None:
@@ -154,19 +154,28 @@ def test_a_stamp_is_remembered_under_the_own_key_only() -> None:
     assert answered(remember, {KEY: stored(response=STRANGER.id)}) is None
 
 
-FORGOTTEN = [
-    (stored(), False, True),
-    (BOUND, False, False),
-    (BOUND, True, True),
-    (stored(response=STRANGER.id), True, False),
-    (None, True, False),
+FORGOTTEN = [(stored(), True), (BOUND, False), (stored(response=STRANGER.id), False), (None, False)]
+
+
+@pytest.mark.parametrize(("key", "is_freed"), FORGOTTEN)
+def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, is_freed: bool) -> None:
+    program = decided(partial(keys.forget, key="k", response_id=RECORD.id), {KEY: key})
+    assert shown(program) == ([("delete", *KEY)] if is_freed else [])
+
+
+UNBOUND = [
+    # how it was bound, the key now, what becomes of it
+    (MINE, BOUND, [("delete", *KEY)]),
+    (KeyUse(RECORD.id, is_mine=True), BOUND, [("set", *KEY)]),  # it was claimed before, and is again
+    (KeyUse(RECORD.id, is_mine=True, was_bound=True), BOUND, []),
+    (MINE, stored(response=STRANGER.id), []),
+    (MINE, None, []),
 ]
 
 
-@pytest.mark.parametrize(("key", "was_bound", "is_freed"), FORGOTTEN)
-def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, was_bound: bool, is_freed: bool) -> None:
-    program = decided(partial(keys.forget, key="k", response_id=RECORD.id, was_bound=was_bound), {KEY: key})
-    assert shown(program) == ([("delete", *KEY)] if is_freed else [])
+@pytest.mark.parametrize(("use", "key", "changes"), UNBOUND)
+def test_a_key_is_not_bound_to_what_was_refused(use: KeyUse, key: Row | None, changes: object) -> None:
+    assert shown(decided(partial(keys.unbind, key="k", use=use), {KEY: key})) == changes
 
 
 def test_keys_lie_apart() -> None:

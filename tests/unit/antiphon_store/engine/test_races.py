@@ -14,7 +14,7 @@ from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import NO_PRECONDITION, Status
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Founding
+from antiphon_store.backends.roles.conversations import Founding
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import File, Index, Kind, Partition, Program, Put
 from antiphon_store.testing.conversations import new_id

@@ -12,17 +12,19 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
 from antiphon_protos.antiphon.store import v1
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.lineage.server import handlers
 from antiphon_store.service import StoreService
-from antiphon_store.testing.subject import draft
+from antiphon_store.testing.subject import draft, new_session_id
+
+SESSION = new_session_id()
 
 CALL = Call(tenant="t", request_id="", time_remaining_s=None)
 
 
 @pytest.fixture
 async def service(clock: ManualClock) -> AsyncIterator[StoreService]:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     yield StoreService(backend)
     await backend.close()
@@ -38,10 +40,10 @@ async def test_every_handler_is_an_rpc(service: StoreService) -> None:
 
 
 async def test_zero_means_the_default(service: StoreService) -> None:
-    record = draft(session_id="s")
+    record = draft(tag=SESSION, session_id=SESSION)
     await service.put("t", record)
     assert len((await call(service, "Tree", v1.TreeRequest(id=record.id))).nodes) == 1
-    assert len((await call(service, "List", v1.ListRequest(session_id="s"))).records) == 1
+    assert len((await call(service, "List", v1.ListRequest(session_id=SESSION))).records) == 1
     for name in ("Children", "Siblings", "Leaves"):
         request = getattr(v1, f"{name}Request")(id=record.id)
         assert (await call(service, name, request)).nodes == []

@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core.errors import AlreadyExists, ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.testing.calls import CALLS, atom_of
 from antiphon_store.testing.subject import draft
 from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
@@ -15,7 +15,7 @@ from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
 
 @pytest.fixture
 async def backend() -> AsyncIterator[FaultyBackend]:
-    backend = FaultyBackend(MemoryBackend())
+    backend = FaultyBackend(open_backend("memory://"))
     await backend.open()
     yield backend
     await backend.close()

@@ -9,10 +9,11 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.testing.subject import draft
 from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
 from antiphon_store.wrappers.observed import ObservedBackend
+from tests.support.stores import MemoryStore
 
 
 class Log:
@@ -23,7 +24,7 @@ class Log:
         self.seen.append((atom, seconds, error))
 
 
-class Slow(MemoryBackend):
+class Slow(MemoryStore):
     """Takes a quarter of a second by the clock that it shares with its observer."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -32,7 +33,7 @@ class Slow(MemoryBackend):
 
     async def put(self, tenant: str, write: Write) -> Any:
         self.hand.advance(0.25)
-        return await super().put(tenant, write)
+        return await self._inner.put(tenant, write)
 
 
 async def test_each_call_is_told_once_with_its_duration() -> None:
@@ -47,7 +48,7 @@ async def test_each_call_is_told_once_with_its_duration() -> None:
 
 async def test_an_error_is_told_and_raised() -> None:
     log = Log()
-    backend = ObservedBackend(MemoryBackend(), log)
+    backend = ObservedBackend(open_backend("memory://"), log)
     await backend.open()
     with pytest.raises(ResponseNotFound) as caught:
         await backend.fetch("t", draft().id)
@@ -57,7 +58,7 @@ async def test_an_error_is_told_and_raised() -> None:
 
 
 async def test_a_caller_that_gave_up_is_told() -> None:
-    log, inner = Log(), FaultyBackend(MemoryBackend())
+    log, inner = Log(), FaultyBackend(open_backend("memory://"))
     inner.plan(Fault("ready", When.BEFORE, error=None, delay_s=30))
     observed: StoreEngine = ObservedBackend(inner, log)
     task = asyncio.ensure_future(observed.ready())
@@ -70,7 +71,7 @@ async def test_a_caller_that_gave_up_is_told() -> None:
 
 async def test_opening_and_closing_are_not_told() -> None:
     log = Log()
-    backend = ObservedBackend(MemoryBackend(), log)
+    backend = ObservedBackend(open_backend("memory://"), log)
     await backend.open()
     await backend.close()
     assert log.seen == []

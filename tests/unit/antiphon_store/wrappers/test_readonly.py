@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.testing import ReadOnlySuite
 from antiphon_store.wrappers.readonly import ReadOnlyBackend
 
@@ -15,7 +15,7 @@ from antiphon_store.wrappers.readonly import ReadOnlyBackend
 class TestReadOnly(ReadOnlySuite):
     @pytest.fixture
     async def writable(self) -> AsyncIterator[StoreEngine]:
-        backend = MemoryBackend()
+        backend = open_backend("memory://")
         await backend.open()
         yield backend
         await backend.close()
@@ -26,7 +26,7 @@ class TestReadOnly(ReadOnlySuite):
 
 
 async def test_it_opens_and_closes_its_engine() -> None:
-    backend = ReadOnlyBackend(MemoryBackend())
+    backend = ReadOnlyBackend(open_backend("memory://"))
     await backend.open()
     await backend.ready()
     await backend.close()

@@ -8,7 +8,7 @@ import pytest
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable
 from antiphon_store.backends.base import Backend, Write
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.testing.calls import CALLS, RECORD, atom_of
 from antiphon_store.testing.subject import draft
 from antiphon_store.wrappers.wrapper import Call, Wrapper
@@ -26,14 +26,14 @@ class Seeing(Wrapper):
 
 @pytest.mark.parametrize("call", CALLS)
 async def test_every_atom_goes_through_one_method(call: str) -> None:
-    wrapper = Seeing(MemoryBackend())
+    wrapper = Seeing(open_backend("memory://"))
     with pytest.raises(StoreUnavailable):
         await CALLS[call](wrapper)
     assert [seen.atom for seen in wrapper.seen] == [atom_of(call)]
 
 
 async def test_arguments_answers_and_errors_are_the_engines() -> None:
-    wrapper = Seeing(MemoryBackend())
+    wrapper = Seeing(open_backend("memory://"))
     await wrapper.open()
     stamp = await wrapper.put("t", Write(RECORD))
     assert (await wrapper.fetch(tenant="t", response_id=RECORD.id)).version == stamp.version
@@ -43,7 +43,7 @@ async def test_arguments_answers_and_errors_are_the_engines() -> None:
 
 
 async def test_without_more_a_wrapper_changes_nothing() -> None:
-    wrapper = Wrapper(MemoryBackend())
+    wrapper = Wrapper(open_backend("memory://"))
     await wrapper.open()
     assert (await wrapper.put("t", Write(RECORD))).version == 1
     assert wrapper.durability == "memory"
@@ -54,12 +54,12 @@ async def test_a_method_of_its_own_goes_first() -> None:
         async def ready(self) -> None:
             """Whatever the engine says."""
 
-    await Silent(MemoryBackend()).ready()
+    await Silent(open_backend("memory://")).ready()
     with pytest.raises(StoreUnavailable):
-        await Wrapper(MemoryBackend()).ready()
+        await Wrapper(open_backend("memory://")).ready()
 
 
 def test_methods_are_those_of_the_protocols() -> None:
-    wrapper = Seeing(MemoryBackend())
+    wrapper = Seeing(open_backend("memory://"))
     assert str(inspect.signature(wrapper.put)) == "(tenant: 'str', write: 'Write') -> 'Stamp'"
     assert wrapper.put.__doc__ == Backend.put.__doc__
