@@ -29,16 +29,17 @@ from antiphon_store.backends.registry import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.event_logs import frame
-from antiphon_store.testing.subject import draft
+from antiphon_store.testing.subject import draft, new_session_id
 from tests.support.wire_types import tagged, varint, wrong_wire_types
 
 TENANT = "t"
 MIB = 2**20
-STORED = draft(session_id="s")  # what the store has when a test begins
+SESSION = new_session_id()
+STORED = draft(tag=SESSION, session_id=SESSION)  # what the store has when a test begins
 CHILD = draft(STORED)
 NEW = draft()
 CONVERSATION = new_conversation_id(RandomIds())
-FENCE = {"session_id": "s", "token": 1}
+FENCE = {"session_id": SESSION, "token": 1}
 JOB_FENCE = {"session_id": NEW.id, "token": 1}
 RECORD = {"id": NEW.id, "status": 3, "body": NEW.body, "input_items": NEW.input_items, "output_items": NEW.output_items}
 
@@ -49,7 +50,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "BatchGet": {"ids": [STORED.id]},
     "UpdateStatus": {"id": STORED.id, "status": 4},
     "Delete": {"id": CHILD.id},
-    "List": {"session_id": "s"},
+    "List": {"session_id": SESSION},
     "ListItems": {"response_id": STORED.id},
     "ResolveItems": {"item_ids": ["item"]},
     "Chain": {"id": STORED.id},
@@ -58,10 +59,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "Children": {"id": STORED.id},
     "Siblings": {"id": CHILD.id},
     "Leaves": {"id": STORED.id},
-    "AcquireSession": {"session_id": "s", "holder": "h"},
+    "AcquireSession": {"session_id": SESSION, "holder": "h"},
     "RenewSession": {"fence": FENCE},
     "ReleaseSession": {"fence": FENCE},
-    "DescribeSession": {"session_id": "s"},
+    "DescribeSession": {"session_id": SESSION},
     "BeginTurn": {"previous_response_id": STORED.id},
     "CommitTurn": {"record": RECORD},
     "AbortTurn": {"fence": FENCE},
@@ -267,7 +268,7 @@ CULPRITS: list[tuple[str, str, bytes]] = [
     ("HeartbeatJob", "lease_ttl_ms", encoded("HeartbeatJob", {"lease_ttl_ms": -1})),
     ("EnqueueJob", "run_after_ms", encoded("EnqueueJob", {"run_after_ms": -1})),
     ("Put", "precondition.version", encoded("Put", {"precondition.version": 2**63})),
-    ("Put", "precondition.fence.token", encoded("Put", {"precondition.fence.session_id": "s"})),
+    ("Put", "precondition.fence.token", encoded("Put", {"precondition.fence.session_id": SESSION})),
     # unknown values of enums
     ("Put", "record.status", encoded("Put", {"record.status": 99})),
     ("Put", "record.status", encoded("Put", {"record.status": 0})),
