@@ -13,7 +13,7 @@ from antiphon_store.backends.postgres.row_backend import PostgresRows
 from antiphon_store.backends.sqlite.row_backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import Applied, Change, Delete, Get, Kind, Partition, Payload, Program, Ref, Row
-from antiphon_store.wrappers.wrapper import Wrapper
+from antiphon_store.testing.wrapper import Wrapper
 
 
 def sqlite_store(path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> RowEngine:

@@ -27,7 +27,7 @@ from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_store.testing.faulty import FaultyBackend
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level

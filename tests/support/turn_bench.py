@@ -24,7 +24,7 @@ from antiphon_edge.turns.turn_runner import TurnRun
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_store.testing.faulty import FaultyBackend
 from tests.support.pushed import pulled
 from tests.support.stores import MemoryStore
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable

@@ -1,7 +1,7 @@
 """What the kit runs on: the columns of the table, one row each. The topics are `antiphon_store.testing.topics`.
 
-Everything runs on every engine; on wrappers and over gRPC it runs on memory, because neither knows what is below it.
-One engine over gRPC besides shows that nothing of that depends on memory's being in the same process.
+Everything runs on every engine; over gRPC it runs on memory, because that does not know what is below it. One engine
+over gRPC besides shows that nothing of that depends on memory's being in the same process.
 
 A new engine is a row of `ENGINES`. What needs a capability that it `lacks` does not run on it: the reason stands beside
 the name, or `NOT_YET`, which the table shows as a hole.
@@ -23,8 +23,6 @@ from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
-from antiphon_store.wrappers.faulty import FaultyBackend
-from antiphon_store.wrappers.observed import ObservedBackend
 from tests.contract.store.row_backends import ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.redis_servers import (
@@ -64,10 +62,9 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One column: an engine by name, what is wrapped around it, and whether it is reached over gRPC."""
+    """One column: an engine by name, and whether it is reached over gRPC."""
 
     engine: str
-    wrap: Callable[[StoreEngine], StoreEngine] | None = None
     over_grpc: bool = False
     topics: Collection[str] = tuple(TOPICS)
 
@@ -140,10 +137,6 @@ def restart(servers: Collection[RedisServer]) -> None:
     wait_until(lambda: all(map(covers_its_slots, servers)), "the servers after their restart")
 
 
-def ignore(atom: str, seconds: float, error: BaseException | None) -> None:
-    """Observes nothing."""
-
-
 def covers_its_slots(server: RedisServer) -> bool:
     """Whether it takes commands: a node of a cluster does not before it has heard of the others."""
     with server.client() as client:
@@ -172,8 +165,6 @@ ENGINES: dict[str, Engine] = {
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
     **{name: Implementation(name) for name in ENGINES},
-    "memory, observed": Implementation("memory", wrap=lambda inner: ObservedBackend(inner, ignore)),
-    "memory, faulty": Implementation("memory", wrap=FaultyBackend),
     "memory over gRPC": Implementation("memory", over_grpc=True),
     "postgres over gRPC": Implementation("postgres", over_grpc=True, topics={"records", "event logs"}),
 }

@@ -26,9 +26,8 @@ each topic passed on each engine.
 
 {table}
 
-Everything runs on every engine. Wrappers and gRPC do not know what is below them: they run on memory, and gRPC besides
-on one engine that is elsewhere. An empty field is not asked: opening, closing and what only operators see are no part
-of the port.
+Everything runs on every engine. gRPC does not know what is below it: it runs on memory, and besides on one engine that
+is elsewhere. An empty field is not asked: opening, closing and what only operators see are no part of the port.
 
 {reasons}
 """

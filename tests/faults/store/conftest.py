@@ -15,9 +15,9 @@ from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
+from antiphon_store.testing.faulty import FaultyBackend
 from antiphon_store.testing.subject import Subject
-from antiphon_store.wrappers.faulty import FaultyBackend
-from antiphon_store.wrappers.wrapper import Call, Wrapper
+from antiphon_store.testing.wrapper import Call, Wrapper
 from tests.support.patient_engines import patient_engines
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import backend_at, shared_cluster, shared_redis

@@ -88,7 +88,9 @@ async def test_it_is_refused_in_every_session(store: StoreService, url: str, ten
     assert (await holder.stdout.readline()).decode().strip() == TAKEN
     holder.send_signal(signal.SIGSTOP)
     await asyncio.sleep(TTL_MS / 1000)
-    others = (store.begin_turn(tenant, turn_in(f"conv_{number:048}", holder="other")) for number in range(0, SESSIONS, 2))
+    others = (
+        store.begin_turn(tenant, turn_in(f"conv_{number:048}", holder="other")) for number in range(0, SESSIONS, 2)
+    )
     assert {start.lease.fence.token for start in await asyncio.gather(*others) if start.lease} == {2}
     holder.send_signal(signal.SIGCONT)
     printed, _ = await holder.communicate(b"\n")

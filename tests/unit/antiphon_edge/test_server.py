@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core.ports.jobs import JobState
 from antiphon_edge.background import queueing
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.edge import running_edge
 from tests.support.scripted_system import MODEL, scripted_system
 from tests.support.thinking_edges import thinking_edges

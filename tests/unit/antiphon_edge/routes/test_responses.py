@@ -16,7 +16,7 @@ from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.routes import responses as routes_responses
 from antiphon_edge.turns import log_follower
 from antiphon_store.rows.model import Kind
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer

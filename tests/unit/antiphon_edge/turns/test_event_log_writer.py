@@ -21,7 +21,7 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 
 TENANT = "t"
 ONE_ATTEMPT = TurnTiming(append_retry=RetryPolicy(for_s=0), linger_s=0)

@@ -13,7 +13,7 @@ from antiphon_core.ports.store import Fence
 from antiphon_edge.turns.job_lease import JobLease
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 
 TENANT = "t"
 TTL_MS = 1_000

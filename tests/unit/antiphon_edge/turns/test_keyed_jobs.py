@@ -19,7 +19,7 @@ from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 from tests.support.served_models import turn
 
 TENANT = "t"

@@ -8,7 +8,7 @@ from typing import Any
 from antiphon_store.backends.base import Backend, Durability
 from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
-from antiphon_store.wrappers.atoms import ATOMS, LIFE
+from antiphon_store.testing.atoms import ATOMS, LIFE
 
 DECLARED = {name: atom.declaration for name, atom in ATOMS.items()} | {name: getattr(Backend, name) for name in LIFE}
 

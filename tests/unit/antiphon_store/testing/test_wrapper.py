@@ -11,7 +11,7 @@ from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.testing.calls import CALLS, RECORD, atom_of
 from antiphon_store.testing.subject import draft
-from antiphon_store.wrappers.wrapper import Call, Wrapper
+from antiphon_store.testing.wrapper import Call, Wrapper
 
 
 class Seeing(Wrapper):

@@ -13,7 +13,7 @@ from typing import Any
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.wrappers.wrapper import Call, Wrapper
+from antiphon_store.testing.wrapper import Call, Wrapper
 
 
 class When(Enum):

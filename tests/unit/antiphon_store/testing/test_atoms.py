@@ -8,8 +8,8 @@ import pytest
 from antiphon_core.ports.store import TurnRequest
 from antiphon_store.backends import roles
 from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.testing.atoms import ATOMS, LIFE, READS, ROLES
 from antiphon_store.testing.calls import CALLS, atom_of
-from antiphon_store.wrappers.atoms import ATOMS, LIFE, READS, ROLES
 
 WRITES = (
     "put remove acquire_lease renew_lease release_lease begin_turn commit_turn "

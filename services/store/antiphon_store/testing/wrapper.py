@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.wrappers.atoms import ATOMS, Atom
+from antiphon_store.testing.atoms import ATOMS, Atom
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from antiphon_core.errors import AlreadyExists, ResponseNotFound, StoreUnavailab
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.testing.calls import CALLS, atom_of
+from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 from antiphon_store.testing.subject import draft
-from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
 
 
 @pytest.fixture
