@@ -18,17 +18,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from antiphon_core.clock import Clock, ManualClock
+from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.sqlite.backend import SqliteBackend
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
 from antiphon_store.wrappers.faulty import FaultyBackend
 from antiphon_store.wrappers.observed import ObservedBackend
-from tests.contract.store.row_backends import ROW_BACKENDS
+from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.redis_servers import (
     RedisServer,
@@ -102,7 +102,7 @@ def pair_of_rows(name: str) -> Callable[[Clock, Path], Pair]:
 
     def open_pair(clock: Clock, folder: Path) -> Pair:
         rows = ROW_BACKENDS[name](clock, folder)
-        peer = rows if isinstance(rows, MemoryRows) else ROW_BACKENDS[name](clock, folder)
+        peer = rows if name in OPENED_ONCE else ROW_BACKENDS[name](clock, folder)
         return RowEngine(rows), RowEngine(peer)
 
     return open_pair
@@ -145,6 +145,13 @@ def durable_sqlite() -> Iterator[Durable]:
 def durable_postgres() -> Iterator[Durable]:
     clock, schema, url = ManualClock(), new_schema(), shared_postgres().url
     yield Durable(lambda: PostgresBackend(url, database_schema=schema, clock=clock))
+
+
+@contextmanager
+def durable_lmdb() -> Iterator[Durable]:
+    clock = ManualClock()
+    with TemporaryDirectory() as folder:
+        yield Durable(lambda: RowEngine(LmdbRows(Path(folder) / "store.lmdb", clock=clock)))
 
 
 @contextmanager
@@ -212,7 +219,7 @@ ENGINES: dict[str, Engine] = {
     ),
 }
 # The operations over rows (docs/adr/0065): every day in memory, each night on all databases.
-ROWS: tuple[str, ...] = volume(("memory",), ("memory", "sqlite", "postgres", "redis", "redis cluster"))
+ROWS: tuple[str, ...] = volume(("memory",), ("memory", "sqlite", "postgres", "redis", "redis cluster", "lmdb"))
 _IN_PROCESS = {Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"}
 ENGINES |= {
     f"{name} rows": Engine(
@@ -221,6 +228,8 @@ ENGINES |= {
     )
     for name in ROWS
 }
+if "lmdb" in ROWS:
+    ENGINES["lmdb rows"] = Engine(pair_of_rows("lmdb"), durable_lmdb)
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
     **{name: Implementation(name) for name in ENGINES},
