@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,11 @@ async def has(rows: LmdbRows, row_id: str) -> bool:
     outcome = await rows.transact(PARTITION, Program(reads=[Get(Ref(Kind.SESSION, row_id))]))
     assert isinstance(outcome, Applied)
     return outcome.answers[0] is not None
+
+
+async def outcomes_of(*calls: Awaitable[Any]) -> list[Any]:
+    """What calls at one time return or raise."""
+    return await asyncio.gather(*calls, return_exceptions=True)
 
 
 def environment_of(rows: LmdbRows) -> lmdb.Environment:
@@ -200,11 +205,10 @@ async def test_an_error_after_the_changes_undoes_them_and_no_neighbours(rows: Lm
         view.put(Kind.SESSION, "undone", {})
         return fail
 
-    one, failed, two = await asyncio.gather(
+    one, failed, two = await outcomes_of(
         rows.transact(PARTITION, put("one")),
         rows.decide(PARTITION, decide, only_reads=False),
         rows.transact(PARTITION, put("two")),
-        return_exceptions=True,
     )
     assert failed is error
     assert isinstance(one, Applied)
@@ -215,9 +219,7 @@ async def test_an_error_after_the_changes_undoes_them_and_no_neighbours(rows: Lm
 async def test_an_error_of_lmdb_is_logged_and_becomes_the_stores(
     rows: LmdbRows, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one, refused = await asyncio.gather(
-        rows.transact(PARTITION, put("one")), rows.transact(PARTITION, put("x" * 600)), return_exceptions=True
-    )
+    one, refused = await outcomes_of(rows.transact(PARTITION, put("one")), rows.transact(PARTITION, put("x" * 600)))
     assert isinstance(one, Applied)
     assert isinstance(refused, StoreUnavailable)
     assert "log says why" in refused.message
