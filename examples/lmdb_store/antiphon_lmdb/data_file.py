@@ -36,7 +36,7 @@ class DataFile:
     """An open file. Made in a thread, used by one event loop; a process may open a file once."""
 
     def __init__(self, path: Path, *, is_synced: bool) -> None:
-        """StoreUnavailable: with what is wrong, for an operator."""
+        """Opens the file, or makes it. StoreUnavailable: with what is wrong, for an operator."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._environment = lmdb.open(str(path), subdir=False, mode=0o600, map_size=MAP_BYTES, sync=is_synced)
@@ -93,7 +93,7 @@ class DataFile:
                     (answer.set_exception if isinstance(outcome, Exception) else answer.set_result)(outcome)
 
     def _transact(self, primitives: Sequence[Primitive[Any]]) -> list[Any]:
-        """In the thread: what each primitive returned, or its error."""
+        """Runs primitives, in the thread: for each the value that it returned, or its error."""
         try:
             with self._environment.begin(write=True) as transaction:
                 return [primitive(transaction) for primitive in primitives]
@@ -116,8 +116,8 @@ def _claim(path: Path, environment: lmdb.Environment, transaction: Transaction) 
 
 
 def _require_whole(path: Path, environment: lmdb.Environment) -> None:
-    """StoreUnavailable: the end of the file is missing. LMDB would read it through its memory map, and the process die
-    of SIGBUS. A short file may be whole: LMDB does not write pages that one transaction took and freed. So the pages of
+    """Refuses a file whose end is missing: LMDB would read it through its memory map, and the process would die of
+    SIGBUS. A short file may be whole: LMDB does not write pages that one transaction took and freed. So the pages of
     a short file are checked (other findings of `verify` can be wrong), and the file is filled up."""
     size_bytes = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
     if path.stat().st_size < size_bytes:
@@ -127,6 +127,6 @@ def _require_whole(path: Path, environment: lmdb.Environment) -> None:
 
 
 def _translate(error: lmdb.Error) -> StoreUnavailable:
-    """What a caller gets instead of an error of LMDB, which is logged."""
+    """Logs an error of LMDB, and returns the one that callers get instead."""
     log.error("lmdb: %s", error, exc_info=error)
     return StoreUnavailable("The store cannot be used: LMDB failed, and the store's log says why.")

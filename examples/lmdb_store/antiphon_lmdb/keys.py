@@ -26,14 +26,14 @@ def row_key(partition: Partition, ref: Ref) -> bytes:
 
 
 def entry_keys(partition: Partition, index: Index, key: str) -> tuple[bytes, bytes]:
-    """The beginnings of the keys of entries: in their order, and by their ids."""
+    """Returns what the keys of entries begin with: those in order of time, and those by id."""
     tree = "" if index in TENANT_WIDE else partition.tree
     scope = f"{index}\0{partition.tenant}\0{tree}\0".encode() + blake2b(key.encode(), digest_size=16).digest()
     return b"o" + scope, b"t" + scope
 
 
 def scan(transaction: Transaction, prefix: bytes, start: bytes = b"") -> Iterator[bytes]:
-    """The rest of each key that begins with `prefix`, from `start` on. Changes of these keys disturb a scan."""
+    """Yields the rest of each key that begins with `prefix`, from `start` on. Changes of these keys disturb a scan."""
     with transaction.cursor() as cursor:
         has_more = cursor.set_range(prefix + start)
         while has_more and cursor.key().startswith(prefix):
@@ -42,7 +42,7 @@ def scan(transaction: Transaction, prefix: bytes, start: bytes = b"") -> Iterato
 
 
 def scan_back(transaction: Transaction, prefix: bytes, before: bytes = b"\xff" * 16) -> Iterator[bytes]:
-    """The rest of each key that begins with `prefix`, below `before`, in descending order. No id begins with 255."""
+    """Yields the same in descending order, below `before`. No id begins with byte 255."""
     with transaction.cursor() as cursor:
         has_more = cursor.prev() if cursor.set_range(prefix + before) else cursor.last()
         while has_more and cursor.key().startswith(prefix):
@@ -51,7 +51,7 @@ def scan_back(transaction: Transaction, prefix: bytes, before: bytes = b"\xff" *
 
 
 def tenants(transaction: Transaction) -> Iterator[str]:
-    """The tenants with entries in ENDS, with one look at the table for each."""
+    """Yields the tenants with entries in ENDS, with one look at the table for each."""
     start = b""
     while (rest := next(scan(transaction, f"o{Index.ENDS}\0".encode(), start), None)) is not None:
         tenant, _, _ = rest.partition(b"\0")

@@ -71,7 +71,7 @@ class TreeRows:
     def page(
         self, index: Index, key: str, *, after: _Line | None = None, limit: int | None = None, descending: bool = False
     ) -> list[Entry]:
-        """The entries under a key behind (`at`, `id`), in either direction."""
+        """Returns the entries under a key behind (`at`, `id`), in either direction."""
         prefix, _ = entry_keys(self._partition, index, key)
         line = ((after[0] + _OFFSET).to_bytes(_TIME) + after[1].encode(),) if after is not None else ()
         found = (scan_back if descending else scan)(self._transaction, prefix, *line)
@@ -79,7 +79,7 @@ class TreeRows:
         return [Entry(rest[_TIME:].decode(), int.from_bytes(rest[:_TIME]) - _OFFSET) for rest in behind]
 
     def below(self, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
-        """Nodes and what is below them, so many levels deep."""
+        """Yields nodes and their descendants, so many levels deep."""
         waiting = [(each, 2**31 if levels is None else levels) for each in starts]
         while waiting:
             node_id, left = waiting.pop()
@@ -90,7 +90,7 @@ class TreeRows:
                 waiting.extend((each.id, left - 1) for each in self.page(Index.CHILDREN, node_id))
 
     def _chain(self, read: model.Chain) -> _Rows:
-        """A node and its ancestors, root first, as they are before the changes."""
+        """Reads a node and its ancestors, root first, before the changes."""
         session = self.row(Ref(Kind.SESSION, read.start)) if read.from_head else None
         start = read.start if not read.from_head else session and session.fields.get("head")
         node = self.row(Ref(Kind.NODE, start)) if start else None
