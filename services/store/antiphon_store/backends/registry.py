@@ -1,9 +1,14 @@
-"""From a URL to a backend: one table of schemes."""
+"""From a URL to a backend: one table of schemes, and the schemes of installed packages.
+
+A package adds a scheme with an entry point of the group `antiphon_store.backends`, named as the scheme:
+`make(address, durability, clock)` returns a `rows.backend.RowBackend`, not yet opened (docs/howto/add-a-backend.md).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from antiphon_core.clock import Clock, SystemClock
@@ -15,6 +20,8 @@ from antiphon_store.backends.sqlite.row_backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.backend import RowBackend
 
+ENTRY_POINTS = "antiphon_store.backends"
+
 _Factory = Callable[[str, Durability, Clock], RowBackend]
 
 
@@ -25,9 +32,9 @@ def open_backend(
 
     SettingsError: a URL or a durability that none understands."""
     scheme, separator, rest = url.partition("://")
-    factory = BACKENDS.get(scheme)
+    factory = BACKENDS.get(scheme) or _installed(scheme)
     if not separator or factory is None:
-        known = ", ".join(f"{name}://" for name in BACKENDS)
+        known = ", ".join(f"{name}://" for name in (*BACKENDS, *sorted(entry_points(group=ENTRY_POINTS).names)))
         raise SettingsError(f"There is no store backend for '{url}'. Known are: {known}.")
     if durability not in set(Durability):
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
@@ -73,6 +80,14 @@ def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bo
     except ImportError as error:
         raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
     return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)
+
+
+def _installed(scheme: str) -> _Factory | None:
+    """The backend of another package."""
+    for entry_point in entry_points(group=ENTRY_POINTS, name=scheme):
+        make: _Factory = entry_point.load()
+        return make
+    return None
 
 
 BACKENDS: dict[str, _Factory] = {
