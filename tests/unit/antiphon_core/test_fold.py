@@ -158,7 +158,7 @@ def test_a_delta_is_kept_in_a_few_bytes_however_many_come_together(count: int) -
         batch = deltas[first : first + count]
         frames = b"".join(map(events.encode, batch))
         passing.feed(first_sequence=batch[0]["sequence_number"], count=len(batch), frames=frames)
-    assert passing.pending_bytes < 200 * 40
+    assert passing.pending_bytes < 200 * 25
     assert passing.response() == fold(log)
 
 
