@@ -107,7 +107,7 @@ class MemoryRows:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._trees: defaultdict[Partition, _Tree] = defaultdict(_Tree)
+        self._trees: dict[Partition, _Tree] = {}
         self._tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
         self._open = False
 
@@ -145,7 +145,7 @@ class MemoryRows:
         with_rows: bool = False,
     ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        tree = self._trees[partition]
+        tree = self.tree(partition)
         lines = islice(self._index(partition, tree, index, key).behind(after, descending=descending), limit)
         return now_ms, [
             Entry(entry_id, at, tree.rows.get(Ref(Kind.NODE, named_node(entry_id))) if with_rows else None)
@@ -156,7 +156,7 @@ class MemoryRows:
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
     ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        return now_ms, list(islice(_below(self._trees[partition], starts, levels), max_nodes))
+        return now_ms, list(islice(_below(self.tree(partition), starts, levels), max_nodes))
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         now_ms = self._now_ms()
@@ -185,12 +185,16 @@ class MemoryRows:
         return tree.indexes[index, key]
 
     def tree(self, partition: Partition) -> _Tree:
-        """The rows of a partition."""
-        return self._trees[partition]
+        """The rows of a partition; kept from the first change on."""
+        return self._trees.get(partition) or _Tree()
+
+    def keep(self, partition: Partition, tree: _Tree) -> None:
+        """Keeps the rows of a partition that is changed."""
+        self._trees[partition] = tree
 
     def change_entry(self, partition: Partition, change: File | Unfile, now_ms: int) -> None:
         """Writes an entry or takes it away."""
-        entries = self._index(partition, self._trees[partition], change.of, change.key)
+        entries = self._index(partition, self.tree(partition), change.of, change.key)
         if isinstance(change, Unfile):
             entries.unfile(change.id)
         else:
@@ -233,6 +237,8 @@ class _TreeRows:
     def apply(self, program: Program) -> Sequence[Any]:
         tree, now_ms = self._tree, self.now_ms
         chains = iter([_read_chain(tree, read, now_ms) for read in program.reads if type(read) is Chain])
+        if program.changes:
+            self._backend.keep(self._partition, tree)
         for change in program.changes:
             if type(change) is File or type(change) is Unfile:
                 self._backend.change_entry(self._partition, change, now_ms)

@@ -80,6 +80,14 @@ class Trees:
             except _Moved as moved:
                 self._remember(tenant, moved)
 
+    async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
+        """Runs it in the tree that a session's name says. AlreadyExists: the session was sent to another tree."""
+        partition = Partition(tenant, session_tag(tenant, session_id))
+        try:
+            return await self._runner.run(partition, self._at_home(partition, [session_id], decision))
+        except _Moved:
+            raise AlreadyExists.of(session_id) from None
+
     async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
         """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is.
 
