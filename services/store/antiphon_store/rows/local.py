@@ -13,8 +13,10 @@ from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.model import (
     Condition,
     Fewer,
+    Get,
     Kind,
     Program,
+    Read,
     Ref,
     Refused,
     Row,
@@ -66,6 +68,11 @@ class LocalView(View):
 
     def peek(self, kind: Kind, row_id: str) -> Row | None:
         return self._rows.row(Ref(kind, row_id))
+
+    def read(self, read: Read) -> int:
+        if type(read) is Get and read.payload:
+            self._rows.whole_row(read.ref)  # before something of it is tested: then it is read once
+        return super().read(read)
 
 
 def decide(rows: LocalRows, decision: Decision[_Answer]) -> _Answer:
