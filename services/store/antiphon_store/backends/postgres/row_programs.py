@@ -1,14 +1,14 @@
 """Programs as the functions of schema.sql take them, and what these answer as outcomes.
 
-A program travels as one JSON document. Its payloads travel beside it as one run of bytes, of which the document names
-slices: [first byte, length], counted from 1.
+Programs travel as a list of JSON documents. Their payloads travel beside it as one run of bytes, of which the documents
+name slices: [first byte, length], counted from 1.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
 from antiphon_store.rows.model import (
@@ -28,6 +28,7 @@ from antiphon_store.rows.model import (
     Kind,
     Now,
     Outcome,
+    Partition,
     Payload,
     Program,
     Put,
@@ -48,9 +49,22 @@ Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None
 _Part = TypeVar("_Part")
 
 
-def written(tree: str, program: Program) -> tuple[str, bytes]:
-    """The document and the payloads of a program."""
+class Call(NamedTuple):
+    """A program and its partition."""
+
+    partition: Partition
+    program: Program
+
+
+def written(calls: Sequence[Call]) -> tuple[str, bytes]:
+    """The documents and the payloads of programs."""
     payloads = _Payloads()
+    documents = [_document(*each, payloads) for each in calls]
+    return to_json(documents), b"".join(payloads.parts)
+
+
+def _document(partition: Partition, program: Program, payloads: _Payloads) -> dict[str, Value]:
+    tree = partition.tree
     entries: dict[tuple[Index, str, str], File | Unfile] = {}  # of changes to the same entry the last one counts
     changes = []
     for change in program.changes:
@@ -60,6 +74,8 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
             changes.append(_change(change, payloads))
     ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
     document = {
+        "tenant": partition.tenant,
+        "tree": tree,
         "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
         "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
         "changes": changes,
@@ -71,14 +87,16 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
         "volatile": program.is_volatile,
         "locks": _locks(program),
     }
-    return to_json({name: each for name, each in document.items() if each}), b"".join(payloads.parts)
+    return {name: each for name, each in document.items() if each}
 
 
-def fetched(program: Program) -> dict[Ref, Payload] | None:
-    """The rows that decide a program without changes, with what is to be read of each. None: they are not known by
-    name."""
-    if program.changes or not all(isinstance(each, Guard | Get) for each in (*program.guards, *program.reads)):
-        return None
+def is_fetch(program: Program) -> bool:
+    """Whether the rows that decide a program without changes are known by name."""
+    return all(isinstance(each, Guard | Get) for each in (*program.guards, *program.reads))
+
+
+def _fetched(program: Program) -> dict[Ref, Payload]:
+    """The rows that a program names, with what is to be read of each."""
     rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
     for read in program.reads:
         if isinstance(read, Get):
@@ -86,16 +104,34 @@ def fetched(program: Program) -> dict[Ref, Payload] | None:
     return rows
 
 
-def gets_of(rows: Mapping[Ref, Payload]) -> str:
+def gets_of(calls: Sequence[Call]) -> str:
     """The document for `fetch`."""
-    return to_json([[number, *ref, payload] for number, (ref, payload) in enumerate(rows.items())])
+    gets = [
+        [place, number, *partition, *ref, payload]
+        for place, (partition, program) in enumerate(calls)
+        for number, (ref, payload) in enumerate(_fetched(program).items())
+    ]
+    return to_json(gets)
 
 
-def applied(program: Program, refs: Sequence[Ref], lines: Sequence[Line]) -> Applied | None:
+def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Any]) -> list[Applied | None]:
     """Reads the lines of `fetch`. None: the program is refused, and `ask` brings the rows."""
-    *found, (_, now_ms, *_) = lines
-    assert now_ms is not None  # noqa: S101 - the last line has the time
-    rows = {refs[line[0]]: _row(line) for line in found}
+    *found, (_, _, now_ms, *_) = lines  # the last line has the time
+    parts = by_program(found, len(calls))
+    return [_applied(call.program, part, now_ms) for call, part in zip(calls, parts, strict=True)]
+
+
+def by_program(lines: Sequence[Any], count: int) -> list[list[Line]]:
+    """The lines of each program, whose number comes first."""
+    parts: list[list[Line]] = [[] for _ in range(count)]
+    for line in lines:
+        parts[line[0]].append(line[1:])
+    return parts
+
+
+def _applied(program: Program, lines: Sequence[Line], now_ms: int) -> Applied | None:
+    refs = list(_fetched(program))
+    rows = {refs[line[0]]: _row(line) for line in lines}
     if not all(holds(each, rows.get(each.ref), now_ms) for each in program.guards if isinstance(each, Guard)):
         return None
     return Applied(now_ms, [rows.get(each.ref) for each in program.reads if isinstance(each, Get)])
@@ -106,8 +142,12 @@ def tree_of(tree: str, index: Index) -> str:
     return "" if index in TENANT_WIDE else tree
 
 
-def outcome_of(program: Program, lines: Sequence[Line]) -> Outcome:
+def outcomes_of(calls: Sequence[Call], lines: Sequence[Any]) -> list[Outcome]:
     """Reads the lines of `ask` or `transact`."""
+    return [_outcome(call.program, part) for call, part in zip(calls, by_program(lines, len(calls)), strict=True)]
+
+
+def _outcome(program: Program, lines: Sequence[Line]) -> Outcome:
     *found, (_, now_ms, result, *_) = lines
     assert now_ms is not None  # noqa: S101 - the last line has the time
     if result == "applied":
