@@ -16,8 +16,8 @@ from antiphon_store.backends.postgres.faults import has_changed_nothing
 from antiphon_store.backends.postgres.row_programs import Call
 from antiphon_store.rows.model import Grow, Partition, Program, Put, Set
 
-AT_ONCE_MAX = 3  # statements: one waits for the disk while another is worked on
-TOGETHER_MAX = 32  # programs in a statement
+AT_ONCE_MAX = 4  # statements: one waits for the disk while another is worked on
+TOGETHER_MAX = 16  # programs in a statement
 TOGETHER_BYTES_MAX = 2**20
 
 _Answer = TypeVar("_Answer")
