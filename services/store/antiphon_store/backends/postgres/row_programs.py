@@ -6,8 +6,8 @@ name slices: [first byte, length], counted from 1.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
@@ -44,7 +44,9 @@ from antiphon_store.rows.model import (
     next_version,
 )
 
-Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None]  # the type `answer`
+Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
+"""The number of a program, and the type `answer`."""
+_DEPTH = itemgetter(2)
 
 _Part = TypeVar("_Part")
 
@@ -114,27 +116,19 @@ def gets_of(calls: Sequence[Call]) -> str:
     return to_json(gets)
 
 
-def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Any]) -> list[Applied | None]:
+def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
     """Reads the lines of `fetch`. None: the program is refused, and `ask` brings the rows."""
     *found, (_, _, now_ms, *_) = lines  # the last line has the time
-    parts = by_program(found, len(calls))
-    return [_applied(call.program, part, now_ms) for call, part in zip(calls, parts, strict=True)]
+    assert now_ms is not None  # noqa: S101 - so it does
+    rows = {(line[0], line[1]): _row(line) for line in found}
+    return [_applied(place, call.program, rows, now_ms) for place, call in enumerate(calls)]
 
 
-def by_program(lines: Sequence[Any], count: int) -> list[list[Line]]:
-    """The lines of each program, whose number comes first."""
-    parts: list[list[Line]] = [[] for _ in range(count)]
-    for line in lines:
-        parts[line[0]].append(line[1:])
-    return parts
-
-
-def _applied(program: Program, lines: Sequence[Line], now_ms: int) -> Applied | None:
-    refs = list(_fetched(program))
-    rows = {refs[line[0]]: _row(line) for line in lines}
-    if not all(holds(each, rows.get(each.ref), now_ms) for each in program.guards if isinstance(each, Guard)):
+def _applied(place: int, program: Program, found: Mapping[tuple[int, int], Row | None], now_ms: int) -> Applied | None:
+    rows = {ref: found.get((place, number)) for number, ref in enumerate(_fetched(program))}
+    if not all(holds(each, rows[each.ref], now_ms) for each in program.guards if isinstance(each, Guard)):
         return None
-    return Applied(now_ms, [rows.get(each.ref) for each in program.reads if isinstance(each, Get)])
+    return Applied(now_ms, [rows[each.ref] for each in program.reads if isinstance(each, Get)])
 
 
 def tree_of(tree: str, index: Index) -> str:
@@ -142,19 +136,22 @@ def tree_of(tree: str, index: Index) -> str:
     return "" if index in TENANT_WIDE else tree
 
 
-def outcomes_of(calls: Sequence[Call], lines: Sequence[Any]) -> list[Outcome]:
+def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
     """Reads the lines of `ask` or `transact`."""
-    return [_outcome(call.program, part) for call, part in zip(calls, by_program(lines, len(calls)), strict=True)]
+    found: dict[tuple[int, int], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line[0], line[1]), []).append(line)
+    return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
 
 
-def _outcome(program: Program, lines: Sequence[Line]) -> Outcome:
-    *found, (_, now_ms, result, *_) = lines
-    assert now_ms is not None  # noqa: S101 - the last line has the time
+def _outcome(place: int, program: Program, found: Mapping[tuple[int, int], list[Line]]) -> Outcome:
+    ((_, _, now_ms, result, *_),) = found[place, -1]
+    assert now_ms is not None  # noqa: S101 - that line has the time
     if result == "applied":
-        return Applied(now_ms, _answers(program.reads, found))
+        return Applied(now_ms, [_answer(read, found.get((place, at), [])) for at, read in enumerate(program.reads)])
     if result != "refused":
         return Refused(now_ms, {}, too_long=result or "")
-    failing = [(program.guards[line[0]], line) for line in found]
+    failing = [(guard, found[place, at][0]) for at, guard in enumerate(program.guards) if (place, at) in found]
     rows = {guard.ref: _row(line) for guard, line in failing if isinstance(guard, Guard)}
     return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
 
@@ -249,21 +246,14 @@ def _filed(tree: str, change: File) -> list[Value]:
     return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
 
 
-def _answers(reads: Sequence[Read], lines: Sequence[Line]) -> list[Any]:
-    found: defaultdict[int, list[Line]] = defaultdict(list)
-    for line in lines:
-        found[line[0]].append(line)
-    return [_answer(read, found[number]) for number, read in enumerate(reads)]
-
-
 def _answer(read: Read, lines: list[Line]) -> Any:
     if isinstance(read, Get):
         return _row(lines[0]) if lines else None
     if isinstance(read, Chain):
-        lines.sort(key=lambda line: line[1] or 0)  # by depth
-    return [(original(line[2] or ""), _row(line)) for line in lines]
+        lines.sort(key=_DEPTH)
+    return [(original(line[3] or ""), _row(line)) for line in lines]
 
 
 def _row(line: Line) -> Row | None:
-    _number, _at, _id, fields, items, body = line
-    return None if fields is None else Row(from_json(fields), items or b"", body or b"")
+    fields = line[4]
+    return None if fields is None else Row(from_json(fields), line[5] or b"", line[6] or b"")
