@@ -35,9 +35,12 @@ class JointPrograms(Generic[_Answer]):
         self._are_apart = are_apart
         self._waiting: list[_Waiting[_Answer]] = []
         self._running: set[asyncio.Task[None]] = set()
+        self._is_one_alone = False
 
     async def run(self, partition: Partition, program: Program) -> _Answer:
-        """Returns the answer of the program, which is run even if its caller stops waiting."""
+        """Returns the answer of the program."""
+        if not (self._is_one_alone or self._running or self._waiting):
+            return await self._run_alone(Call(partition, program))
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._start)
@@ -45,8 +48,17 @@ class JointPrograms(Generic[_Answer]):
         self._waiting.append((Call(partition, program), answer, size_of(program)))
         return await answer
 
+    async def _run_alone(self, call: Call) -> _Answer:
+        """Runs a program that has no company, in the task of its caller."""
+        self._is_one_alone = True
+        try:
+            (answer,) = await self._run_together([call])
+        finally:
+            self._is_one_alone = False
+        return answer
+
     async def settle(self) -> None:
-        """Returns when every program is answered. None may be added meanwhile."""
+        """Returns when all that wait are answered. None may be added meanwhile."""
         self._start()
         while self._running:
             await asyncio.wait(self._running)

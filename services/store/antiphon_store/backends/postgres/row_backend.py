@@ -140,7 +140,7 @@ class PostgresRows:
         return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
 
     async def _fetch(self, calls: Sequence[Call]) -> list[Applied | None]:
-        return answers_of_fetch(calls, await self._run("fetch", {"gets": gets_of(calls)}))
+        return answers_of_fetch(calls, await self._run("fetch", gets_of(calls)))
 
     # ---- Connections ----
 

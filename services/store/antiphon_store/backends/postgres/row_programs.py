@@ -46,7 +46,9 @@ from antiphon_store.rows.model import (
 
 Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
 """The number of a program, and the type `answer`."""
+_Found = dict[tuple[int, int], list[Line]]
 _DEPTH = itemgetter(2)
+_CHAINS = 1_000_000  # chains are numbered from here, behind the rows
 
 _Part = TypeVar("_Part")
 
@@ -93,8 +95,8 @@ def _document(partition: Partition, program: Program, payloads: _Payloads) -> di
 
 
 def is_fetch(program: Program) -> bool:
-    """Whether the rows that decide a program without changes are known by name."""
-    return all(isinstance(each, Guard | Get) for each in (*program.guards, *program.reads))
+    """Whether the rows that decide a program without changes are known by name. It may read chains besides."""
+    return all(isinstance(each, Guard | Get | Chain) for each in (*program.guards, *program.reads))
 
 
 def _fetched(program: Program) -> dict[Ref, Payload]:
@@ -106,29 +108,51 @@ def _fetched(program: Program) -> dict[Ref, Payload]:
     return rows
 
 
-def gets_of(calls: Sequence[Call]) -> str:
-    """The document for `fetch`."""
+def gets_of(calls: Sequence[Call]) -> dict[str, str]:
+    """The documents for `fetch`."""
     gets = [
         [place, number, *partition, *ref, payload]
         for place, (partition, program) in enumerate(calls)
         for number, (ref, payload) in enumerate(_fetched(program).items())
     ]
-    return to_json(gets)
+    chains = [
+        [place, *partition, [_CHAINS + number, *read]]
+        for place, (partition, program) in enumerate(calls)
+        for number, read in _numbered(program.reads, Chain)
+    ]
+    return {"gets": to_json(gets), "chains": to_json(chains)}
 
 
 def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
-    """Reads the lines of `fetch`. None: the program is refused, and `ask` brings the rows."""
-    *found, (_, _, now_ms, *_) = lines  # the last line has the time
-    assert now_ms is not None  # noqa: S101 - so it does
-    rows = {(line[0], line[1]): _row(line) for line in found}
-    return [_applied(place, call.program, rows, now_ms) for place, call in enumerate(calls)]
+    """Reads the lines of `fetch`. None: the program is refused, and `ask` says why."""
+    found = _grouped(lines)
+    ((_, _, now_ms, *_),) = found[-1, -1]
+    assert now_ms is not None  # noqa: S101 - that line has the time
+    return [_applied(place, call.program, found, now_ms) for place, call in enumerate(calls)]
 
 
-def _applied(place: int, program: Program, found: Mapping[tuple[int, int], Row | None], now_ms: int) -> Applied | None:
-    rows = {ref: found.get((place, number)) for number, ref in enumerate(_fetched(program))}
+def _applied(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
+    rows = {
+        ref: _row(found[place, number][0]) if (place, number) in found else None
+        for number, ref in enumerate(_fetched(program))
+    }
     if not all(holds(each, rows[each.ref], now_ms) for each in program.guards if isinstance(each, Guard)):
         return None
-    return Applied(now_ms, [rows[each.ref] for each in program.reads if isinstance(each, Get)])
+    answers = [
+        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _CHAINS + number), []))
+        for number, read in enumerate(program.reads)
+    ]
+    if any(isinstance(each, _ChainLines) and not each for each in answers):  # it may be over a bound
+        return None
+    return Applied(now_ms, answers)
+
+
+def _grouped(lines: Sequence[Line]) -> _Found:
+    """The lines by their program and number."""
+    found: _Found = {}
+    for line in lines:
+        found.setdefault((line[0], line[1]), []).append(line)
+    return found
 
 
 def tree_of(tree: str, index: Index) -> str:
@@ -138,13 +162,11 @@ def tree_of(tree: str, index: Index) -> str:
 
 def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
     """Reads the lines of `ask` or `transact`."""
-    found: dict[tuple[int, int], list[Line]] = {}
-    for line in lines:
-        found.setdefault((line[0], line[1]), []).append(line)
+    found = _grouped(lines)
     return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
 
 
-def _outcome(place: int, program: Program, found: Mapping[tuple[int, int], list[Line]]) -> Outcome:
+def _outcome(place: int, program: Program, found: _Found) -> Outcome:
     ((_, _, now_ms, result, *_),) = found[place, -1]
     assert now_ms is not None  # noqa: S101 - that line has the time
     if result == "applied":
@@ -249,9 +271,28 @@ def _filed(tree: str, change: File) -> list[Value]:
 def _answer(read: Read, lines: list[Line]) -> Any:
     if isinstance(read, Get):
         return _row(lines[0]) if lines else None
-    if isinstance(read, Chain):
+    return _ChainLines(lines) if isinstance(read, Chain) else [_named(line) for line in lines]
+
+
+class _ChainLines(Sequence[tuple[str, Row]]):
+    """A chain whose rows are made as they are looked at: of a thousand there is one at a time."""
+
+    def __init__(self, lines: list[Line]) -> None:
         lines.sort(key=_DEPTH)
-    return [(original(line[3] or ""), _row(line)) for line in lines]
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: Any) -> Any:
+        return _named(self._lines[place])
+
+    def __iter__(self) -> Iterator[tuple[str, Row]]:
+        return map(_named, self._lines)
+
+
+def _named(line: Line) -> tuple[str, Row]:
+    return original(line[3] or ""), Row(from_json(line[4] or ""), line[5] or b"", line[6] or b"")
 
 
 def _row(line: Line) -> Row | None:

@@ -1,7 +1,8 @@
 -- The statements of the row backend. Tables and functions: schema.sql. :now_ms is NULL for the server's own clock.
 
 -- name: fetch
--- Rows by name, and the time. A get: [program, number, tenant, tree, kind, id, payload].
+-- Rows by name, chains, and the time. A get: [program, number, tenant, tree, kind, id, payload]. A chain: [program,
+-- tenant, tree, as `chain_rows` takes it].
 SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields::text,
     CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
 FROM jsonb_array_elements(%(gets)s::jsonb) AS get
@@ -9,6 +10,11 @@ CROSS JOIN LATERAL (
     SELECT * FROM stored_row
     WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
 ) AS found
+UNION ALL
+SELECT (part ->> 0)::int, number, at, id, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
+CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false)
 UNION ALL
 SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
 
