@@ -82,7 +82,7 @@ def decide(rows: LocalRows, decision: Decision[_Answer]) -> _Answer:
         view = LocalView(rows, refused)
         finish = decision(view)
         program = view.program()
-        if not all(rows.has_fewer(each) for each in program.guards if isinstance(each, Fewer)):
+        if program.guards and not all(rows.has_fewer(each) for each in program.guards if isinstance(each, Fewer)):
             refused = Refused(rows.now_ms, {}, crowded=True)
             continue
         try:

@@ -14,7 +14,6 @@ from antiphon_store.rows.local import TooLong
 from antiphon_store.rows.model import (
     Applied,
     Chain,
-    Change,
     Delete,
     DeleteBelow,
     Fewer,
@@ -105,7 +104,18 @@ def run(connection: sqlite3.Connection, partition: Partition, program: Program, 
 class TreeRows:
     """Implements `rows.local.LocalRows`: the rows of a partition that a program names, as it leaves them."""
 
-    __slots__ = ("_connection", "_entries", "_grown", "_number", "_partition", "_places", "_rows", "_whole", "now_ms")
+    __slots__ = (
+        "_connection",
+        "_entries",
+        "_grown",
+        "_has_emptied",
+        "_number",
+        "_partition",
+        "_places",
+        "_rows",
+        "_whole",
+        "now_ms",
+    )
 
     def __init__(
         self, connection: sqlite3.Connection, partition: Partition, now_ms: int, reads: Sequence[Read] = ()
@@ -113,6 +123,7 @@ class TreeRows:
         self._connection = connection
         self._partition = partition
         self._number = 0  # of the tree; 0 as long as nobody has asked
+        self._has_emptied = False  # the tree may have lost its last row or entry
         self.now_ms = now_ms
         self._whole = {read.ref for read in reads if type(read) is Get and read.payload}  # read with their payloads
         self._rows: dict[Ref, Row | None] = {}
@@ -175,8 +186,11 @@ class TreeRows:
 
     def apply(self, program: Program) -> list[Any]:
         chains = [self.chain(read) if type(read) is Chain else None for read in program.reads]
-        if program.changes:
-            self._change(program.changes)
+        for change in program.changes:
+            _CHANGES[type(change)](self, change)
+        self.file_entries()
+        if self._has_emptied:
+            self._connection.execute(_DROP_TREE, (self._number,))
         return [self.read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
 
     # ---- What is read ----
@@ -236,13 +250,6 @@ class TreeRows:
 
     # ---- What changes ----
 
-    def _change(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            _CHANGES[type(change)](self, change)
-        self.file_entries()
-        if any(type(change) in _DELETING for change in changes):
-            self._connection.execute(_DROP_TREE, (self._tree,))
-
     def put(self, change: Put) -> None:
         ref, values, items, body = change
         fields = made(values, self.now_ms)
@@ -285,6 +292,7 @@ class TreeRows:
         else:
             self._connection.execute(_DELETE_ROW, (place,))
         self._rows[ref] = None
+        self._has_emptied = True
 
     def delete_below(self, change: DeleteBelow) -> None:
         kind, prefix = change
@@ -292,6 +300,7 @@ class TreeRows:
         for ref in self._rows:
             if ref.kind is kind and ref.id.startswith(prefix):
                 self._rows[ref] = None
+        self._has_emptied = True
 
     def grow(self, grow: Grow) -> None:
         parent, now_ms = Ref(Kind.NODE, grow.parent or ""), self.now_ms
@@ -326,6 +335,7 @@ class TreeRows:
 
     def unfile(self, change: Unfile) -> None:
         self.file_entries()
+        self._has_emptied = True
         index_entries.unfile(self._connection, self._partition.tenant, self._tree, change)
 
     def file_entries(self) -> None:
@@ -343,7 +353,6 @@ _CHANGES: dict[type, Callable[[TreeRows, Any], None]] = {
     File: TreeRows.file,
     Unfile: TreeRows.unfile,
 }
-_DELETING = frozenset({Delete, DeleteBelow, Unfile})
 
 
 def _is_ahead(expires: int | None, now_ms: int) -> bool:
