@@ -6,7 +6,7 @@ head in another tree. Then a row POINTER at the session's home says in which (`t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -38,12 +38,12 @@ class Trees:
         self._runner = runner
         self._pointers: dict[tuple[str, str], str] = {}  # seen so far: (tenant, session) -> tree
 
-    async def of_response(
+    def of_response(
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
-    ) -> _Answer:
+    ) -> Awaitable[_Answer]:
         """Runs it in the tree of a response or conversation."""
         partition = Partition(tenant, tree_tag(response_id) or response_id)
-        return await self._runner.run(partition, decision, only_reads=only_reads)
+        return self._runner.run(partition, decision, only_reads=only_reads)
 
     async def of_session(
         self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False

@@ -12,10 +12,19 @@ from antiphon_store.backends import named_queries
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import row_schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
+from antiphon_store.backends.postgres.joint_programs import JointPrograms
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
-from antiphon_store.backends.postgres.row_programs import applied, fetched, gets_of, outcome_of, tree_of, written
+from antiphon_store.backends.postgres.row_programs import (
+    Call,
+    answers_of_fetch,
+    gets_of,
+    is_fetch,
+    outcomes_of,
+    tree_of,
+    written,
+)
 from antiphon_store.backends.postgres.server import Connection
-from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program, Row
+from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
 
 QUERIES = named_queries.load("antiphon_store.backends.postgres", "row_queries.sql")
 
@@ -44,11 +53,15 @@ class PostgresRows:
         self._schema = database_schema
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
+        self._writing, self._asking = JointPrograms(self._transact, are_apart=True), JointPrograms(self._ask)
+        self._fetching = JointPrograms(self._fetch)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
 
     async def close(self) -> None:
+        for each in (self._fetching, self._asking, self._writing):
+            await each.settle()
         await self._connections.close()
 
     async def ready(self) -> None:
@@ -57,17 +70,15 @@ class PostgresRows:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
-        rows = fetched(program)
-        if rows is not None:
-            gets = {"tenant": partition.tenant, "tree": partition.tree, "gets": gets_of(rows)}
-            outcome = applied(program, list(rows), await self._run("fetch", gets))
+        if program.is_volatile:  # it would make those beside it volatile
+            return (await self._transact([Call(partition, program)]))[0]
+        if program.changes:
+            return await self._writing.run(partition, program)
+        if is_fetch(program):
+            outcome = await self._fetching.run(partition, program)
             if outcome is not None:
                 return outcome
-        document, payloads = written(partition.tree, program)
-        parameters = {"tenant": partition.tenant, "tree": partition.tree, "program": document}
-        if program.changes:
-            return outcome_of(program, await self._run("transact", {**parameters, "payloads": payloads}))
-        return outcome_of(program, await self._run("ask", parameters))
+        return await self._asking.run(partition, program)
 
     async def page(
         self,
@@ -117,6 +128,19 @@ class PostgresRows:
 
     async def tenants(self) -> Sequence[str]:
         return [tenant for (tenant,) in await self._run("tenants", {})]
+
+    # ---- Programs together ----
+
+    async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
+        programs, payloads = written(calls)
+        lines = await self._run("transact", {"programs": programs, "payloads": payloads})
+        return outcomes_of(calls, lines)
+
+    async def _ask(self, calls: Sequence[Call]) -> list[Outcome]:
+        return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
+
+    async def _fetch(self, calls: Sequence[Call]) -> list[Applied | None]:
+        return answers_of_fetch(calls, await self._run("fetch", gets_of(calls)))
 
     # ---- Connections ----
 

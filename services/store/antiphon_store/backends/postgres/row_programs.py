@@ -1,14 +1,14 @@
 """Programs as the functions of schema.sql take them, and what these answer as outcomes.
 
-A program travels as one JSON document. Its payloads travel beside it as one run of bytes, of which the document names
-slices: [first byte, length], counted from 1.
+Programs travel as a list of JSON documents. Their payloads travel beside it as one run of bytes, of which the documents
+name slices: [first byte, length], counted from 1.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
 
 from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
 from antiphon_store.rows.model import (
@@ -28,6 +28,7 @@ from antiphon_store.rows.model import (
     Kind,
     Now,
     Outcome,
+    Partition,
     Payload,
     Program,
     Put,
@@ -43,14 +44,31 @@ from antiphon_store.rows.model import (
     next_version,
 )
 
-Line = tuple[int, int | None, str | None, str | None, bytes | None, bytes | None]  # the type `answer`
+Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
+"""The number of a program, and the type `answer`."""
+_Found = dict[tuple[int, int], list[Line]]
+_DEPTH = itemgetter(2)
+_CHAINS = 1_000_000  # chains are numbered from here, behind the rows
 
 _Part = TypeVar("_Part")
 
 
-def written(tree: str, program: Program) -> tuple[str, bytes]:
-    """The document and the payloads of a program."""
+class Call(NamedTuple):
+    """A program and its partition."""
+
+    partition: Partition
+    program: Program
+
+
+def written(calls: Sequence[Call]) -> tuple[str, bytes]:
+    """The documents and the payloads of programs."""
     payloads = _Payloads()
+    documents = [_document(*each, payloads) for each in calls]
+    return to_json(documents), b"".join(payloads.parts)
+
+
+def _document(partition: Partition, program: Program, payloads: _Payloads) -> dict[str, Value]:
+    tree = partition.tree
     entries: dict[tuple[Index, str, str], File | Unfile] = {}  # of changes to the same entry the last one counts
     changes = []
     for change in program.changes:
@@ -60,6 +78,8 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
             changes.append(_change(change, payloads))
     ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
     document = {
+        "tenant": partition.tenant,
+        "tree": tree,
         "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
         "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
         "changes": changes,
@@ -71,14 +91,16 @@ def written(tree: str, program: Program) -> tuple[str, bytes]:
         "volatile": program.is_volatile,
         "locks": _locks(program),
     }
-    return to_json({name: each for name, each in document.items() if each}), b"".join(payloads.parts)
+    return {name: each for name, each in document.items() if each}
 
 
-def fetched(program: Program) -> dict[Ref, Payload] | None:
-    """The rows that decide a program without changes, with what is to be read of each. None: they are not known by
-    name."""
-    if program.changes or not all(isinstance(each, Guard | Get) for each in (*program.guards, *program.reads)):
-        return None
+def is_fetch(program: Program) -> bool:
+    """Whether the rows that decide a program without changes are known by name. It may read chains besides."""
+    return all(isinstance(each, Guard | Get | Chain) for each in (*program.guards, *program.reads))
+
+
+def _fetched(program: Program) -> dict[Ref, Payload]:
+    """The rows that a program names, with what is to be read of each."""
     rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
     for read in program.reads:
         if isinstance(read, Get):
@@ -86,19 +108,51 @@ def fetched(program: Program) -> dict[Ref, Payload] | None:
     return rows
 
 
-def gets_of(rows: Mapping[Ref, Payload]) -> str:
-    """The document for `fetch`."""
-    return to_json([[number, *ref, payload] for number, (ref, payload) in enumerate(rows.items())])
+def gets_of(calls: Sequence[Call]) -> dict[str, str]:
+    """The documents for `fetch`."""
+    gets = [
+        [place, number, *partition, *ref, payload]
+        for place, (partition, program) in enumerate(calls)
+        for number, (ref, payload) in enumerate(_fetched(program).items())
+    ]
+    chains = [
+        [place, *partition, [_CHAINS + number, *read]]
+        for place, (partition, program) in enumerate(calls)
+        for number, read in _numbered(program.reads, Chain)
+    ]
+    return {"gets": to_json(gets), "chains": to_json(chains)}
 
 
-def applied(program: Program, refs: Sequence[Ref], lines: Sequence[Line]) -> Applied | None:
-    """Reads the lines of `fetch`. None: the program is refused, and `ask` brings the rows."""
-    *found, (_, now_ms, *_) = lines
-    assert now_ms is not None  # noqa: S101 - the last line has the time
-    rows = {refs[line[0]]: _row(line) for line in found}
-    if not all(holds(each, rows.get(each.ref), now_ms) for each in program.guards if isinstance(each, Guard)):
+def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
+    """Reads the lines of `fetch`. None: the program is refused, and `ask` says why."""
+    found = _grouped(lines)
+    ((_, _, now_ms, *_),) = found[-1, -1]
+    assert now_ms is not None  # noqa: S101 - that line has the time
+    return [_applied(place, call.program, found, now_ms) for place, call in enumerate(calls)]
+
+
+def _applied(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
+    rows = {
+        ref: _row(found[place, number][0]) if (place, number) in found else None
+        for number, ref in enumerate(_fetched(program))
+    }
+    if not all(holds(each, rows[each.ref], now_ms) for each in program.guards if isinstance(each, Guard)):
         return None
-    return Applied(now_ms, [rows.get(each.ref) for each in program.reads if isinstance(each, Get)])
+    answers = [
+        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _CHAINS + number), []))
+        for number, read in enumerate(program.reads)
+    ]
+    if any(isinstance(each, _ChainLines) and not each for each in answers):  # it may be over a bound
+        return None
+    return Applied(now_ms, answers)
+
+
+def _grouped(lines: Sequence[Line]) -> _Found:
+    """The lines by their program and number."""
+    found: _Found = {}
+    for line in lines:
+        found.setdefault((line[0], line[1]), []).append(line)
+    return found
 
 
 def tree_of(tree: str, index: Index) -> str:
@@ -106,15 +160,20 @@ def tree_of(tree: str, index: Index) -> str:
     return "" if index in TENANT_WIDE else tree
 
 
-def outcome_of(program: Program, lines: Sequence[Line]) -> Outcome:
+def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
     """Reads the lines of `ask` or `transact`."""
-    *found, (_, now_ms, result, *_) = lines
-    assert now_ms is not None  # noqa: S101 - the last line has the time
+    found = _grouped(lines)
+    return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
+
+
+def _outcome(place: int, program: Program, found: _Found) -> Outcome:
+    ((_, _, now_ms, result, *_),) = found[place, -1]
+    assert now_ms is not None  # noqa: S101 - that line has the time
     if result == "applied":
-        return Applied(now_ms, _answers(program.reads, found))
+        return Applied(now_ms, [_answer(read, found.get((place, at), [])) for at, read in enumerate(program.reads)])
     if result != "refused":
         return Refused(now_ms, {}, too_long=result or "")
-    failing = [(program.guards[line[0]], line) for line in found]
+    failing = [(guard, found[place, at][0]) for at, guard in enumerate(program.guards) if (place, at) in found]
     rows = {guard.ref: _row(line) for guard, line in failing if isinstance(guard, Guard)}
     return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
 
@@ -209,21 +268,33 @@ def _filed(tree: str, change: File) -> list[Value]:
     return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
 
 
-def _answers(reads: Sequence[Read], lines: Sequence[Line]) -> list[Any]:
-    found: defaultdict[int, list[Line]] = defaultdict(list)
-    for line in lines:
-        found[line[0]].append(line)
-    return [_answer(read, found[number]) for number, read in enumerate(reads)]
-
-
 def _answer(read: Read, lines: list[Line]) -> Any:
     if isinstance(read, Get):
         return _row(lines[0]) if lines else None
-    if isinstance(read, Chain):
-        lines.sort(key=lambda line: line[1] or 0)  # by depth
-    return [(original(line[2] or ""), _row(line)) for line in lines]
+    return _ChainLines(lines) if isinstance(read, Chain) else [_named(line) for line in lines]
+
+
+class _ChainLines(Sequence[tuple[str, Row]]):
+    """A chain whose rows are made as they are looked at: of a thousand there is one at a time."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        lines.sort(key=_DEPTH)
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: Any) -> Any:
+        return _named(self._lines[place])
+
+    def __iter__(self) -> Iterator[tuple[str, Row]]:
+        return map(_named, self._lines)
+
+
+def _named(line: Line) -> tuple[str, Row]:
+    return original(line[3] or ""), Row(from_json(line[4] or ""), line[5] or b"", line[6] or b"")
 
 
 def _row(line: Line) -> Row | None:
-    _number, _at, _id, fields, items, body = line
-    return None if fields is None else Row(from_json(fields), items or b"", body or b"")
+    fields = line[4]
+    return None if fields is None else Row(from_json(fields), line[5] or b"", line[6] or b"")

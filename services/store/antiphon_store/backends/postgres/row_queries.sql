@@ -1,17 +1,33 @@
 -- The statements of the row backend. Tables and functions: schema.sql. :now_ms is NULL for the server's own clock.
 
 -- name: fetch
--- Rows by name, and the time.
-SELECT number, at, id, fields::text, items, body FROM got_rows(%(tenant)s, %(tree)s, %(gets)s::jsonb)
+-- Rows by name, chains, and the time. A get: [program, number, tenant, tree, kind, id, payload]. A chain: [program,
+-- tenant, tree, as `chain_rows` takes it].
+SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields::text,
+    CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
+FROM jsonb_array_elements(%(gets)s::jsonb) AS get
+CROSS JOIN LATERAL (
+    SELECT * FROM stored_row
+    WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
+) AS found
 UNION ALL
-SELECT -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
+SELECT (part ->> 0)::int, number, at, id, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
+CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false)
+UNION ALL
+SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
 
 -- name: ask
-SELECT number, at, id, fields::text, items, body FROM ask(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb);
+-- The programs as a list, each with its tenant and its tree. A line of an answer begins with the number of its program.
+SELECT place::int - 1, number, at, id, fields::text, items, body
+FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+CROSS JOIN LATERAL ask(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program);
 
 -- name: transact
-SELECT number, at, id, fields::text, items, body
-FROM transact(%(tenant)s, %(tree)s, %(now_ms)s, %(program)s::jsonb, %(payloads)s);
+SELECT place::int - 1, number, at, id, fields::text, items, body
+FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
 
 -- name: page_forwards
 -- Each line with the time; one line without an entry when there is none.

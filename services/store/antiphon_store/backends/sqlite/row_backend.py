@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -18,6 +17,7 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.backends.sqlite import index_entries, row_programs
+from antiphon_store.backends.sqlite.batches import Atom, Refusal
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
 from antiphon_store.backends.sqlite.faults import translate
 from antiphon_store.backends.sqlite.readers import Readers
@@ -42,27 +42,20 @@ READERS = 2  # Python runs one thread at a time; the second reads while the firs
 
 _SUBTREE = """
     WITH RECURSIVE below (id, fields, level) AS (
-        SELECT node.id, fields, 0 FROM json_each(?3) CROSS JOIN node ON tenant = ?1 AND tree = ?2 AND node.id = value
+        SELECT node.id, fields, 0 FROM json_each(?2) CROSS JOIN node ON tree = ?1 AND node.id = value
         UNION ALL
         SELECT node.id, node.fields, level + 1
         FROM below
-        CROSS JOIN entry ON entry.tenant = ?1 AND entry.tree = ?2 AND name = 'children' AND key = below.id
-        CROSS JOIN node ON node.tenant = ?1 AND node.tree = ?2 AND node.id = entry.id
-        WHERE level < ?4
+        CROSS JOIN entry ON entry.scope = ?1 AND name = 'children' AND key = below.id
+        CROSS JOIN node ON node.tree = ?1 AND node.id = entry.id
+        WHERE level < ?3
     )
-    SELECT id, fields FROM below LIMIT ?5
+    SELECT id, fields FROM below LIMIT ?4
 """
-_NODE = "SELECT fields, items, body FROM node WHERE tenant = ? AND tree = ? AND id = ?"
+_NODE = "SELECT fields, items, body FROM node WHERE tree = ? AND id = ?"
 _ANY_LEVELS = 2**31
 
 _Answer = TypeVar("_Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class _Raised:
-    """The error of a decision, on its way to its caller."""
-
-    error: Exception
 
 
 class SqliteRows:
@@ -108,23 +101,19 @@ class SqliteRows:
         await self._volatile.ready()
         return Applied(self._clock.now_ms(), ())
 
-    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+    def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> Awaitable[_Answer]:
         if partition.tree in VOLATILE_TREES:
-            return await self._volatile.decide(partition, decision, only_reads=only_reads)
+            return self._volatile.decide(partition, decision, only_reads=only_reads)
 
-        def primitive(connection: sqlite3.Connection) -> _Answer | _Raised:
-            rows = TreeRows(connection, partition, self._clock.now_ms())
+        def primitive(connection: sqlite3.Connection) -> _Answer | Refusal:
             try:
-                return decide(rows, decision)
+                return decide(TreeRows(connection, partition, self._clock.now_ms()), decision)
             except Exception as error:
                 if isinstance(error, sqlite3.Error):
                     raise
-                return _Raised(error)
+                return Refusal(error)
 
-        answer = await (self._read if only_reads else self._write)(primitive)
-        if isinstance(answer, _Raised):
-            raise answer.error
-        return answer
+        return (self._read if only_reads else self._write)(primitive)
 
     async def page(
         self,
@@ -142,7 +131,8 @@ class SqliteRows:
         def read(connection: sqlite3.Connection) -> tuple[int, Sequence[Entry]]:
             entries = find(connection, partition, index, key)
             if with_rows:
-                entries = [each._replace(row=_node_of(connection, partition, each)) for each in entries]
+                tree = index_entries.number_of(connection, partition)
+                entries = [each._replace(row=_node_of(connection, tree, each)) for each in entries]
             return self._clock.now_ms(), entries
 
         return await self._read(read)
@@ -150,19 +140,18 @@ class SqliteRows:
     async def subtree(
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
     ) -> tuple[int, Sequence[Entry]]:
-        bounds = (*partition, dumps(starts).decode(), _ANY_LEVELS if levels is None else levels, max_nodes)
+        bounds = (dumps(starts).decode(), _ANY_LEVELS if levels is None else levels, max_nodes)
 
         def read(connection: sqlite3.Connection) -> tuple[int, Sequence[Entry]]:
-            found = connection.execute(_SUBTREE, bounds).fetchall()
+            tree = index_entries.number_of(connection, partition)
+            found = connection.execute(_SUBTREE, (tree, *bounds)).fetchall()
             return self._clock.now_ms(), [Entry(node_id, 0, Row(loads(fields))) for node_id, fields in found]
 
         return await self._read(read)
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         take = partial(index_entries.take_due, limit=limit, hide_ms=hide_ms)
-        return await self._write(
-            lambda connection: take(connection, (tenant, ""), index, key, now_ms=self._clock.now_ms())
-        )
+        return await self._write(lambda connection: take(connection, tenant, index, key, now_ms=self._clock.now_ms()))
 
     async def tenants(self) -> Sequence[str]:
         return await self._read(index_entries.tenants)
@@ -172,15 +161,15 @@ class SqliteRows:
     def _run(self, connection: sqlite3.Connection, partition: Partition, program: Program) -> Outcome:
         return row_programs.run(connection, partition, program, self._clock.now_ms())
 
-    async def _write(self, primitive: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+    def _write(self, primitive: Atom[_Answer]) -> Awaitable[_Answer]:
         if self._writer is None:
             raise StoreUnavailable("The store is not open.")
-        return await self._writer.run(primitive)
+        return self._writer.run(primitive)
 
-    async def _read(self, primitive: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+    def _read(self, primitive: Atom[_Answer]) -> Awaitable[_Answer]:
         if self._readers is None:
             raise StoreUnavailable("The store is not open.")
-        return await self._readers.run(primitive)
+        return self._readers.run(primitive)
 
     def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection]]:
         """The writing connection, with the schema up to date, and the reading ones."""
@@ -196,7 +185,7 @@ class SqliteRows:
         return writing, reading
 
 
-def _node_of(connection: sqlite3.Connection, partition: Partition, entry: Entry) -> Row | None:
+def _node_of(connection: sqlite3.Connection, tree: int, entry: Entry) -> Row | None:
     """The node that an entry names, with all payloads."""
-    found = connection.execute(_NODE, (*partition, named_node(entry.id))).fetchone()
+    found = connection.execute(_NODE, (tree, named_node(entry.id))).fetchone()
     return Row(loads(found[0]), *found[1:]) if found is not None else None

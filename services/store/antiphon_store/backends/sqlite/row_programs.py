@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -42,33 +43,38 @@ from antiphon_store.rows.model import (
     next_version,
 )
 
-_BY_ID = "tenant = ? AND tree = ? AND id = ?"
-_BY_REF = "tenant = ? AND tree = ? AND kind = ? AND id = ?"
-_FIND_NODE = f"SELECT place, fields FROM node WHERE {_BY_ID}"  # noqa: S608 - constants, here and below
-_READ_NODE = f"SELECT place, fields, items, body FROM node WHERE {_BY_ID}"  # noqa: S608
-_READ_ROW = f"SELECT place, fields, items, body FROM row WHERE {_BY_REF}"  # noqa: S608
+_TREE = "(SELECT number FROM tree WHERE tenant = ? AND tag = ?)"
+_FIND_NODE = f"SELECT tree, place, fields FROM node WHERE tree = {_TREE} AND id = ?"  # noqa: S608 - constants
+_READ_NODE = f"SELECT tree, place, fields, items, body FROM node WHERE tree = {_TREE} AND id = ?"  # noqa: S608
+_READ_ROW = f"SELECT tree, place, fields, items, body FROM row WHERE tree = {_TREE} AND kind = ? AND id = ?"  # noqa: S608
 
-_INSERT_NODE = "INSERT INTO node (place, tenant, tree, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_NEW_TREE = "INSERT OR IGNORE INTO tree (tenant, tag) VALUES (?, ?)"
+_DROP_TREE = """
+    DELETE FROM tree WHERE number = ?1
+        AND NOT EXISTS (SELECT 1 FROM node WHERE tree = ?1)
+        AND NOT EXISTS (SELECT 1 FROM row WHERE tree = ?1)
+        AND NOT EXISTS (SELECT 1 FROM entry WHERE scope = ?1)
+        AND NOT EXISTS (SELECT 1 FROM entry WHERE tree = ?1 AND name IN ('ends', 'queue', 'holder'))
+"""
+_INSERT_NODE = "INSERT INTO node (place, tree, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?)"
 _SET_NODE = "UPDATE node SET fields = ? WHERE place = ?"
 _OVERWRITE_NODE = "UPDATE node SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
 _DELETE_NODE = "DELETE FROM node WHERE place = ?"
-_IS_TAKEN = "SELECT 1 FROM node WHERE place = ?"
 _NEW_BRANCH = "INSERT INTO branch (forked_at) VALUES (?)"
 _FORK_OF = "SELECT forked_at FROM branch WHERE id = ?"
 _DROP_BRANCH = "DELETE FROM branch WHERE id = ? AND NOT EXISTS (SELECT 1 FROM node WHERE place BETWEEN ? AND ?)"
 
-_INSERT_ROW = "INSERT INTO row (tenant, tree, kind, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_PUT_ROW = f"""{_INSERT_ROW} ON CONFLICT (tenant, tree, kind, id)
+_INSERT_ROW = "INSERT INTO row (tree, kind, id, fields, items, body) VALUES (?, ?, ?, ?, ?, ?)"
+_PUT_ROW = f"""{_INSERT_ROW} ON CONFLICT (tree, kind, id)
     DO UPDATE SET fields = excluded.fields, items = excluded.items, body = excluded.body"""
 _SET_ROW = "UPDATE row SET fields = ? WHERE place = ?"
 _OVERWRITE_ROW = "UPDATE row SET fields = ?, items = coalesce(?, items), body = coalesce(?, body) WHERE place = ?"
 _DELETE_ROW = "DELETE FROM row WHERE place = ?"
-_DELETE_BELOW = "DELETE FROM row WHERE tenant = ? AND tree = ? AND kind = ? AND id >= ? AND id < ?"
+_DELETE_BELOW = "DELETE FROM row WHERE tree = ? AND kind = ? AND id >= ? AND id < ?"
 _RANGE = """
     SELECT id, fields, items, body FROM row
-    WHERE tenant = ?1 AND tree = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5 AND id >= coalesce(
-        (SELECT max(id) FROM row WHERE tenant = ?1 AND tree = ?2 AND kind = ?3 AND id >= ?4 AND id < ?5 AND id <= ?6),
-        '')
+    WHERE tree = ?1 AND kind = ?2 AND id >= ?3 AND id < ?4 AND id >= coalesce(
+        (SELECT max(id) FROM row WHERE tree = ?1 AND kind = ?2 AND id >= ?3 AND id < ?4 AND id <= ?5), '')
     ORDER BY id
 """
 _CHAIN = {
@@ -98,13 +104,26 @@ def run(connection: sqlite3.Connection, partition: Partition, program: Program, 
 class TreeRows:
     """Implements `rows.local.LocalRows`: the rows of a partition that a program names, as it leaves them."""
 
-    __slots__ = ("_connection", "_entries", "_grown", "_partition", "_places", "_rows", "_whole", "now_ms")
+    __slots__ = (
+        "_connection",
+        "_entries",
+        "_grown",
+        "_has_emptied",
+        "_number",
+        "_partition",
+        "_places",
+        "_rows",
+        "_whole",
+        "now_ms",
+    )
 
     def __init__(
         self, connection: sqlite3.Connection, partition: Partition, now_ms: int, reads: Sequence[Read] = ()
     ) -> None:
         self._connection = connection
         self._partition = partition
+        self._number = 0  # of the tree; 0 as long as nobody has asked
+        self._has_emptied = False  # the tree may have lost its last row or entry
         self.now_ms = now_ms
         self._whole = {read.ref for read in reads if type(read) is Get and read.payload}  # read with their payloads
         self._rows: dict[Ref, Row | None] = {}
@@ -145,22 +164,33 @@ class TreeRows:
             return row
 
     def _load(self, ref: Ref, *, is_whole: bool) -> Row | None:
-        kind, row_id = ref
-        if kind is Kind.NODE:
+        if ref.kind is Kind.NODE:
             query = _READ_NODE if is_whole else _FIND_NODE
-            found = self._connection.execute(query, (*self._partition, row_id)).fetchone()
+            found = self._connection.execute(query, (*self._partition, ref.id)).fetchone()
         else:
-            found = self._connection.execute(_READ_ROW, (*self._partition, kind, row_id)).fetchone()
+            found = self._connection.execute(_READ_ROW, (*self._partition, *ref)).fetchone()
         if found is None:
             return None
-        self._places[ref] = found[0]
-        return Row(loads(found[1]), *found[2:])
+        self._number, self._places[ref], fields, *payloads = found
+        return Row(loads(fields), *payloads)
+
+    @property
+    def _tree(self) -> int:
+        """The number of the tree, which gets one if it has none."""
+        if not self._number:
+            made = self._connection.execute(_NEW_TREE, self._partition)
+            is_new = made.rowcount == 1
+            found = made.lastrowid if is_new else index_entries.number_of(self._connection, self._partition)
+            self._number = found or 0
+        return self._number
 
     def apply(self, program: Program) -> list[Any]:
         chains = [self.chain(read) if type(read) is Chain else None for read in program.reads]
         for change in program.changes:
             _CHANGES[type(change)](self, change)
         self.file_entries()
+        if self._has_emptied:
+            self._connection.execute(_DROP_TREE, (self._number,))
         return [self.read(read, chain) for read, chain in zip(program.reads, chains, strict=True)]
 
     # ---- What is read ----
@@ -173,7 +203,8 @@ class TreeRows:
 
     def _range(self, read: Range) -> list[tuple[str, Row]]:
         found, used = [], 0
-        bounds = (*self._partition, read.kind, read.prefix, read.prefix + _BEHIND_ALL, read.start)
+        tree = self._number or index_entries.number_of(self._connection, self._partition)
+        bounds = (tree, read.kind, read.prefix, read.prefix + _BEHIND_ALL, read.start)
         for row_id, fields, items, body in self._connection.execute(_RANGE, bounds):
             found.append((row_id, Row(loads(fields), items, body)))
             used += len(items)
@@ -226,7 +257,7 @@ class TreeRows:
         if ref.kind is Kind.NODE:
             self._connection.execute(_OVERWRITE_NODE, (dumps(fields), items, body, self._places[ref]))
         else:
-            self._connection.execute(_PUT_ROW, (*self._partition, *ref, dumps(fields), items, body))
+            self._connection.execute(_PUT_ROW, (self._tree, *ref, dumps(fields), items, body))
         self._rows.pop(ref, None)
 
     def set(self, change: Set) -> None:
@@ -242,7 +273,7 @@ class TreeRows:
         """Writes a row; payloads that are None stay."""
         connection, is_node = self._connection, ref.kind is Kind.NODE
         if not is_there:
-            values = (*self._partition, *ref, dumps(fields), items or b"", body or b"")
+            values = (self._tree, *ref, dumps(fields), items or b"", body or b"")
             self._places[ref] = connection.execute(_INSERT_ROW, values).lastrowid or 0
         elif items is None and body is None:
             connection.execute(_SET_NODE if is_node else _SET_ROW, (dumps(fields), self._places[ref]))
@@ -261,53 +292,55 @@ class TreeRows:
         else:
             self._connection.execute(_DELETE_ROW, (place,))
         self._rows[ref] = None
+        self._has_emptied = True
 
     def delete_below(self, change: DeleteBelow) -> None:
         kind, prefix = change
-        self._connection.execute(_DELETE_BELOW, (*self._partition, kind, prefix, prefix + _BEHIND_ALL))
+        self._connection.execute(_DELETE_BELOW, (self._tree, kind, prefix, prefix + _BEHIND_ALL))
         for ref in self._rows:
             if ref.kind is kind and ref.id.startswith(prefix):
                 self._rows[ref] = None
+        self._has_emptied = True
 
     def grow(self, grow: Grow) -> None:
-        place = self._free_place(grow.parent)
-        depth, now_ms = depth_of(place), self.now_ms
+        parent, now_ms = Ref(Kind.NODE, grow.parent or ""), self.now_ms
+        before = self._places[parent] if grow.parent is not None and self.row(parent) is not None else None
+        depth = depth_of(before) + 1 if before is not None else 0
         fields = made(grow.fields, now_ms)
         fields |= {"v": next_version(None, fields), "depth": depth, "created": now_ms, "updated": now_ms}
-        self._connection.execute(_INSERT_NODE, (place, *self._partition, grow.id, dumps(fields), grow.items, grow.body))
         ref = Ref(Kind.NODE, grow.id)
-        self._rows[ref], self._places[ref], self._grown = Row(fields, grow.items, grow.body), place, grow.id
+        self._places[ref] = self._insert(before, (self._tree, grow.id, dumps(fields), grow.items, grow.body))
+        self._rows[ref], self._grown = Row(fields, grow.items, grow.body), grow.id
         if grow.parent is not None:
-            self._entries[*self._partition, Index.CHILDREN, grow.parent, grow.id] = now_ms
+            self._entries[self._tree, Index.CHILDREN, grow.parent, grow.id] = now_ms
         if fields.get("session") is not None:
-            self._entries[*self._partition, Index.MADE, fields["session"], made_id(depth, grow.id)] = now_ms
+            self._entries[self._tree, Index.MADE, fields["session"], made_id(depth, grow.id)] = now_ms
 
-    def _free_place(self, parent: str | None) -> int:
-        """Behind the parent on its branch if nothing is there, else at the beginning of a branch."""
-        if parent is None:
-            return place_of(self._connection.execute(_NEW_BRANCH, (None,)).lastrowid or 0, 0)
-        ref = Ref(Kind.NODE, parent)
-        self.row(ref)
-        before = self._places[ref]
-        if self._connection.execute(_IS_TAKEN, (before + 1,)).fetchone() is None:
-            return before + 1
+    def _insert(self, before: int | None, values: tuple[Any, ...]) -> int:
+        """Behind the parent on its branch if nothing is there, else at the beginning of a branch. Returns the place."""
+        if before is not None:
+            with contextlib.suppress(sqlite3.IntegrityError):
+                return self._connection.execute(_INSERT_NODE, (before + 1, *values)).lastrowid or 0
         branch = self._connection.execute(_NEW_BRANCH, (before,)).lastrowid or 0
-        return place_of(branch, depth_of(before) + 1)
+        place = place_of(branch, depth_of(before) + 1 if before is not None else 0)
+        self._connection.execute(_INSERT_NODE, (place, *values))
+        return place
 
     def file(self, change: File) -> None:
         index, key, entry_id, at = change
         if index not in index_entries.FOUND_BY_ID and entry_id != self._grown:
-            index_entries.unfile(self._connection, self._partition, Unfile(index, key, entry_id))
-        scope = index_entries.scope_of(self._partition, index)
-        self._entries[*scope, index, key, entry_id] = self.now_ms + at.plus_ms if isinstance(at, Now) else at
+            index_entries.unfile(self._connection, self._partition.tenant, self._tree, Unfile(index, key, entry_id))
+        scope = index_entries.scope_of(self._partition.tenant, self._tree, index)
+        self._entries[scope, index, key, entry_id] = self.now_ms + at.plus_ms if isinstance(at, Now) else at
 
     def unfile(self, change: Unfile) -> None:
         self.file_entries()
-        index_entries.unfile(self._connection, self._partition, change)
+        self._has_emptied = True
+        index_entries.unfile(self._connection, self._partition.tenant, self._tree, change)
 
     def file_entries(self) -> None:
         if self._entries:
-            index_entries.file(self._connection, self._entries)
+            index_entries.file(self._connection, self._tree, self._entries)
             self._entries = {}
 
 
