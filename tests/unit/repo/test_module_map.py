@@ -67,14 +67,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "all it does is what its suites ask for",
     ),
-    "antiphon_store/event_logs/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/event_logs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -86,11 +78,6 @@ ELSEWHERE = {
     "antiphon_store/backends/memory_jobs.py": (
         "tests/contract/store/test_suites.py",
         "all it does is what its suites ask for",
-    ),
-    "antiphon_store/jobs/client.py": ("tests/contract/store/test_suites.py", "the port from afar: runs its suites"),
-    "antiphon_store/jobs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/retention.py": (
         "tests/contract/store/test_suites.py",
@@ -104,14 +91,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "all it does is what its suites ask for",
     ),
-    "antiphon_store/retention/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/retention/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -123,14 +102,6 @@ ELSEWHERE = {
     "antiphon_store/backends/memory_spending.py": (
         "tests/contract/store/test_suites.py",
         "one to one: runs the suites",
-    ),
-    "antiphon_store/spending/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/spending/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_store/spending/service.py": (
         "tests/contract/store/test_suites.py",
