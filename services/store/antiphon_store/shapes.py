@@ -213,6 +213,8 @@ def _check(field: Any, at: str, *, carries_zero: bool) -> Put:
     """Gives a value back that the field can carry."""
     zero, is_text = field.default_value, field.type == FieldDescriptor.TYPE_STRING
     low, high = bounds = _INTEGERS.get(field.cpp_type, (0, 0))
+    if carries_zero and not is_text and bounds == (0, 0):
+        return _itself
 
     def check(value: Any) -> Any:
         if not carries_zero and value == zero:

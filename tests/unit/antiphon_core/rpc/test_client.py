@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
-from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.client import RpcClient, _options
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
@@ -168,3 +169,11 @@ async def test_a_token_that_leaves_the_machine_without_encryption_is_warned_of(
         pass
     assert ("sent without encryption" in caplog.text) is warned
     assert "token-0123456789abcdef" not in caplog.text
+
+
+def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
+    config = json.loads(dict(_options(STORE))["grpc.service_config"])
+    (policy,) = config["methodConfig"]
+    repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
+    left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
+    assert left_out == {"AddConversationItems", "TakeQuota"}
