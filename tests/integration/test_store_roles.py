@@ -18,7 +18,7 @@ from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.services import Method
 from antiphon_core.rpc.status import from_rpc_error
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
@@ -40,7 +40,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 async def endpoint(file: Path) -> AsyncIterator[str]:
     """A store in memory."""
-    backend, server = MemoryBackend(), RpcServer(ServerSecurity(Guard(file)))
+    backend, server = open_backend("memory://"), RpcServer(ServerSecurity(Guard(file)))
     await backend.open()
     service = StoreService(backend)
     server.add(STORE, handlers(service), ready=service.ready)

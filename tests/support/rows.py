@@ -56,7 +56,7 @@ def answered(decision: Callable[[View], Callable[[Sequence[Any]], _Answer]], row
     """The answer of a decision that needs no further reads."""
     view = view_of(rows)
     finish = decision(view)
-    assert not view.has_asked, view.program()
+    assert not view.has_effects, view.program()
     return finish(())
 
 

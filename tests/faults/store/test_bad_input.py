@@ -25,20 +25,21 @@ from antiphon_core.rpc.call_metadata import TENANT_KEY
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
 from antiphon_core.rpc.status import from_rpc_error
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.event_logs import frame
-from antiphon_store.testing.subject import draft
+from antiphon_store.testing.subject import draft, new_session_id
 from tests.support.wire_types import tagged, varint, wrong_wire_types
 
 TENANT = "t"
 MIB = 2**20
-STORED = draft(session_id="s")  # what the store has when a test begins
+SESSION = new_session_id()
+STORED = draft(tag=SESSION, session_id=SESSION)  # what the store has when a test begins
 CHILD = draft(STORED)
 NEW = draft()
 CONVERSATION = new_conversation_id(RandomIds())
-FENCE = {"session_id": "s", "token": 1}
+FENCE = {"session_id": SESSION, "token": 1}
 JOB_FENCE = {"session_id": NEW.id, "token": 1}
 RECORD = {"id": NEW.id, "status": 3, "body": NEW.body, "input_items": NEW.input_items, "output_items": NEW.output_items}
 
@@ -49,7 +50,7 @@ GOOD: dict[str, dict[str, Any]] = {
     "BatchGetResponseRecords": {"ids": [STORED.id]},
     "UpdateResponseRecordStatus": {"id": STORED.id, "status": 4},
     "DeleteResponseRecord": {"id": CHILD.id},
-    "ListResponseRecords": {"session_id": "s"},
+    "ListResponseRecords": {"session_id": SESSION},
     "ListInputItems": {"response_id": STORED.id},
     "ResolveItems": {"item_ids": ["item"]},
     "GetChain": {"id": STORED.id},
@@ -58,11 +59,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "ListChildren": {"id": STORED.id},
     "ListSiblings": {"id": CHILD.id},
     "ListLeaves": {"id": STORED.id},
-    "AcquireSession": {"session_id": "s", "holder": "h"},
-    "TryAcquireSession": {"session_id": "s", "holder": "h"},
+    "AcquireSession": {"session_id": SESSION, "holder": "h"},
+    "TryAcquireSession": {"session_id": SESSION, "holder": "h"},
     "RenewSession": {"fence": FENCE},
     "ReleaseSession": {"fence": FENCE},
-    "DescribeSession": {"session_id": "s"},
+    "DescribeSession": {"session_id": SESSION},
     "BeginTurn": {"previous_response_id": STORED.id},
     "CommitTurn": {"record": RECORD},
     "AbortTurn": {"fence": FENCE},
@@ -124,7 +125,7 @@ class Wire:
 @pytest.fixture
 async def wire(clock: ManualClock) -> AsyncIterator[Wire]:
     async with AsyncExitStack() as stack:
-        backend, server = MemoryBackend(clock), RpcServer()
+        backend, server = open_backend("memory://", clock=clock), RpcServer()
         await backend.open()
         store = StoreService(backend)
         for record in (STORED, CHILD):
@@ -278,7 +279,7 @@ CULPRITS: list[tuple[str, str, bytes]] = [
     wrong("HeartbeatJob", "lease_ttl_ms", -1),
     wrong("EnqueueJob", "run_after_ms", -1),
     wrong("PutResponseRecord", "precondition.version", 2**63),
-    ("CommitTurn", "precondition.fence.token", encoded("CommitTurn", {"precondition.fence.session_id": "s"})),
+    ("CommitTurn", "precondition.fence.token", encoded("CommitTurn", {"precondition.fence.session_id": SESSION})),
     # unknown values of enums
     wrong("PutResponseRecord", "record.status", 99),
     wrong("PutResponseRecord", "record.status", 0),

@@ -13,11 +13,11 @@ from antiphon_core.ports.event_logs import EventBatch
 from antiphon_core.ports.store import Record
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.calls import CODECS
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
-from antiphon_store.testing.subject import draft
+from antiphon_store.testing.subject import draft, new_session_id
 
 CALL = Call(tenant="t", request_id="", time_remaining_s=None)
 FENCE = {"session_id": "s", "token": 1}
@@ -26,7 +26,7 @@ ID = draft().id
 
 @pytest.fixture
 async def service(clock: ManualClock) -> AsyncIterator[StoreService]:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     yield StoreService(backend)
     await backend.close()
@@ -83,12 +83,13 @@ async def test_what_a_foreign_client_gets_wrong_is_named(
 
 
 async def test_zero_means_the_default(service: StoreService, clock: ManualClock) -> None:
-    record = draft(session_id="s")
+    session_id = new_session_id()
+    record = draft(tag=session_id, session_id=session_id)
     await call(service, "PutResponseRecord", **stored(record))
     assert (await call(service, "ListInputItems", response_id=record.id)).first_id
     assert len((await call(service, "GetChain", id=record.id)).records) == 1
     assert len((await call(service, "ListTree", id=record.id)).nodes) == 1
-    assert len((await call(service, "ListResponseRecords", session_id="s")).records) == 1
+    assert len((await call(service, "ListResponseRecords", session_id=session_id)).records) == 1
     for rpc in ("ListChildren", "ListSiblings", "ListLeaves"):
         assert not (await call(service, rpc, id=record.id)).nodes
     await call(service, "AbortTurn")

@@ -27,7 +27,7 @@ from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends import packing
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import forks, leases, nodes, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Payload, Ref, Row
@@ -166,7 +166,7 @@ def remove_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
 def require(view: View, conversation_id: str) -> Row:
     """The row of a living conversation. ConversationNotFound."""
     row = view.need(Kind.CONVERSATION, conversation_id)
-    if row is None or _is_over(row, view.now_ms):
+    if row is None or not view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires"):
         raise ConversationNotFound.of(conversation_id)
     return row
 

@@ -109,6 +109,12 @@ def require_unused(view: View, session_id: str) -> None:
         raise SessionLocked.of(session_id)
 
 
+def require_source(view: View, source: ForkSource) -> Finish[None]:
+    """That there is something to fork. ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest."""
+    _source_head(view, source)
+    return lambda _answers: None
+
+
 def refuse_other_tree(view: View, source: ForkSource) -> Finish[Fork]:
     """Refuses a new session whose id has the tag of another tree, once the source is known to be there."""
     _source_head(view, source)

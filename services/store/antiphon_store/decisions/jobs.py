@@ -79,9 +79,14 @@ def claim(
         due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
         view.file(Index.QUEUE, fields["queue"], job_id, due_at)
         return _nothing
+    if is_own:
+        _require_held(view, fields, Fence(job_id, fields["attempts"]))
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
         lease_until = fields["lease_until"]
+    former = row.fields["holder"]
+    if former not in (NOBODY, holder):  # its lease ended by time
+        view.unfile(Index.HOLDER, held_key(queue, former), job_id)
     attempts = fields["attempts"] + (not is_own)
     changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until}
     view.set(Kind.JOB, job_id, **_without_version(changed))
@@ -104,7 +109,7 @@ def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
     """Extends a living lease; never shortens it. JobNotFound, StaleFence."""
     fields = require(view, fence.session_id)
-    _require_held(fields, fence)
+    _require_held(view, fields, fence)
     is_later = view.now_ms + lease_ttl_ms > fields["lease_until"]
     view.set(Kind.JOB, fence.session_id, lease_until=Now(lease_ttl_ms) if is_later else fields["lease_until"])
     place = view.read(Get(Ref(Kind.JOB, fence.session_id)))
@@ -118,7 +123,7 @@ def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str) -> Finish
     settlement = [fence.token, outcome.value, reason]
     if fields["settled"] == settlement:
         return _nothing
-    _require_held(fields, fence)
+    _require_held(view, fields, fence)
     settled = {**fields, "settled": settlement}
     if outcome is JobOutcome.RETRY:
         settled = _given_back(settled, view.now_ms)
@@ -200,7 +205,7 @@ def _nothing(_answers: Any) -> None:
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
-    """Writes a job that changed, and moves its ticket to where it belongs now."""
+    """Writes a job that changed from `former`, as it is stored, and moves its ticket to where it belongs now."""
     view.set(Kind.JOB, job_id, **_without_version(fields))
     if former["holder"] != NOBODY and fields["holder"] == NOBODY:
         view.unfile(Index.HOLDER, held_key(fields["queue"], former["holder"]), job_id)
@@ -218,9 +223,11 @@ def _discard_ticket(view: View, job_id: str, queue: str, row: Row | None, fields
         _write(view, job_id, row.fields, fields)
 
 
-def _require_held(fields: Fields, fence: Fence) -> None:
+def _require_held(view: View, fields: Fields, fence: Fence) -> None:
+    """StaleFence unless the fence is that of the running attempt, now and when the program is applied."""
     if fields["holder"] == NOBODY or fields["attempts"] != fence.token:
         raise StaleFence.of(fence.session_id, token=fence.token)
+    view.test(Kind.JOB, fence.session_id, Condition.AHEAD, "lease_until")
 
 
 def _given_back(fields: Fields, at_ms: int) -> dict[str, Any]:

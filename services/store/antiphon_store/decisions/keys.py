@@ -32,11 +32,12 @@ BINDING_MS = 60_000  # how long a commit may take after its key was extended
 @dataclass(frozen=True, slots=True)
 class KeyUse:
     """The present use of a key: its response, and the stamp of a single write. `is_mine`: the key is
-    this response's now, and `is_new`: it was not before."""
+    this response's now, `is_new`: it was not before, `was_bound`: it was bound to it before."""
 
     response_id: str
     is_mine: bool = False
     is_new: bool = False
+    was_bound: bool = False
     is_bound: bool = False
     is_claimed: bool = True
     stamp: Stamp | None = None
@@ -47,13 +48,16 @@ def partition_of(tenant: str, key: str) -> Partition:
     return Partition(tenant, f"key-{sha256(key.encode()).hexdigest()[:16]}")
 
 
-def claim(view: View, *, key: str, request: TurnRequest, claim_ttl_ms: int, is_free: bool = False) -> Finish[KeyUse]:
-    """Claims the key for the request's response, or tells which response it leads to. `is_free`: that response cannot
-    be read and does not run, so that the key is free. IdempotencyMismatch."""
+def claim(
+    view: View, *, key: str, request: TurnRequest, claim_ttl_ms: int, gone_response_id: str | None = None
+) -> Finish[KeyUse]:
+    """Claims the key for the request's response, or tells which response it leads to. IdempotencyMismatch.
+
+    `gone_response_id`: a response that neither can be read nor runs. A key that still leads to it is free."""
     response_id = request.response_id or ""
     row = _known(view, key)
     is_new = True
-    if row is not None and not is_free and _is_in_force(row, view.now_ms):
+    if row is not None and row.fields["response"] != gone_response_id and _is_in_force(row, view.now_ms):
         _require_fingerprint(row, key, request.fingerprint.hex())
         is_new = row.fields["response"] != response_id
         if is_new or row.fields["bound"]:
@@ -75,7 +79,7 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
                 return _told(_use_of(row, view.now_ms))
     is_own = row is not None and row.fields["response"] == response_id and row.fields["expires"] > view.now_ms
     if row is not None and is_own and row.fields["bound"]:
-        return _told(KeyUse(response_id, is_mine=True, is_bound=True))
+        return _told(KeyUse(response_id, is_mine=True, was_bound=True, is_bound=True))
     claimed_until: Any = Now(BINDING_MS)
     if row is not None and is_own:
         fingerprint = fingerprint or row.fields["fingerprint"]
@@ -92,11 +96,22 @@ def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> F
     return lambda _answers: None
 
 
-def forget(view: View, *, key: str, response_id: str, was_bound: bool) -> Finish[None]:
-    """Frees a key that this response has claimed and not bound. `was_bound`: that is undone, too."""
+def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
+    """Frees a key that this response has claimed and not bound."""
     row = view.need(Kind.KEY, key)
-    if row is not None and row.fields["response"] == response_id and (was_bound or not row.fields["bound"]):
+    if row is not None and row.fields["response"] == response_id and not row.fields["bound"]:
         view.delete(Kind.KEY, key)
+    return lambda _answers: None
+
+
+def unbind(view: View, *, key: str, use: KeyUse) -> Finish[None]:
+    """Undoes `bind`, whose use this is, because the write was refused: the key is claimed again, or free."""
+    row = view.need(Kind.KEY, key)
+    if row is not None and row.fields["response"] == use.response_id and not use.was_bound:
+        if use.is_new:
+            view.delete(Kind.KEY, key)
+        else:
+            view.set(Kind.KEY, key, bound=0)
     return lambda _answers: None
 
 

@@ -110,7 +110,7 @@ def change_status(view: View, response_id: str, status: Status, precondition: Pr
 def require(view: View, response_id: str) -> Row:
     """The row of a readable record. ResponseNotFound."""
     row = view.need(Kind.NODE, response_id)
-    if row is None or not nodes.is_readable(row, view.now_ms):
+    if row is None or not is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)
     return row
 

@@ -9,7 +9,7 @@ from functools import partial
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.spending import Spend, Spent
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import conversations, quotas
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.runner import DecisionRunner

@@ -69,16 +69,20 @@ class LineageOperations:
         tree = tree_tag(source.up_to_response_id or "")
         if tree is None:
             tree = (await self._trees.locate(tenant, source.session_id or "")).tree
+        there = Partition(tenant, tree)
         if tree_tag(new_session_id) is None:
-            decision = partial(forks.fork, source=source, new_session_id=new_session_id)
-            await self._trees.point(
-                tenant, new_session_id, tree, partial(forks.require_unused, session_id=new_session_id)
-            )
+            await self._point(there, source, new_session_id)
         elif session_tag(tenant, new_session_id) != tree:
-            decision = partial(forks.refuse_other_tree, source=source)
-        else:
-            decision = partial(forks.fork, source=source, new_session_id=new_session_id)
-        return await self._runner.run(Partition(tenant, tree), decision)
+            return await self._runner.run(there, partial(forks.refuse_other_tree, source=source))
+        return await self._runner.run(there, partial(forks.fork, source=source, new_session_id=new_session_id))
+
+    async def _point(self, there: Partition, source: ForkSource, new_session_id: str) -> None:
+        """Sends a session to the tree that its source is in. It stays there for ever, so the source is looked at
+        before."""
+        if await self._trees.locate(there.tenant, new_session_id) != there:
+            await self._runner.run(there, partial(forks.require_source, source=source), only_reads=True)
+        require_free = partial(forks.require_unused, session_id=new_session_id)
+        await self._trees.point(there.tenant, new_session_id, there.tree, require_free)
 
     async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
         find = partial(lineage.root_of, response_id=response_id)

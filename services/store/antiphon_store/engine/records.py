@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -155,37 +155,30 @@ class KeyedOperations:
             elsewhere = await self._elsewhere(tenant, use)
             if elsewhere is not None:
                 return elsewhere
-            use = await self._run(tenant, key, partial(claim, is_free=True))
+            use = await self._run(tenant, key, partial(claim, gone_response_id=use.response_id))
         try:
             return await self._sessions.begin_turn(tenant, request)
         except AntiphonError:
             if use.is_new:
-                await self._forget(tenant, key, use, was_bound=False)
+                await self.forget_key(tenant, key, use.response_id)
             raise
 
     async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
-        await self._run(tenant, key, partial(keys.bind, response_id=write.record.id))
-        return await self._sessions.commit_turn(tenant, write, fence)
+        use = await self._run(tenant, key, partial(keys.bind, response_id=write.record.id))
+        return await self._written(tenant, key, use, self._sessions.commit_turn(tenant, write, fence))
 
     async def put_once(self, tenant: str, write: Write, *, key: str, fingerprint: bytes) -> Stamp:
         bind = partial(keys.bind, response_id=write.record.id, fingerprint=fingerprint.hex())
         use = await self._run(tenant, key, bind)
         if use.stamp is not None:
             return use.stamp
-        try:
-            stamp = await self._records.put(tenant, write)
-        except StoreUnavailable:
-            raise  # it may have happened
-        except AntiphonError:
-            if use.is_new:
-                await self._forget(tenant, key, use, was_bound=True)
-            raise
+        stamp = await self._written(tenant, key, use, self._records.put(tenant, write))
         remember = partial(keys.remember_stamp, response_id=write.record.id, stamp=stamp)
         await self._run(tenant, key, remember)
         return stamp
 
     async def forget_key(self, tenant: str, key: str, response_id: str) -> None:
-        await self._run(tenant, key, partial(keys.forget, response_id=response_id, was_bound=False))
+        await self._run(tenant, key, partial(keys.forget, response_id=response_id))
 
     async def _elsewhere(self, tenant: str, use: keys.KeyUse) -> TurnStart | None:
         """The result of the key's response, or that it runs; None when the key is free after all."""
@@ -200,8 +193,15 @@ class KeyedOperations:
             is_committing = use.is_claimed and not there
             return TurnStart(History(), running_response_id=use.response_id) if is_committing else None
 
-    async def _forget(self, tenant: str, key: str, use: keys.KeyUse, *, was_bound: bool) -> None:
-        await self._run(tenant, key, partial(keys.forget, response_id=use.response_id, was_bound=was_bound))
+    async def _written(self, tenant: str, key: str, use: keys.KeyUse, writing: Awaitable[Stamp]) -> Stamp:
+        """The stamp of a write whose key was bound. A key is not bound to what was refused."""
+        try:
+            return await writing
+        except StoreUnavailable:
+            raise  # it may have happened
+        except AntiphonError:
+            await self._run(tenant, key, partial(keys.unbind, use=use))
+            raise
 
     async def _run(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
         return await self._runner.run(keys.partition_of(tenant, key), partial(decision, key=key))

@@ -99,9 +99,11 @@ def test_another_request_is_refused(key: Row) -> None:
 
 
 def test_a_key_that_leads_nowhere_is_free() -> None:
-    use, fields = made(partial(claim, is_free=True), stored(response=STRANGER.id, bound=1))
+    key = stored(response=STRANGER.id, bound=1)
+    use, fields = made(partial(claim, gone_response_id=STRANGER.id), key)
     assert use == MINE
     assert (fields["response"], fields["bound"]) == (RECORD.id, 0)
+    assert not answered(partial(claim, gone_response_id="another"), {KEY: key}).is_mine
 
 
 def test_an_unclaimed_key_is_bound_in_one_program() -> None:
@@ -134,7 +136,7 @@ def test_only_the_own_response_may_use_a_key_in_force() -> None:
 
 
 def test_the_first_binding_stays() -> None:
-    assert answered(bind, {KEY: BOUND}) == KeyUse(RECORD.id, is_mine=True, is_bound=True)
+    assert answered(bind, {KEY: BOUND}) == KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True)
 
 
 def test_a_single_write_again_has_its_first_stamp() -> None:
@@ -152,19 +154,28 @@ def test_a_stamp_is_remembered_under_the_own_key_only() -> None:
     assert answered(remember, {KEY: stored(response=STRANGER.id)}) is None
 
 
-FORGOTTEN = [
-    (stored(), False, True),
-    (BOUND, False, False),
-    (BOUND, True, True),
-    (stored(response=STRANGER.id), True, False),
-    (None, True, False),
+FORGOTTEN = [(stored(), True), (BOUND, False), (stored(response=STRANGER.id), False), (None, False)]
+
+
+@pytest.mark.parametrize(("key", "is_freed"), FORGOTTEN)
+def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, is_freed: bool) -> None:
+    program = decided(partial(keys.forget, key="k", response_id=RECORD.id), {KEY: key})
+    assert shown(program) == ([("delete", *KEY)] if is_freed else [])
+
+
+UNBOUND = [
+    # how it was bound, the key now, what becomes of it
+    (MINE, BOUND, [("delete", *KEY)]),
+    (KeyUse(RECORD.id, is_mine=True), BOUND, [("set", *KEY)]),  # it was claimed before, and is again
+    (KeyUse(RECORD.id, is_mine=True, was_bound=True), BOUND, []),
+    (MINE, stored(response=STRANGER.id), []),
+    (MINE, None, []),
 ]
 
 
-@pytest.mark.parametrize(("key", "was_bound", "is_freed"), FORGOTTEN)
-def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, was_bound: bool, is_freed: bool) -> None:
-    program = decided(partial(keys.forget, key="k", response_id=RECORD.id, was_bound=was_bound), {KEY: key})
-    assert shown(program) == ([("delete", *KEY)] if is_freed else [])
+@pytest.mark.parametrize(("use", "key", "changes"), UNBOUND)
+def test_a_key_is_not_bound_to_what_was_refused(use: KeyUse, key: Row | None, changes: object) -> None:
+    assert shown(decided(partial(keys.unbind, key="k", use=use), {KEY: key})) == changes
 
 
 def test_keys_lie_apart() -> None:

@@ -46,7 +46,7 @@ def commit(fence: Fence | None = FENCE, record: Any = RECORD) -> Any:
 def test_a_turn_from_nothing_asks_nothing() -> None:
     view = View({})
     assert turns.begin(view, TurnRequest())(()).history == History()
-    assert not view.has_asked
+    assert not view.has_effects
 
 
 def test_a_turn_behind_a_response_is_one_program() -> None:

@@ -15,7 +15,7 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnRequest
 from antiphon_store.backends.base import LogEnd, Write
-from antiphon_store.backends.conversations import Founding
+from antiphon_store.backends.roles.conversations import Founding
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed

@@ -1,15 +1,16 @@
 """Rows on Redis: one script applies a program, on one server, under Sentinel and on a Cluster.
 
 Entries of tenant-wide indexes lie in slots of their own. One server writes them in the program's step. A Cluster
-cannot: there they are written before the program and removed after it, so that what is in a row can always be found.
-When the program is refused, or nobody hears of its end, an entry dangles; whoever follows it looks at the row first.
+cannot: there they are written before the program, never moved to a later time before it was applied, and removed after
+it, so that what is in a row can always be found. When the program is refused, or nobody hears of its end, an entry
+dangles; whoever follows it looks at the row first.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from itertools import repeat, starmap
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat, starmap
 from typing import Any
 
 from antiphon_core.clock import Clock
@@ -18,11 +19,10 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis import promises, row_keys, row_programs, row_scripts
 from antiphon_store.backends.redis.addresses import Address, Topology
-from antiphon_store.backends.redis.calls import Argument
 from antiphon_store.backends.redis.connection import Servers, connect
 from antiphon_store.backends.redis.faults import translate
 from antiphon_store.backends.redis.link import FAULTS, Link
-from antiphon_store.backends.redis.scripts import Script
+from antiphon_store.backends.redis.scripts import Argument, Script
 from antiphon_store.backends.redis.tenants import TenantDirectory
 from antiphon_store.rows.model import (
     Applied,
@@ -39,6 +39,8 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
 )
+
+_Entries = Mapping[str, Mapping[Argument, Argument]]  # key -> id -> time
 
 
 class RedisRows:
@@ -147,19 +149,20 @@ class RedisRows:
         """Applies a program whose entries lie in other slots."""
         filed, unfiled = _entries(partition, program)
         changes = [each for each in program.changes if not row_programs.is_tenant_wide(each)]
-        await self._write_entries(filed)
+        late = await self._write_entries(filed, may_be_earlier=True)
         outcome = await self._apply(partition, program._replace(changes=changes))
         if isinstance(outcome, Applied):
-            await self._write_entries(unfiled)
+            await asyncio.gather(self._write_entries(late), self._write_entries(unfiled))
         return outcome
 
-    async def _write_entries(self, entries: dict[str, dict[str, str]]) -> None:
-        """By key; ids and their times."""
+    async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
+        """Writes entries. `may_be_earlier`: those that have an earlier time keep it, and are returned."""
         calls = [
-            self._run(row_scripts.ENTRIES, [key], [word for line in lines.items() for word in line])
+            self._run(row_scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
             for key, lines in entries.items()
         ]
-        await asyncio.gather(*calls)
+        answers = zip(entries, await asyncio.gather(*calls), strict=True)
+        return {key: dict(zip(left[::2], left[1::2], strict=True)) for key, (_ok, left) in answers if left}
 
     async def _run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Any]:
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
@@ -193,7 +196,7 @@ def _script(program: Program) -> Script:
     return script if any(isinstance(each, Chain | Range) for each in program.reads) else row_scripts.JOINT[script]
 
 
-def _entries(partition: Partition, program: Program) -> tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]]:
+def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries]:
     """Splits entries into those filed before a program and those removed after it, by key. Of an entry that is changed
     twice the last change counts."""
     times: dict[tuple[str, str], str] = {}
@@ -202,8 +205,8 @@ def _entries(partition: Partition, program: Program) -> tuple[dict[str, dict[str
             assert isinstance(change, File | Unfile)  # noqa: S101
             name = row_keys.entries(partition, change.of, change.key), change.id
             times[name] = row_programs.entry_time(change.at) if isinstance(change, File) else ""
-    filed: dict[str, dict[str, str]] = {}
-    unfiled: dict[str, dict[str, str]] = {}
+    filed: dict[str, dict[Argument, Argument]] = {}
+    unfiled: dict[str, dict[Argument, Argument]] = {}
     for (key, entry_id), at in times.items():
         (filed if at else unfiled).setdefault(key, {})[entry_id] = at
     return filed, unfiled
