@@ -1,4 +1,4 @@
-"""Authentication: the credential behind a call, by its token or certificate, and what that credential may do.
+"""Authentication: the credential behind a call, by its token or certificate, with its tenants and roles.
 
 The tenant in a call's metadata is believed only if the caller's credential covers it, and a method is served only to a
 credential with one of its roles. A credentials file has one line per token or certificate:
@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"[!-~]+")  # what a header can carry
 _CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")  # of a certificate that TLS verified
 
 Peer = Mapping[str, Iterable[bytes]]
-"""gRPC's `auth_context`: what TLS says of the other end."""
+"""gRPC's `auth_context`: the properties of the other end that TLS verified."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The table of methods: one row for each RPC of each service.
 
-Names and messages come from the descriptors. What a descriptor cannot say stands here: the method of the port that the
-RPC calls, the roles that may call it, its deadline and whether it can be repeated. Servers, clients, metrics and tests
-are driven by it (docs/adr/0072-two-store-apis-and-one-table.md).
+Names and messages come from the descriptors. A row adds the method of the port that the RPC calls, the roles that may
+call it, its deadline and whether it can be repeated. The table drives servers, clients, metrics and tests
+(docs/adr/0072-two-store-apis-and-one-table.md).
 """
 
 from __future__ import annotations

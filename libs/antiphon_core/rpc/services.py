@@ -26,7 +26,7 @@ class Repeat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What the table says of one RPC: the method of the port that it calls, the roles that may call it (one of them is
+    """The table's entry of one RPC: the method of the port that it calls, the roles that may call it (one of them is
     enough), how long a caller waits unless it says otherwise (None for streams without an end), and whether a request
     can be sent again."""
 
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One RPC: its row, and what its descriptor says."""
+    """One RPC: its row and its descriptor."""
 
     name: str
     service: str

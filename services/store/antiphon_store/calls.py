@@ -65,7 +65,7 @@ class Codec:
         request. InvalidRequest: the wire cannot carry an argument."""
         given = {**dict(zip(self._positional, args, strict=False)), **kwargs}
         if len(given) != len(args) + len(kwargs) or not self._required <= given.keys():
-            self._signature.bind(None, *args, **kwargs)  # says which argument is missing or too much
+            self._signature.bind(None, *args, **kwargs)  # raises TypeError with the argument's name
         tenant = given.pop("tenant")
         check_tenant(tenant)
         fields = {slot.field: slot.put(given.pop(name)) for name, slot in self._slots.items() if name in given}

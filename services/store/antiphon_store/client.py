@@ -4,7 +4,7 @@
         record = await store.get("default", response_id)
 
 Needs the base install only. Each operation is a method of the ports; its request and answer come from the table of
-methods (`calls.CODECS`). What the wire cannot carry is refused here, all else by the service.
+methods (`calls.CODECS`). The client refuses values that the wire cannot carry; the service refuses all other mistakes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _RPC_OF = {STORE.methods[name].row.port: name for name in reversed(list(CODECS))
 def _call(
     port: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Result]],
 ) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
-    """The method of the client that does over gRPC what `port` says."""
+    """Makes the client's method of `port`: a unary RPC."""
     rpc = _RPC_OF[port]
     codec = CODECS[rpc]
 
@@ -60,7 +60,7 @@ def _call(
 def _stream(
     port: Callable[Concatenate[Any, _Parameters], AsyncGenerator[_Result, None]],
 ) -> Callable[Concatenate[StoreClient, _Parameters], AsyncGenerator[_Result, None]]:
-    """As `_call`, for a method whose answers are a stream."""
+    """Makes the client's method of `port`: an RPC with a stream of answers."""
     rpc = _RPC_OF[port]
     codec = CODECS[rpc]
 
@@ -148,8 +148,8 @@ class StoreClient:
     spend = _call(Spending.spend)
     sweep = _call(Retention.sweep)
 
-    # What is made gets its id here, before it is sent: the channel may send a call twice, and both times it must be the
-    # same fork and the same conversation.
+    # A new fork or conversation gets its id here, before the call is sent: the channel may send a call twice, and both
+    # times the id must be the same.
 
     _fork = _call(LineageStore.fork)
     _create_conversation = _call(ConversationStore.create_conversation)

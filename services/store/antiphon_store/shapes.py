@@ -4,9 +4,9 @@ A `Shape` belongs to a dataclass of the ports and a message: each member has the
 Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
 default of the member. Shapes are built at import; a member without a field fails there.
 
-`put` functions make what protobuf's constructor takes. They refuse what the wire cannot carry: a zero that would arrive
-as the default, a number out of range, text that is no Unicode. `get` functions read a message. They refuse a message
-that is missing, and a number that its enum lacks. Both raise InvalidRequest with the path of the field.
+`put` functions make arguments for protobuf's constructor. They refuse values that the wire cannot carry: a zero that
+would arrive as the default, a number out of range, text that is no Unicode. `get` functions read a message. They refuse
+a message that is missing, and a number that its enum lacks. Both raise InvalidRequest with the path of the field.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 
 PAGING = ("page_size", "page_token")
-"""Fields that errors name as the port does: its callers have no pages but limits, cursors and items."""
+"""Fields whose names errors translate: callers of the port know limits, cursors and items instead of pages."""
 
 
 class Slot(NamedTuple):
@@ -200,7 +200,7 @@ def _member(members: Mapping[int, Any], number: int, at: str) -> Any:
     return members[number]
 
 
-# ---- What the wire cannot carry ----
+# ---- Values that the wire cannot carry ----
 
 _INTEGERS = {
     FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),

@@ -117,7 +117,7 @@ def test_arguments_that_the_port_has_not_are_a_type_error(args: tuple[str, ...],
         CODECS["GetResponseRecord"].request(args, kwargs)
 
 
-def test_what_is_left_out_is_the_default_of_the_port() -> None:
+def test_an_argument_that_is_left_out_has_the_default_of_the_port() -> None:
     _tenant, request = CODECS["ListInputItems"].request(("acme", "resp_1"), {})
     assert CODECS["ListInputItems"].arguments(request) == {
         "response_id": "resp_1",
@@ -127,7 +127,7 @@ def test_what_is_left_out_is_the_default_of_the_port() -> None:
     }
 
 
-def test_no_tenant_is_sent_that_is_none() -> None:
+def test_an_invalid_tenant_is_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         CODECS["GetResponseRecord"].request(("white space", "resp_1"), {})
     assert caught.value.field == "tenant"

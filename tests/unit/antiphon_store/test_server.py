@@ -106,7 +106,7 @@ async def test_a_lease_without_a_time_is_held_for_the_default(
     assert answer.lease.expires_at_ms == clock.now_ms() + 30_000
 
 
-async def test_who_only_tries_does_not_wait_for_a_lease(service: StoreService) -> None:
+async def test_try_acquire_does_not_wait_for_a_lease(service: StoreService) -> None:
     await call(service, "TryAcquireSession", session_id="s", holder="h")
     with pytest.raises(SessionLocked):
         await call(service, "TryAcquireSession", session_id="s", holder="other")

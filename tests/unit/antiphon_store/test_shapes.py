@@ -100,7 +100,7 @@ def test_sets_are_sent_in_order() -> None:
         ("response_id", str, MISSING, "\ud800", "response_id", "invalid_value"),
     ],
 )
-def test_what_the_wire_cannot_carry_is_refused(
+def test_values_that_the_wire_cannot_carry_are_refused(
     name: str, hint: Any, default: Any, value: Any, field: str, code: str
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:

@@ -47,7 +47,7 @@ def test_internal_methods_are_for_gateways_and_operators() -> None:
         assert method.row.roles.isdisjoint({Role.READER, Role.WRITER}) == is_internal, method.path
 
 
-def test_a_gateway_may_call_whatever_a_writer_may_and_a_writer_whatever_a_reader_may() -> None:
+def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> None:
     for method in STORE.methods.values():
         roles = method.row.roles
         assert Role.WRITER not in roles or Role.GATEWAY in roles, method.path
