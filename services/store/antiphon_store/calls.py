@@ -97,7 +97,7 @@ def _make_answer(result: Any, message: type[Any]) -> Answer:
     if result is type(None):
         return Answer(lambda _value: message(), lambda _answer: None)
     if is_dataclass(result) and isinstance(result, type) and len(message.DESCRIPTOR.fields) > 1:
-        shape = Shape(result, message.DESCRIPTOR)
+        shape = Shape.of_all(result, message.DESCRIPTOR)
         return Answer(lambda value: message(**shape.put(value)), shape.get)
     (only,) = message.DESCRIPTOR.fields
     slot = make_slot(only.name, result, MISSING, message.DESCRIPTOR)

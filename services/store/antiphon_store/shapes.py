@@ -2,7 +2,7 @@
 
 A `Shape` belongs to a dataclass of the ports and a message: each member has the field of its own name, or of an alias.
 Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
-default of the member. Shapes are built at import; a member without a field fails there.
+default of the member. Shapes are built at import; a member without a field, or a field without a member, fails there.
 
 `put` functions make arguments for protobuf's constructor. They refuse values that the wire cannot carry: a zero that
 would arrive as the default, a number out of range, text that is no Unicode. `get` functions read a message. They refuse
@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
@@ -57,7 +57,8 @@ class Slot(NamedTuple):
 
 
 class Shape:
-    """A dataclass of the ports as a message. `path` comes before the names of fields in errors."""
+    """A dataclass of the ports as a message, or as a part of its fields. `path` comes before the names of fields in
+    errors."""
 
     def __init__(self, cls: type[Any], descriptor: Descriptor, path: str = "") -> None:
         hints = get_type_hints(cls)
@@ -71,6 +72,14 @@ class Shape:
                 slot = make_slot(member.name, hints[member.name], member.default, descriptor, path)
                 self.slots.append((attrgetter(member.name), slot))
         self.fields = {slot.field for _read, slot in self.slots}
+
+    @classmethod
+    def of_all(cls, value_class: type[Any], descriptor: Descriptor, path: str = "") -> Self:
+        """The shape of a dataclass that has every field of the message. TypeError: a field has no member."""
+        shape = cls(value_class, descriptor, path)
+        if shape.fields != set(descriptor.fields_by_name):
+            raise TypeError(f"{descriptor.full_name} has fields that {value_class.__name__} lacks.")
+        return shape
 
     def put(self, value: Any) -> dict[str, Any]:
         """The fields of the message."""
@@ -117,7 +126,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
 
 
 def _message(field: Any, base: Any, default: Any, at: str) -> Slot:
-    shape, name = Shape(base, field.message_type, f"{at}."), field.name
+    shape, name = Shape.of_all(base, field.message_type, f"{at}."), field.name
 
     def put(value: Any) -> Any:
         return None if value is None or value == default else shape.put(value)
@@ -148,7 +157,7 @@ def _repeated(field: Any, base: Any, default: Any, at: str) -> Slot:
 
 def _element(field: Any, element: Any, at: str) -> tuple[Put, Get]:
     if is_dataclass(element) and isinstance(element, type):
-        shape = Shape(element, field.message_type, f"{at}.")
+        shape = Shape.of_all(element, field.message_type, f"{at}.")
         return shape.put, shape.get
     numbers, members = _numbers(field, element)
     return numbers.__getitem__, lambda number: _member(members, number, at)

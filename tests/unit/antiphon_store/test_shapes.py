@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.event_logs import Checkpoint
-from antiphon_core.ports.store import Fence, ItemPage, Order, Precondition, Record, Status, TurnRequest
+from antiphon_core.ports.store import Fence, ItemPage, Order, Precondition, Record, Stamp, Status, TurnRequest
 from antiphon_core.rpc.methods import STORE
 from antiphon_store.shapes import Shape, find_field, make_slot
 
@@ -33,6 +33,11 @@ def test_members_have_the_fields_of_their_names_or_aliases() -> None:
 def test_a_member_without_a_field_is_a_mistake_of_ours() -> None:
     with pytest.raises(TypeError, match="no field for 'nothing'"):
         make_slot("nothing", str, MISSING, LIST.DESCRIPTOR)
+
+
+def test_a_field_without_a_member_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="has fields that Stamp lacks"):
+        Shape.of_all(Stamp, RECORD)
 
 
 def test_an_enum_with_other_members_is_a_mistake_of_ours() -> None:
