@@ -63,14 +63,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/event_logs/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/event_logs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -78,11 +70,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/jobs/client.py": ("tests/contract/store/test_suites.py", "the port from afar: runs its suites"),
-    "antiphon_store/jobs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/retention.py": (
         "tests/contract/store/test_suites.py",
@@ -92,14 +79,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/retention/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/retention/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -107,14 +86,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/spending/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/spending/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_store/spending/service.py": (
         "tests/contract/store/test_suites.py",
