@@ -21,8 +21,8 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",
     ),
-    "antiphon_store/backends/postgres/row_programs.py": ("tests/contract/store/test_rows.py", "random programs"),
-    "antiphon_store/backends/postgres/row_schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
+    "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
+    "antiphon_store/backends/postgres/schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
@@ -43,11 +43,11 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
-    "antiphon_store/backends/sqlite/row_backend.py": (
+    "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
-    "antiphon_store/backends/sqlite/row_programs.py": (
+    "antiphon_store/backends/sqlite/programs.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),

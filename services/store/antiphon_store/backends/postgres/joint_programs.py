@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from antiphon_core.errors import AntiphonError
 from antiphon_store.backends.postgres.faults import has_changed_nothing
-from antiphon_store.backends.postgres.row_programs import Call
+from antiphon_store.backends.postgres.programs import Call
 from antiphon_store.rows.model import Grow, Partition, Program, Put, Set
 
 AT_ONCE_MAX = 4  # statements: one waits for the disk while another is worked on

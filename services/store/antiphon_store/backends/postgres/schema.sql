@@ -160,7 +160,7 @@ BEGIN
 END
 $$;
 
--- Runs a program without changes, as of one moment. row_programs.py writes `program`.
+-- Runs a program without changes, as of one moment. programs.py writes `program`.
 CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) RETURNS SETOF answer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

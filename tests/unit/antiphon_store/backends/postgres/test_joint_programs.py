@@ -14,7 +14,7 @@ from antiphon_store.backends.postgres.joint_programs import (
     TOGETHER_MAX,
     JointPrograms,
 )
-from antiphon_store.backends.postgres.row_programs import Call
+from antiphon_store.backends.postgres.programs import Call
 from antiphon_store.rows.model import Kind, Partition, Program, Put, Ref
 
 

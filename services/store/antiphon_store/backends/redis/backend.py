@@ -17,7 +17,7 @@ from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.redis import promises, row_keys, row_programs, row_scripts
+from antiphon_store.backends.redis import keys, programs, promises, scripts
 from antiphon_store.backends.redis.addresses import Address, Topology
 from antiphon_store.backends.redis.connection import Servers, connect
 from antiphon_store.backends.redis.faults import translate
@@ -102,31 +102,27 @@ class RedisRows:
         descending: bool = False,
         with_rows: bool = False,
     ) -> tuple[int, Sequence[Entry]]:
-        entries = row_keys.entries(partition, index, key)
-        keys = [row_keys.root(partition) if with_rows else entries, entries]
+        entries = keys.entries(partition, index, key)
+        names = [keys.root(partition) if with_rows else entries, entries]
         place = ("", "") if after is None else after
         options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
-        _ok, now_ms, lines, *nodes = await self._run(row_scripts.PAGE, keys, options)
-        rows = (
-            starmap(row_programs.to_row, zip(*map(row_programs.joined, nodes), strict=True))
-            if with_rows
-            else repeat(None)
-        )
+        _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
+        rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)
         pairs = zip(lines[::2], lines[1::2], rows, strict=False)
         return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
 
     async def subtree(
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
     ) -> tuple[int, Sequence[Entry]]:
-        keys = [row_keys.root(partition)]
+        names = [keys.root(partition)]
         arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
-        _ok, now_ms, ids, fields = await self._run(row_scripts.SUBTREE, keys, arguments)
-        rows = map(row_programs.to_row, fields)
+        _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
+        rows = map(programs.to_row, fields)
         return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
-        keys = [row_keys.tenant_wide(tenant, index, key)]
-        _ok, due = await self._run(row_scripts.TAKE_DUE, keys, [limit, hide_ms])
+        names = [keys.tenant_wide(tenant, index, key)]
+        _ok, due = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
         return [Entry(entry_id.decode(), int(at)) for entry_id, at in zip(due[::2], due[1::2], strict=True)]
 
     async def tenants(self) -> Sequence[str]:
@@ -141,14 +137,14 @@ class RedisRows:
         return self._link
 
     async def _apply(self, partition: Partition, program: Program) -> Outcome:
-        arguments = row_programs.arguments(partition, program)
-        answer = await self._run(_script(program), [row_keys.root(partition)], arguments)
-        return row_programs.outcome(program, answer)
+        arguments = programs.arguments(partition, program)
+        answer = await self._run(_script(program), [keys.root(partition)], arguments)
+        return programs.outcome(program, answer)
 
     async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
         """Applies a program whose entries lie in other slots."""
         filed, unfiled = _entries(partition, program)
-        changes = [each for each in program.changes if not row_programs.is_tenant_wide(each)]
+        changes = [each for each in program.changes if not programs.is_tenant_wide(each)]
         late = await self._write_entries(filed, may_be_earlier=True)
         outcome = await self._apply(partition, program._replace(changes=changes))
         if isinstance(outcome, Applied):
@@ -158,15 +154,15 @@ class RedisRows:
     async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
         """Writes entries. `may_be_earlier`: those that have an earlier time keep it, and are returned."""
         calls = [
-            self._run(row_scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
+            self._run(scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
             for key, lines in entries.items()
         ]
         answers = zip(entries, await asyncio.gather(*calls), strict=True)
         return {key: dict(zip(left[::2], left[1::2], strict=True)) for key, (_ok, left) in answers if left}
 
-    async def _run(self, script: Script, keys: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Any]:
+    async def _run(self, script: Script, names: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Any]:
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
-        answer: Sequence[Any] = await self._opened.run(script, keys, (now_ms, *arguments))
+        answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments))
         return answer
 
     async def _check(self, servers: Servers) -> int:
@@ -185,15 +181,15 @@ def _script(program: Program) -> Script:
     """The script that asks no more of a server than the program needs. Where no chain is read its answer is short, so
     calls that meet go out together."""
     if not program.changes:
-        return row_scripts.TRANSACT_READING
+        return scripts.TRANSACT_READING
     if program.is_volatile:
-        return row_scripts.TRANSACT_VOLATILE
+        return scripts.TRANSACT_VOLATILE
     brings_bytes = any(
         isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))
         for each in program.changes
     )
-    script = row_scripts.TRANSACT if brings_bytes else row_scripts.TRANSACT_SMALL
-    return script if any(isinstance(each, Chain | Range) for each in program.reads) else row_scripts.JOINT[script]
+    script = scripts.TRANSACT if brings_bytes else scripts.TRANSACT_SMALL
+    return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
 
 
 def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries]:
@@ -201,10 +197,10 @@ def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries
     twice the last change counts."""
     times: dict[tuple[str, str], str] = {}
     for change in program.changes:
-        if row_programs.is_tenant_wide(change):
+        if programs.is_tenant_wide(change):
             assert isinstance(change, File | Unfile)  # noqa: S101
-            name = row_keys.entries(partition, change.of, change.key), change.id
-            times[name] = row_programs.entry_time(change.at) if isinstance(change, File) else ""
+            name = keys.entries(partition, change.of, change.key), change.id
+            times[name] = programs.entry_time(change.at) if isinstance(change, File) else ""
     filed: dict[str, dict[Argument, Argument]] = {}
     unfiled: dict[str, dict[Argument, Argument]] = {}
     for (key, entry_id), at in times.items():

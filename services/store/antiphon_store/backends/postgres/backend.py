@@ -8,13 +8,12 @@ from typing import Any
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends import named_queries
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres import row_schema, server
+from antiphon_store.backends.postgres import schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.joint_programs import JointPrograms
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
-from antiphon_store.backends.postgres.row_programs import (
+from antiphon_store.backends.postgres.programs import (
     Call,
     answers_of_fetch,
     gets_of,
@@ -23,10 +22,9 @@ from antiphon_store.backends.postgres.row_programs import (
     tree_of,
     written,
 )
+from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
-
-QUERIES = named_queries.load("antiphon_store.backends.postgres", "row_queries.sql")
 
 _FIRST = (-(2**63), "")
 _LAST = (2**63 - 1, "\U0010ffff")
@@ -43,7 +41,7 @@ class PostgresRows:
         *,
         durability: Durability = Durability.DISK,
         migrate: bool = True,
-        database_schema: str = row_schema.SCHEMA,
+        database_schema: str = schema.SCHEMA,
         clock: Clock | None = None,
     ) -> None:
         if durability not in server.SYNCHRONOUS_COMMIT:
@@ -159,5 +157,5 @@ class PostgresRows:
     async def _prepare(self, connection: Connection) -> None:
         await server.require_server(connection, self.durability)
         if self.migrate:
-            await row_schema.migrate(connection, self._schema)
-        await row_schema.require_current(connection, self._schema)
+            await schema.migrate(connection, self._schema)
+        await schema.require_current(connection, self._schema)

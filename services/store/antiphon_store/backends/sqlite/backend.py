@@ -15,13 +15,13 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.sqlite import index_entries, row_programs
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.sqlite import index_entries, programs
 from antiphon_store.backends.sqlite.batches import Atom, Refusal
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
 from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.programs import TreeRows
 from antiphon_store.backends.sqlite.readers import Readers
-from antiphon_store.backends.sqlite.row_programs import TreeRows
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.writer import Writer
 from antiphon_store.rows.decision import Decision
@@ -159,7 +159,7 @@ class SqliteRows:
     # ---- Within a primitive ----
 
     def _run(self, connection: sqlite3.Connection, partition: Partition, program: Program) -> Outcome:
-        return row_programs.run(connection, partition, program, self._clock.now_ms())
+        return programs.run(connection, partition, program, self._clock.now_ms())
 
     def _write(self, primitive: Atom[_Answer]) -> Awaitable[_Answer]:
         if self._writer is None:

@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.connection import connect
-from antiphon_store.backends.sqlite.row_programs import run
+from antiphon_store.backends.sqlite.programs import run
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.rows.model import Change, Delete, File, Get, Grow, Index, Kind, Partition, Program, Ref, Set, Unfile
 

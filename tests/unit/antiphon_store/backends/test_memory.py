@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.rows.model import (
     Add,
     Applied,

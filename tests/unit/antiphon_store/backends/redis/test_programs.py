@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.jsons import loads
-from antiphon_store.backends.redis import row_programs
+from antiphon_store.backends.redis import programs
 from antiphon_store.rows.model import (
     Add,
     Applied,
@@ -36,7 +36,7 @@ NODE = Ref(Kind.NODE, "resp")
 
 
 def written(*changes: Any, **rest: Any) -> tuple[Any, list[bytes]]:
-    program, *payloads = row_programs.arguments(PARTITION, Program(changes=changes, **rest))
+    program, *payloads = programs.arguments(PARTITION, Program(changes=changes, **rest))
     return loads(program), payloads
 
 
@@ -78,7 +78,7 @@ def test_answers_come_back_in_the_order_of_the_reads() -> None:
     reads: list[Read] = [Get(SESSION), Chain("resp", Payload.ITEMS, 9, 9), Get(NODE)]
     chain = [b"b", [b'\n,"parent":"a"', b'\n,"parent":null'], [[b"2"], [None]], []]
     answer = [b"ok", b"applied", 5, [chain], [[b'\n,"n":1\n,"t":"{,"', None, None], None]]
-    applied = row_programs.outcome(Program(reads=reads), answer)
+    applied = programs.outcome(Program(reads=reads), answer)
     expected = [("a", Row({"parent": None})), ("b", Row({"parent": "a"}, b"2"))]
     assert applied == Applied(5, [Row({"n": 1, "t": "{,"}), expected, None])
 
@@ -87,5 +87,5 @@ def test_a_refusal_has_the_rows_of_its_guards() -> None:
     program = Program([Fewer(Index.MADE, "conv", 3), Guard(SESSION, Condition.PRESENT), Guard(NODE, Condition.ABSENT)])
     answer = [b"ok", b"refused", 5, [[2, None, None, None], [3, b'\n,"v":1', b"i", b"b"]], 1]
     rows = {SESSION: None, NODE: Row({"v": 1}, b"i", b"b")}
-    assert row_programs.outcome(program, answer) == Refused(5, rows, crowded=True)
-    assert row_programs.outcome(Program(), [b"ok", b"depth", 5]) == Refused(5, {}, too_long="depth")
+    assert programs.outcome(program, answer) == Refused(5, rows, crowded=True)
+    assert programs.outcome(Program(), [b"ok", b"depth", 5]) == Refused(5, {}, too_long="depth")

@@ -9,9 +9,9 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.redis import row_keys
+from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.row_backend import RedisRows
+from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.rows.model import (
     Applied,
     Chain,
@@ -58,7 +58,7 @@ async def test_what_is_deleted_leaves_nothing_behind(server: redis.Redis, tenant
     changes: list[Change] = [Put(Ref(Kind.BATCH, f"log/{number}"), {}, b"items", b"body") for number in range(3)]
     changes += [Put(SESSION, {"a": 1}, b"i"), File(Index.ITEM, "i", "x")]
     await rows.transact(partition, Program(changes=changes))
-    assert len(list(server.scan_iter(f"{row_keys.root(partition)}:*", count=10_000))) == 6
+    assert len(list(server.scan_iter(f"{keys.root(partition)}:*", count=10_000))) == 6
     gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.ITEM, "i", "x")]
     await rows.transact(partition, Program(changes=gone))
     assert not list(server.scan_iter(f"antiphon:{{{tenant}:*", count=10_000))

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from antiphon_core.jsons import loads
-from antiphon_store.backends.redis import row_keys
+from antiphon_store.backends.redis import keys
 from antiphon_store.rows.model import (
     TENANT_WIDE,
     Add,
@@ -152,7 +152,7 @@ class _Payloads:
 
 def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
     if isinstance(guard, Fewer):
-        return "fewer", row_keys.entries(partition, guard.of, guard.key), guard.bound
+        return "fewer", keys.entries(partition, guard.of, guard.key), guard.bound
     (kind, row_id), test = guard.ref, guard.test
     if test is Condition.IS:
         return "is", kind, row_id, guard.field, _texts([guard.value])
@@ -177,9 +177,9 @@ def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequen
             place = node_id, parent, fields.get("session")
             return "grow", *place, *_written(fields), payloads.number(new_items), payloads.number(new_body)
         case File(index, key, entry_id, at):
-            return "file", row_keys.entries(partition, index, key), entry_id, entry_time(at)
+            return "file", keys.entries(partition, index, key), entry_id, entry_time(at)
         case Unfile(index, key, entry_id):
-            return "unfile", row_keys.entries(partition, index, key), entry_id
+            return "unfile", keys.entries(partition, index, key), entry_id
         case Delete(ref):
             return "delete", *ref
         case DeleteBelow(kind, prefix):
