@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.writer import Writer
+from antiphon_store.engine.facade import RowEngine
 from tests.bench.measuring import print_table, time_calls
 from tests.bench.store.sides import Atoms
 
@@ -36,12 +37,13 @@ class SlowDisk(sqlite3.Connection):
 
 async def rates(path: Path, *, slow: bool) -> list[float]:
     """Puts per second of so many writers."""
-    backend = SqliteBackend(path, durability=Durability.DISK)
+    rows = SqliteRows(path, durability=Durability.DISK)
+    backend = RowEngine(rows)
     await backend.open()
     if slow:
-        assert backend._writer is not None
-        await backend._writer.close()
-        backend._writer = Writer(sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk))
+        assert rows._writer is not None
+        await rows._writer.close()
+        rows._writer = Writer(sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=SlowDisk))
     side = Atoms(backend)
     timings = [await time_calls(side.put, PUTS_PER_WRITER * writers, writers) for writers in WRITERS]
     await backend.close()

@@ -18,15 +18,14 @@ from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
 from tests.support.background import Bench, background_request, bench, hasten, text_of, whole
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import backend_at, shared_redis
+from tests.support.stores import postgres_store, sqlite_store
 
 ENGINES: dict[str, Callable[[ManualClock, Path], StoreEngine]] = {
-    "sqlite": lambda clock, folder: SqliteBackend(folder / "store.db", durability=Durability.PROCESS, clock=clock),
-    "postgres": lambda clock, _: PostgresBackend(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
+    "sqlite": lambda clock, folder: sqlite_store(folder / "store.db", durability=Durability.PROCESS, clock=clock),
+    "postgres": lambda clock, _: postgres_store(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
     "redis": lambda clock, _: backend_at(shared_redis().url, clock=clock),
 }
 

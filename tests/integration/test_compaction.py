@@ -18,7 +18,7 @@ from antiphon_edge.compaction.compaction import INSTRUCTION
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.conversation_items import SUMMARY_NOTE
 from antiphon_translator.engines.base import Deliver
@@ -59,7 +59,7 @@ class System:
 
 @asynccontextmanager
 async def running() -> AsyncIterator[System]:
-    backend, scribe, clock, ids = MemoryBackend(), Scribe(), SystemClock(), RandomIds()
+    backend, scribe, clock, ids = open_backend("memory://"), Scribe(), SystemClock(), RandomIds()
     await backend.open()
     translator = TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(model(name="m", context_length=100_000), scribe)

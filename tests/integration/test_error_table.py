@@ -22,7 +22,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.jsons import Object, dumps
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.api_keys import KeyFiles, bearer
 from tests.support.http import Answer, Http
 from tests.support.scripted_system import scripted_system

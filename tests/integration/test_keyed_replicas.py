@@ -24,14 +24,14 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from tests.support.background import FlowingClock
 from tests.support.http import Answer, Http
 from tests.support.redis_servers import backend_at, shared_redis
+from tests.support.stores import sqlite_store
 from tests.support.thinking_edges import LosableTranslator, Sayer, losable
 
 KEYS = 8
@@ -84,7 +84,9 @@ class Replicas:
 def backends(name: str, folder: Path, clock: Clock) -> StoreEngine:
     if name == "redis":
         return backend_at(shared_redis().url, clock=clock)
-    return SqliteBackend(folder / "store.db", clock=clock) if name == "sqlite" else MemoryBackend(clock)
+    if name == "sqlite":
+        return sqlite_store(folder / "store.db", clock=clock)
+    return open_backend("memory://", clock=clock)
 
 
 @pytest.fixture(params=["memory", "sqlite", "redis"])

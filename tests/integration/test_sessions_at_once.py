@@ -9,14 +9,14 @@ import pytest
 
 from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
 from tests.support.http import Answer, Http
 from tests.support.redis_servers import backend_at, shared_redis
+from tests.support.stores import MemoryStore
 from tests.support.thinking_edges import Edges, thinking_edges
 
 ROUNDS = 30
 ENGINES: dict[str, Callable[[], StoreEngine]] = {
-    "memory": MemoryBackend,
+    "memory": MemoryStore,
     "redis": lambda: backend_at(shared_redis().url),
 }
 

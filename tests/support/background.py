@@ -34,13 +34,13 @@ from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.patience import PATIENCE_S
 from tests.support.served_models import model
+from tests.support.stores import MemoryStore
 from tests.support.storytelling import StoryEngine
 from tests.support.translators import ScriptedTranslator
 
@@ -185,7 +185,7 @@ class Bench:
         self,
         translator: Translator | None = None,
         *,
-        engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+        engine: Callable[[ManualClock], StoreEngine] = MemoryStore,
         timing: TurnTiming = TIMING,
     ) -> None:
         self.clock = FlowingClock()
@@ -301,7 +301,7 @@ class Bench:
 async def bench(
     translator: Translator | None = None,
     *,
-    engine: Callable[[ManualClock], StoreEngine] = MemoryBackend,
+    engine: Callable[[ManualClock], StoreEngine] = MemoryStore,
     timing: TurnTiming = TIMING,
 ) -> AsyncIterator[Bench]:
     made = Bench(translator, engine=engine, timing=timing)

@@ -31,7 +31,8 @@ import redis
 from antiphon_core.clock import Clock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.engine.facade import RowEngine
 from tests.support.children import start_child
 from tests.support.debian import found_or_installed
 from tests.support.ports import HOST, free_ports
@@ -103,7 +104,10 @@ class RedisServer:
 
 @dataclass(frozen=True, slots=True)
 class RedisCluster:
+    """`replicas` are those of the masters, in their order; none, where a cluster has none."""
+
     masters: Sequence[RedisServer]
+    replicas: Sequence[RedisServer] = ()
 
     @property
     def url(self) -> str:
@@ -128,10 +132,10 @@ class WatchedRedis:
         return next(server for server in self.servers if server.port == int(address[1]))
 
 
-def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RedisBackend:
+def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RowEngine:
     """A backend on these servers, not yet opened, that may live by a clock of the test's own."""
     scheme, _, rest = url.partition("://")
-    return RedisBackend(parse_address(scheme, rest), durability=durability, clock=clock)
+    return RowEngine(RedisRows(parse_address(scheme, rest), durability=durability, clock=clock))
 
 
 @cache
@@ -162,18 +166,19 @@ def redis_server(options: Sequence[str] = SAFE) -> Iterator[RedisServer]:
 
 
 @contextmanager
-def redis_cluster(options: Sequence[str] = SAFE) -> Iterator[RedisCluster]:
-    """Three masters that share the slots."""
+def redis_cluster(options: Sequence[str] = SAFE, *, with_replicas: bool = False) -> Iterator[RedisCluster]:
+    """Three masters that share the slots, each with a replica or none."""
     cluster = ("--cluster-enabled", "yes", "--cluster-node-timeout", str(NODE_TIMEOUT_MS), *options)
     with ExitStack() as stack:
         folder = _folder(stack)
-        masters = []
-        for port in free_ports(3, and_above=10_000):
-            masters.append(RedisServer(folder / str(port), port, cluster))
-            stack.callback(masters[-1].kill)
-            masters[-1].start()
-        _form_cluster(masters)
-        yield RedisCluster(masters)
+        servers = []
+        for port in free_ports(6 if with_replicas else 3, and_above=10_000):
+            servers.append(RedisServer(folder / str(port), port, cluster))
+            stack.callback(servers[-1].kill)
+            servers[-1].start()
+        masters, replicas = servers[:3], servers[3:]
+        _form_cluster(masters, replicas)
+        yield RedisCluster(masters, replicas)
 
 
 @contextmanager
@@ -218,7 +223,7 @@ def _program(name: str) -> str:
     return found_or_installed(partial(shutil.which, name), *PACKAGES)
 
 
-def _form_cluster(masters: Sequence[RedisServer]) -> None:
+def _form_cluster(masters: Sequence[RedisServer], replicas: Sequence[RedisServer]) -> None:
     bounds = [SLOTS * number // len(masters) for number in range(len(masters) + 1)]
     for number, master in enumerate(masters):
         with master.client() as client:
@@ -226,13 +231,27 @@ def _form_cluster(masters: Sequence[RedisServer]) -> None:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", bounds[number], bounds[number + 1] - 1)  # type: ignore[no-untyped-call]
             for other in masters[:number]:
                 client.execute_command("CLUSTER", "MEET", HOST, other.port)  # type: ignore[no-untyped-call]
-    wait_until(lambda: all(_is_in_cluster(master, len(masters)) for master in masters), "the cluster")
+    for replica in replicas:
+        with replica.client() as client:
+            client.execute_command("CLUSTER", "MEET", HOST, masters[0].port)  # type: ignore[no-untyped-call]
+    servers = [*masters, *replicas]
+    wait_until(lambda: all(_is_in_cluster(each, len(servers)) for each in servers), "the cluster")
+    for master, replica in zip(masters, replicas, strict=False):
+        with master.client() as leading, replica.client() as client:
+            name = leading.execute_command("CLUSTER", "MYID")  # type: ignore[no-untyped-call]
+            client.execute_command("CLUSTER", "REPLICATE", name)  # type: ignore[no-untyped-call]
+    wait_until(lambda: all(map(_follows, replicas)), "the replicas")
 
 
 def _is_in_cluster(master: RedisServer, size: int) -> bool:
     with master.client() as client:
         answer = client.execute_command("CLUSTER", "INFO")  # type: ignore[no-untyped-call]
     return "cluster_state:ok" in answer and f"cluster_known_nodes:{size}" in answer
+
+
+def _follows(replica: RedisServer) -> bool:
+    with replica.client() as client:
+        return bool(client.info("replication").get("master_link_status") == "up")
 
 
 def _sentinel(folder: Path, port: int, *, master_port: int) -> RedisServer:

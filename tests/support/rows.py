@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.model import (
     Change,
@@ -56,7 +56,7 @@ def answered(decision: Callable[[View], Callable[[Sequence[Any]], _Answer]], row
     """The answer of a decision that needs no further reads."""
     view = view_of(rows)
     finish = decision(view)
-    assert not view.has_asked, view.program()
+    assert not view.has_effects, view.program()
     return finish(())
 
 

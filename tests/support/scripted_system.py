@@ -24,7 +24,7 @@ from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
@@ -141,7 +141,7 @@ class ScriptedSystem:
 @asynccontextmanager
 async def scripted_system(*, port: int = 0, context_length: int = 100_000) -> AsyncIterator[ScriptedSystem]:
     """Ready to answer."""
-    backend, clock, ids = MemoryBackend(), SystemClock(), RandomIds()
+    backend, clock, ids = open_backend("memory://"), SystemClock(), RandomIds()
     engine, seer = ScriptedModel(), ScriptedModel(Level.TEXT)
     sealer = Sealer(SealingKeys.ephemeral(), ttl_s=SEALED_TTL_S, clock=clock)
     await backend.open()

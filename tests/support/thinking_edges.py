@@ -25,9 +25,9 @@ from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import FaultyBackend
+from antiphon_store.testing.faulty import FaultyBackend
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
@@ -188,7 +188,7 @@ async def thinking_edges(
     *said: str, count: int = 1, engine: StoreEngine | None = None, drain_s: float = 1.0, **door: Any
 ) -> AsyncIterator[Edges]:
     """`engine` is that of the store, memory unless told; `door` are members of DoorSettings."""
-    backend, clock = FaultyBackend(engine or MemoryBackend()), SystemClock()
+    backend, clock = FaultyBackend(engine or open_backend("memory://")), SystemClock()
     sayer = Sayer(*said)
     translator = losable(sayer, clock)
     async with AsyncExitStack() as stack:

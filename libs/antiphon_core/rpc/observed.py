@@ -10,7 +10,7 @@ import grpc
 
 from antiphon_core.errors import AntiphonError, Conflict
 from antiphon_core.rpc.authentication import text_metadata
-from antiphon_core.rpc.methods import Method
+from antiphon_core.rpc.services import Method
 from antiphon_core.rpc.status import code_of
 from antiphon_core.telemetry import correlation, metrics, spans, tracing
 from antiphon_core.telemetry.correlation import Correlation

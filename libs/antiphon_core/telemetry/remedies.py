@@ -26,6 +26,7 @@ CHECK_DATABASE = _remedy(
 RESTORE_DATA = _remedy(
     "Stored bytes have changed on disk: check the disk, and restore the database from a backup or delete this response."
 )
+RAISE_FILE_LIMIT = _remedy("Raise the limit of open files (ulimit -n, LimitNOFILE), or run more edges.")
 CHECK_FILE = _remedy("Correct the file that is named; it is read again when it changes, without a restart.")
 CHECK_WORKER = _remedy(
     "The process is started again by itself. If it ends again and again, look at its lines before this one, and at "

@@ -15,10 +15,8 @@ import psycopg
 
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.postgres.schema import SCHEMA
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.registry import open_backend
 from tests.bench.store.raw import postgres as raw_postgres
 from tests.bench.store.raw.memory import RawMemory
 from tests.bench.store.raw.postgres import RawPostgres
@@ -29,6 +27,7 @@ from tests.bench.store.sides import Atoms
 from tests.support.ports import HOST
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import SAFE, RedisServer, backend_at, redis_cluster, redis_server
+from tests.support.stores import postgres_store, sqlite_store
 
 DURABLE = (Durability.PROCESS, Durability.DISK)
 _APPENDFSYNC = {Durability.DISK: "always", Durability.PROCESS: "everysec"}
@@ -63,7 +62,7 @@ class Deployment:
 
 @contextmanager
 def memory() -> Iterator[Deployment]:
-    pair: Pair = (MemoryBackend(), RawMemory())
+    pair: Pair = (open_backend("memory://"), RawMemory())
     try:
         yield Deployment(
             "Memory", "a dictionary", lambda _durability: pair, _traced_bytes, _traced_bytes, [Durability.MEMORY]
@@ -79,7 +78,7 @@ def sqlite() -> Iterator[Deployment]:
         yield Deployment(
             "SQLite",
             "sqlite3",
-            lambda durability: (SqliteBackend(ours, durability=durability), RawSqlite(raw, durability)),
+            lambda durability: (sqlite_store(ours, durability=durability), RawSqlite(raw, durability)),
             lambda: _file_bytes(ours),
             lambda: _file_bytes(raw),
         )
@@ -92,7 +91,7 @@ def postgres() -> Iterator[Deployment]:
         yield Deployment(
             "PostgreSQL",
             "psycopg",
-            lambda durability: (PostgresBackend(url, durability=durability), RawPostgres(url, durability)),
+            lambda durability: (postgres_store(url, durability=durability), RawPostgres(url, durability)),
             lambda: _schema_bytes(url, SCHEMA),
             lambda: _schema_bytes(url, raw_postgres.SCHEMA),
         )
@@ -108,7 +107,7 @@ def redis() -> Iterator[Deployment]:
 def cluster() -> Iterator[Deployment]:
     """All keys of the one tenant are on one of the masters."""
     with redis_cluster(SAFE) as servers:
-        yield _redis_deployment("Redis Cluster", servers.masters, f"{servers.url}?partition=tenant")
+        yield _redis_deployment("Redis Cluster", servers.masters, f"{servers.url}")
 
 
 def _redis_deployment(name: str, masters: Sequence[RedisServer], url: str) -> Deployment:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import grpc
 
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.service import StoreService
 from tests.bench.store.operations import CHAINS, FORKS, Results, measure, print_results
@@ -28,7 +28,7 @@ async def bench_wire(round_s: float) -> None:
 
 
 async def _service(round_s: float) -> Results:
-    backend = MemoryBackend()
+    backend = open_backend("memory://")
     await backend.open()
     engine = Atoms(backend)
     await engine.fill(LONG_LINE, long_line()[:CHAIN_RECORDS])

@@ -26,208 +26,224 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Addition
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.roles.conversations import Addition
 from antiphon_store.backends.roles.lineage import Position, Slice
+from antiphon_store.decisions import keys, quotas
+from antiphon_store.rows.model import QUOTA_TREE, Add, Delete, File, Index, Kind, Ref, Set
+from tests.support.stores import MemoryStore, tree_of
 
 # ---- Turns ----
 
 
-class ContinuesWhatRuns(MemoryBackend):
+class ContinuesWhatRuns(MemoryStore):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         try:
-            return await super().begin_turn(tenant, request)
+            return await self._inner.begin_turn(tenant, request)
+        except PreviousResponseNotReady:
+            return TurnStart(History())
+
+    async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
+        try:
+            return await self._inner.begin_turn_once(tenant, request, claim_ttl_ms=claim_ttl_ms)
         except PreviousResponseNotReady:
             return TurnStart(History())
 
 
-class ReadsBeforeItLooks(MemoryBackend):
+class ReadsBeforeItLooks(MemoryStore):
     """What a turn continues, before it looks whether that has ended."""
 
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        record = self._nodes[tenant, request.previous_response_id or ""].record
+        record = await self.fetch(tenant, request.previous_response_id or "")
         await asyncio.sleep(0)
-        start = await super().begin_turn(tenant, request)
+        start = await self._inner.begin_turn(tenant, request)
         return replace(start, history=replace(start.history, items=record.input_items))
 
 
 # ---- Lineage ----
 
 
-class ChangesAnyStatus(MemoryBackend):
+class ChangesAnyStatus(MemoryStore):
     async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
-        return await super().change_status(tenant, response_id, status, NO_PRECONDITION)
+        return await self._inner.change_status(tenant, response_id, status, NO_PRECONDITION)
 
 
-class TurnsChildrenAround(MemoryBackend):
+class TurnsChildrenAround(MemoryStore):
     async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
-        found = await super().children(tenant, response_id, after=after, limit=limit)
+        found = await self._inner.children(tenant, response_id, after=after, limit=limit)
         return replace(found, values=found.values[::-1])
 
 
-class ListsInOneOrder(MemoryBackend):
+class ListsInOneOrder(MemoryStore):
     async def session_records(
         self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
     ) -> Slice[Record]:
-        return await super().session_records(
+        return await self._inner.session_records(
             tenant, session_id, after=after, limit=limit, order=Order.ASCENDING, max_bytes=max_bytes
         )
 
 
-class FindsItemsInAnyOrder(MemoryBackend):
+class FindsItemsInAnyOrder(MemoryStore):
     async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
-        return (await super().find_items(tenant, item_ids, max_bytes=max_bytes))[::-1]
+        return (await self._inner.find_items(tenant, item_ids, max_bytes=max_bytes))[::-1]
 
 
-class ForksTheHead(MemoryBackend):
+class ForksTheHead(MemoryStore):
     """Whatever response was asked for."""
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
         head_only = replace(source, up_to_response_id=None) if source.session_id else source
-        return await super().fork(tenant, head_only, new_session_id)
+        return await self._inner.fork(tenant, head_only, new_session_id)
 
 
-class ForksAnew(MemoryBackend):
+class ForksAnew(MemoryStore):
     """The same fork a second time begins where its source is by then."""
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
-        self._forks.pop((tenant, new_session_id), None)
-        return await super().fork(tenant, source, new_session_id)
+        name = Ref(Kind.SESSION, new_session_id)
+        await self.change(tenant, tree_of(new_session_id), Set(name, {"source": None, "head": None}))
+        return await self._inner.fork(tenant, source, new_session_id)
 
 
 # ---- Event logs ----
 
 
-class AppendsAnywhere(MemoryBackend):
+class AppendsAnywhere(MemoryStore):
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
-        log = self._logs.get((tenant, append.response_id))
-        position = log.state.next_position if log else 0
-        return await super().append_events(
+        log = await self.row(tenant, tree_of(append.response_id), Kind.LOG, append.response_id)
+        position = log.fields["next"] if log is not None else 0
+        return await self._inner.append_events(
             tenant, replace(append, expected_position=position), fence=fence, ttl_ms=ttl_ms
         )
 
 
-class NeverClosesLogs(MemoryBackend):
+class NeverClosesLogs(MemoryStore):
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
-        return await super().append_events(tenant, replace(append, terminal=False), fence=fence, ttl_ms=ttl_ms)
+        return await self._inner.append_events(tenant, replace(append, terminal=False), fence=fence, ttl_ms=ttl_ms)
 
 
-class ForgetsTheLastEvents(MemoryBackend):
+class ForgetsTheLastEvents(MemoryStore):
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await super().commit_turn(tenant, replace(write, log_end=None), fence)
+        return await self._inner.commit_turn(tenant, replace(write, log_end=None), fence)
 
 
 # ---- Jobs ----
 
 
-class GivesJobsTwice(MemoryBackend):
+class GivesJobsTwice(MemoryStore):
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
-        before = {key: job.stored for key, job in self._job_table.jobs.items()}
-        claimed = await super().claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms)
-        for key, stored in before.items():
-            self._job_table.jobs[key].stored = stored
+        claimed = await self._inner.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms)
+        if claimed is not None:
+            free = Set(Ref(Kind.JOB, claimed.id), {"holder": "", "lease_until": 0, "attempts": Add(-1)})
+            await self.change(tenant, tree_of(claimed.id), free, File(Index.QUEUE, claimed.queue, claimed.id))
         return claimed
 
 
-class HidesCancellation(MemoryBackend):
+class HidesCancellation(MemoryStore):
     async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
-        pulse = await super().heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
+        pulse = await self._inner.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
         return replace(pulse, cancel_requested=False)
 
 
 # ---- Conversations ----
 
 
-class AddsTwice(MemoryBackend):
+class AddsTwice(MemoryStore):
+    additions = 0
+
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
-        salt = f"{addition.salt} {len(self._nodes)}"
-        return await super().add_items(tenant, conversation_id, replace(addition, salt=salt))
+        self.additions += 1
+        salt = f"{addition.salt} {self.additions}"
+        return await self._inner.add_items(tenant, conversation_id, replace(addition, salt=salt))
 
 
-class KeepsRemovedItems(MemoryBackend):
+class KeepsRemovedItems(MemoryStore):
     async def remove_item(self, tenant: str, conversation_id: str, item_id: str) -> Conversation:
-        return await self.fetch_conversation(tenant, conversation_id)
+        return await self._inner.fetch_conversation(tenant, conversation_id)
 
 
-class AddsDuringTurns(MemoryBackend):
+class AddsDuringTurns(MemoryStore):
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
-        before = dict(self._sessions)
-        if (state := before.get((tenant, conversation_id))) is not None:
-            self._sessions[tenant, conversation_id] = replace(state, lease_expires_at_ms=0)
-        return await super().add_items(tenant, conversation_id, addition)
+        if await self.row(tenant, tree_of(conversation_id), Kind.SESSION, conversation_id) is not None:
+            ended = Set(Ref(Kind.SESSION, conversation_id), {"lease_until": 0})
+            await self.change(tenant, tree_of(conversation_id), ended)
+        return await self._inner.add_items(tenant, conversation_id, addition)
 
 
 # ---- Idempotency keys ----
 
 
-class ForgetsResults(MemoryBackend):
+class ForgetsResults(MemoryStore):
     async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
-        return await self.commit_turn(tenant, write, fence)
+        return await self._inner.commit_turn(tenant, write, fence)
 
 
-class ClaimsInTwoSteps(MemoryBackend):
+class ClaimsInTwoSteps(MemoryStore):
     async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
-        before = dict(self._key_uses)
-        start = await super().begin_turn_once(tenant, request, claim_ttl_ms=claim_ttl_ms)
-        after, self._key_uses = self._key_uses, before
+        key = request.idempotency_key or ""
+        tree = keys.partition_of(tenant, key).tree
+        found = await self.row(tenant, tree, Kind.KEY, key)
         await asyncio.sleep(0)
-        self._key_uses = after
-        return start
+        if found is None:
+            await self.change(tenant, tree, Delete(Ref(Kind.KEY, key)))
+        return await self._inner.begin_turn_once(tenant, request, claim_ttl_ms=claim_ttl_ms)
 
 
 # ---- Spending ----
 
 
-class LooksThenSpends(MemoryBackend):
+class LooksThenSpends(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
         free = Spend([replace(draw, amount=0) for draw in spend.draws])
-        looked = await super().spend(tenant, free)
+        looked = await self._inner.spend(tenant, free)
         await asyncio.sleep(0)
         if looked.refusal is not None:
             return looked
-        return await super().spend(tenant, replace(spend, draws=[replace(draw, at_least=0) for draw in spend.draws]))
+        draws = [replace(draw, at_least=0) for draw in spend.draws]
+        return await self._inner.spend(tenant, replace(spend, draws=draws))
 
 
-class ForgetsDebts(MemoryBackend):
+class ForgetsDebts(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        spent = await super().spend(tenant, spend)
-        buckets = self._accounts._accounts[tenant].buckets
-        buckets |= {name: replace(bucket, level=max(bucket.level, 0)) for name, bucket in buckets.items()}
+        spent = await self._inner.spend(tenant, spend)
+        account = await self.row(tenant, QUOTA_TREE, *quotas.ROW)
+        assert account is not None
+        buckets = {name: [max(level, 0), *rest] for name, (level, *rest) in account.fields["buckets"].items()}
+        await self.change(tenant, QUOTA_TREE, Set(quotas.ROW, {"buckets": buckets}))
         return spent
 
 
-class CountsRepetitions(MemoryBackend):
+class CountsRepetitions(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        await super().spend(tenant, replace(spend, hold=None))
-        return await super().spend(tenant, replace(spend, draws=()))
+        await self._inner.spend(tenant, replace(spend, hold=None))
+        return await self._inner.spend(tenant, replace(spend, draws=()))
 
 
-class NeverGivesPlacesBack(MemoryBackend):
+class NeverGivesPlacesBack(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        return await super().spend(tenant, replace(spend, release=()))
+        return await self._inner.spend(tenant, replace(spend, release=()))
 
 
-class LetsPlacesLast(MemoryBackend):
+class LetsPlacesLast(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
         hold = replace(spend.hold, ttl_ms=10**9) if spend.hold else None
-        return await super().spend(tenant, replace(spend, hold=hold))
+        return await self._inner.spend(tenant, replace(spend, hold=hold))
 
 
-class CountsForAllTenants(MemoryBackend):
+class CountsForAllTenants(MemoryStore):
     async def spend(self, tenant: str, spend: Spend) -> Spent:
-        return await super().spend("everybody", spend)
+        return await self._inner.spend("everybody", spend)
 
 
 # ---- Sweeping ----
 
 
-class SweepsForEverybody(MemoryBackend):
+class SweepsForEverybody(MemoryStore):
     async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
-        swept = [await super(SweepsForEverybody, self).sweep(each, limit=limit) for each in await self.tenants()]
+        swept = [await self._inner.sweep(each, limit=limit) for each in await self.tenants()]
         return next(iter(swept), Sweeping())
 
 
-class SweepsNothing(MemoryBackend):
+class SweepsNothing(MemoryStore):
     async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
         await self.ready()
         return Sweeping()

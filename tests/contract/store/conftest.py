@@ -11,7 +11,6 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import RpcServer
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
@@ -127,12 +126,3 @@ def elapse(clock: ManualClock) -> Callable[[int], Awaitable[None]]:
         clock.advance(milliseconds / 1000)
 
     return advance
-
-
-def wrapped(implementation: Implementation, pair: Pair) -> Pair:
-    """The pair as the implementation has it."""
-    wrap: Callable[[StoreEngine], StoreEngine] | None = implementation.wrap
-    if wrap is None:
-        return pair
-    one, two = (wrap(backend) for backend in pair)
-    return one, two

@@ -1,7 +1,7 @@
 """What the kit runs on: the columns of the table, one row each. The topics are `antiphon_store.testing.topics`.
 
-Everything runs on every engine; on wrappers and over gRPC it runs on memory, because neither knows what is below it.
-One engine over gRPC besides shows that nothing of that depends on memory's being in the same process.
+Everything runs on every engine; over gRPC it runs on memory, because that does not know what is below it. One engine
+over gRPC besides shows that nothing of that depends on memory's being in the same process.
 
 A new engine is a row of `ENGINES`. What needs a capability that it `lacks` does not run on it: the reason stands beside
 the name, or `NOT_YET`, which the table shows as a hole.
@@ -18,27 +18,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from antiphon_core.clock import Clock, ManualClock
+from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
-from antiphon_store.wrappers.faulty import FaultyBackend
-from antiphon_store.wrappers.observed import ObservedBackend
-from tests.contract.store.row_backends import ROW_BACKENDS
+from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.redis_servers import (
     RedisServer,
     backend_at,
     redis_cluster,
     redis_server,
-    shared_cluster,
-    shared_redis,
     wait_until,
 )
+from tests.support.rows import SpiedRows
+from tests.support.stores import postgres_store, sqlite_store
 from tests.support.volume import volume
 
 Pair = tuple[StoreEngine, StoreEngine]
@@ -68,10 +63,9 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Implementation:
-    """One column: an engine by name, what is wrapped around it, and whether it is reached over gRPC."""
+    """One column: an engine by name, and whether it is reached over gRPC."""
 
     engine: str
-    wrap: Callable[[StoreEngine], StoreEngine] | None = None
     over_grpc: bool = False
     topics: Collection[str] = tuple(TOPICS)
 
@@ -92,59 +86,41 @@ class Implementation:
 # ---- Engines ----
 
 
-def memory_pair(clock: Clock, _folder: Path) -> Pair:
-    backend = MemoryBackend(clock)
-    return backend, backend
-
-
-def pair_of_rows(name: str) -> Callable[[Clock, Path], Pair]:
-    """The operations over rows, twice over the same data."""
+def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
+    """A store twice over the same data."""
 
     def open_pair(clock: Clock, folder: Path) -> Pair:
         rows = ROW_BACKENDS[name](clock, folder)
-        peer = rows if isinstance(rows, MemoryRows) else ROW_BACKENDS[name](clock, folder)
+        peer = rows if name in OPENED_ONCE else ROW_BACKENDS[name](clock, folder)
         return RowEngine(rows), RowEngine(peer)
 
     return open_pair
 
 
-def sqlite_pair(clock: Clock, folder: Path) -> Pair:
-    one, two = (SqliteBackend(folder / "store.db", durability=Durability.PROCESS, clock=clock) for _ in range(2))
-    return one, two
-
-
-def postgres_pair(clock: Clock, _folder: Path) -> Pair:
-    url = shared_postgres().url
-    one, two = (PostgresBackend(url, durability=Durability.PROCESS, clock=clock) for _ in range(2))
-    return one, two
-
-
-def redis_pair(clock: Clock, _folder: Path) -> Pair:
-    one, two = (backend_at(shared_redis().url, clock=clock) for _ in range(2))
-    return one, two
-
-
-def cluster_pair(clock: Clock, _folder: Path) -> Pair:
-    one, two = (backend_at(shared_cluster().url, clock=clock) for _ in range(2))
-    return one, two
-
-
-def spread_pair(clock: Clock, _folder: Path) -> Pair:
-    one, two = (backend_at(f"{shared_cluster().url}?partition=tree", clock=clock) for _ in range(2))
-    return one, two
+def pair_by_programs(clock: Clock, _folder: Path) -> Pair:
+    """A store in memory whose decisions are made afar from its rows, as those of a server's are."""
+    rows = SpiedRows(clock)
+    return RowEngine(rows), RowEngine(rows)
 
 
 @contextmanager
 def durable_sqlite() -> Iterator[Durable]:
     clock = ManualClock()
     with TemporaryDirectory() as folder:
-        yield Durable(lambda: SqliteBackend(Path(folder) / "store.db", clock=clock))
+        yield Durable(lambda: sqlite_store(Path(folder) / "store.db", clock=clock))
 
 
 @contextmanager
 def durable_postgres() -> Iterator[Durable]:
     clock, schema, url = ManualClock(), new_schema(), shared_postgres().url
-    yield Durable(lambda: PostgresBackend(url, database_schema=schema, clock=clock))
+    yield Durable(lambda: postgres_store(url, database_schema=schema, clock=clock))
+
+
+@contextmanager
+def durable_lmdb() -> Iterator[Durable]:
+    clock = ManualClock()
+    with TemporaryDirectory() as folder:
+        yield Durable(lambda: RowEngine(LmdbRows(Path(folder) / "store.lmdb", clock=clock)))
 
 
 @contextmanager
@@ -156,7 +132,7 @@ def durable_redis() -> Iterator[Durable]:
 @contextmanager
 def durable_cluster() -> Iterator[Durable]:
     with redis_cluster() as cluster:
-        url = f"{cluster.url}?partition=tenant"
+        url = f"{cluster.url}"
         yield Durable(lambda: backend_at(url, durability=Durability.DISK), partial(restart, cluster.masters))
 
 
@@ -167,10 +143,6 @@ def restart(servers: Collection[RedisServer]) -> None:
     for server in servers:
         server.start()
     wait_until(lambda: all(map(covers_its_slots, servers)), "the servers after their restart")
-
-
-def ignore(atom: str, seconds: float, error: BaseException | None) -> None:
-    """Observes nothing."""
 
 
 def covers_its_slots(server: RedisServer) -> bool:
@@ -184,48 +156,26 @@ def covers_its_slots(server: RedisServer) -> bool:
 # ---- The rows ----
 
 NOT_YET = "not yet"
-BY_TREE = "each tree lies on one master of the cluster: "
-
 ENGINES: dict[str, Engine] = {
-    "memory": Engine(memory_pair, lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
+    "memory": Engine(pair_of("memory"), lacks={Capability.DURABLE_DATA: "its data are gone with the process"}),
+    "memory by programs": Engine(pair_by_programs, lacks={Capability.DURABLE_DATA: "as for memory"}),
     "sqlite": Engine(
-        sqlite_pair,
+        pair_of("sqlite"),
         durable_sqlite,
         lacks={
             Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"
         },
     ),
-    "postgres": Engine(postgres_pair, durable_postgres),
-    "redis": Engine(redis_pair, durable_redis),
-    # everything of a tenant on one master
-    "redis cluster": Engine(cluster_pair, durable_cluster),
-    "redis cluster by tree": Engine(
-        spread_pair,
-        lacks={
-            Capability.SWEEPING: f"{BY_TREE}the servers give the space of expired ones back by themselves",
-            Capability.UNTAGGED_SESSIONS: f"{BY_TREE}a session goes with responses only when its id has their tag",
-            Capability.JOBS: f"{BY_TREE}a queue has no place",
-            Capability.IDEMPOTENCY_KEYS: f"{BY_TREE}a key of the tenant has no place",
-            Capability.ITEMS_BY_ID: f"{BY_TREE}an index of the tenant's items has no place",
-            Capability.DURABLE_DATA: "its servers keep data as those of the cluster by tenant do",
-        },
-    ),
+    "postgres": Engine(pair_of("postgres"), durable_postgres),
+    "redis": Engine(pair_of("redis"), durable_redis),
+    "redis cluster": Engine(pair_of("redis cluster"), durable_cluster),
 }
-# The operations over rows (docs/adr/0065): every day in memory, each night on all databases.
-ROWS: tuple[str, ...] = volume(("memory",), ("memory", "sqlite", "postgres", "redis", "redis cluster"))
-_IN_PROCESS = {Capability.SHARED_SPENDING: "it is counted in memory, so each process that serves the file counts alone"}
-ENGINES |= {
-    f"{name} rows": Engine(
-        pair_of_rows(name),
-        lacks={Capability.DURABLE_DATA: "it is opened once", **(_IN_PROCESS if name == "sqlite" else {})},
-    )
-    for name in ROWS
-}
+# The example of a database that a package of its own brings (docs/howto/add-a-backend.md): each night.
+EXAMPLES: dict[str, Engine] = volume({}, {"lmdb": Engine(pair_of("lmdb"), durable_lmdb)})
+ENGINES |= EXAMPLES
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
     **{name: Implementation(name) for name in ENGINES},
-    "memory, observed": Implementation("memory", wrap=lambda inner: ObservedBackend(inner, ignore)),
-    "memory, faulty": Implementation("memory", wrap=FaultyBackend),
     "memory over gRPC": Implementation("memory", over_grpc=True),
     "postgres over gRPC": Implementation("postgres", over_grpc=True, topics={"records", "event logs"}),
 }

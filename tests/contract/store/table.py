@@ -11,10 +11,8 @@ from inspect import getmembers, isfunction
 import pytest
 
 from antiphon_store.testing.topics import TOPICS, Capability, Suite
-from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, NOT_YET
+from tests.contract.store.implementations import ENGINES, EXAMPLES, IMPLEMENTATIONS, NOT_YET
 from tests.contract.store.kit_table import PROPERTY
-
-FREE_NAMES = Capability.UNTAGGED_SESSIONS
 
 HOLE, NOT_ASKED = "hole", ""
 MODELS = "any sequence, as in memory"  # test_model.py, test_jobs_model.py
@@ -28,9 +26,8 @@ each topic passed on each engine.
 
 {table}
 
-Everything runs on every engine. Wrappers and gRPC do not know what is below them: they run on memory, and gRPC besides
-on one engine that is elsewhere. An empty field is not asked: opening, closing and what only operators see are no part
-of the port.
+Everything runs on every engine. gRPC does not know what is below it: it runs on memory, and besides on one engine that
+is elsewhere. An empty field is not asked: opening, closing and what only operators see are no part of the port.
 
 {reasons}
 """
@@ -63,7 +60,7 @@ def promise(topic: str, name: str) -> str:
 def promise_of_models(name: str) -> str:
     if name not in ENGINES or name == "memory":
         return NOT_ASKED
-    return f"no: {FREE_NAMES}" if FREE_NAMES in ENGINES[name].lacks else "yes"
+    return "yes"
 
 
 def mark(item: pytest.Item, topic: str, name: str) -> None:
@@ -90,14 +87,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
             ).rstrip()
 
 
-def is_over_rows(name: str) -> bool:
-    """Whether no URL leads to it yet."""
-    return name.endswith(" rows")
-
-
 def page() -> str:
     """docs/reference/store-engines.md."""
-    head, *rows = rows_of(ROWS, promise, [name for name in IMPLEMENTATIONS if not is_over_rows(name)])
+    head, *rows = rows_of(ROWS, promise, [name for name in IMPLEMENTATIONS if name not in EXAMPLES])
     lines = [head, ["---"] * len(head), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return PAGE.format(table=table, reasons="\n".join(reasons()))
@@ -107,7 +99,7 @@ def reasons() -> Iterator[str]:
     """Why an engine leaves something out, one line for each."""
     for name, engine in ENGINES.items():
         for capability in Capability:
-            if not is_over_rows(name) and engine.lacks.get(capability, NOT_YET) != NOT_YET:
+            if engine.lacks.get(capability, NOT_YET) != NOT_YET:
                 yield f"- **{name}** has no {capability}: {engine.lacks[capability]}."
 
 

@@ -25,10 +25,9 @@ from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.store import Fence, Precondition
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.backends.roles.jobs import JobAtoms
 from antiphon_store.testing.subject import draft
-from antiphon_store.testing.topics import Capability
 from tests.contract.store.implementations import ENGINES
 from tests.support.volume import volume
 
@@ -65,7 +64,7 @@ class JobMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.model = MemoryBackend(self.clock)
+        self.model = open_backend("memory://", clock=self.clock)
         self.pair = list(ENGINES[self.engine].open_pair(self.clock, Path(self.folder.name)))
         for backend in (self.model, *self.pair):
             self.run(backend.open())
@@ -170,8 +169,8 @@ async def _outcome(answer: Awaitable[Any]) -> tuple[object, ...]:
         return ("error", type(error), error.message, error.facts)
 
 
-for _name, _engine in ENGINES.items():
-    if _name == "memory" or Capability.JOBS in _engine.lacks:
+for _name in ENGINES:
+    if _name == "memory":
         continue
     _made = cast("type[JobMachine]", type(f"JobMachine_{_name}", (JobMachine,), {"engine": _name}))
     _made.TestCase.settings = settings(

@@ -4,104 +4,110 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MethodType
 
 import pytest
 
 from antiphon_core.clock import ManualClock
+from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session, Stamp, TurnRequest, TurnStart
 from antiphon_store import testing
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing import Subject
 from antiphon_store.testing.topics import TOPICS
 from tests.contract.store import broken_stores
 from tests.contract.store.conftest import SETTINGS, TOPIC_OF, elapse
+from tests.support.stores import MemoryStore, tree_of
 
 
-class ForgetsTheFence(MemoryBackend):
+class ForgetsTheFence(MemoryStore):
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await super().commit_turn(tenant, write, None)
+        return await self._inner.commit_turn(tenant, write, None)
 
 
-class KeepsTheLease(MemoryBackend):
+class KeepsTheLease(MemoryStore):
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        before = dict(self._sessions)
-        stamp = await super().commit_turn(tenant, write, fence)
-        self._sessions.update(before)
+        assert fence is not None
+        tree = tree_of(write.record.id)
+        before = await self.row(tenant, tree, Kind.SESSION, fence.session_id)
+        stamp = await self._inner.commit_turn(tenant, write, fence)
+        if before is not None:
+            await self.change(tenant, tree, Put(Ref(Kind.SESSION, fence.session_id), before.fields))
         return stamp
 
 
-class ReusesTokens(MemoryBackend):
+class ReusesTokens(MemoryStore):
     async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        released = await super().release_lease(tenant, fence)
-        state = self._sessions.get((tenant, fence.session_id))
-        if released and state:
-            self._sessions[tenant, fence.session_id] = replace(state, last_fence=state.last_fence - 1)
+        released = await self._inner.release_lease(tenant, fence)
+        if released:
+            session = Set(Ref(Kind.SESSION, fence.session_id), {"fence": Add(-1)})
+            await self.change(tenant, tree_of(fence.session_id), session)
         return released
 
 
-class NeverExpires(MemoryBackend):
+class NeverExpires(MemoryStore):
     async def put(self, tenant: str, write: Write) -> Stamp:
-        return await super().put(tenant, replace(write, ttl_ms=None))
+        return await self._inner.put(tenant, replace(write, ttl_ms=None))
 
 
-class CutsChains(MemoryBackend):
+class CutsChains(MemoryStore):
     async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        chain = await super().ancestry(tenant, response_id, max_depth=1000, max_bytes=2**30)
+        chain = await self._inner.ancestry(tenant, response_id, max_depth=1000, max_bytes=2**30)
         return chain[-max_depth:]
 
 
-class TakesTheLeaseForNothing(MemoryBackend):
+class TakesTheLeaseForNothing(MemoryStore):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         if request.session_id is not None:
             await self.acquire_lease(tenant, request.session_id, holder=request.holder, ttl_ms=request.lease_ttl_ms)
-        return await super().begin_turn(tenant, request)
+        return await self._inner.begin_turn(tenant, request)
 
 
-class MixesTenants(MemoryBackend):
+class MixesTenants(MemoryStore):
     async def fetch(self, tenant: str, response_id: str) -> Record:
-        for owner, _ in list(self._nodes):
-            node = self._nodes.get((owner, response_id))
-            if node:
-                return node.record
-        return await super().fetch(tenant, response_id)
+        for owner, _ in list(self.rows._trees):
+            with suppress(ResponseNotFound):
+                return await self._inner.fetch(owner, response_id)
+        return await self._inner.fetch(tenant, response_id)
 
 
-class DeletesDescendants(MemoryBackend):
+class DeletesDescendants(MemoryStore):
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        children = list(self._nodes[tenant, response_id].children) if (tenant, response_id) in self._nodes else []
-        for _, child in children:
-            await self.remove(tenant, child, Precondition())
-        await super().remove(tenant, response_id, precondition)
+        found = await self.children(tenant, response_id, after=None, limit=9)
+        for child in found.values:
+            await self.remove(tenant, child.id, Precondition())
+        await self._inner.remove(tenant, response_id, precondition)
 
 
-class ReadsThenWrites(MemoryBackend):
+class ReadsThenWrites(MemoryStore):
     async def put(self, tenant: str, write: Write) -> Stamp:
-        existing = self._nodes.get((tenant, write.record.id))
+        tree = tree_of(write.record.id)
+        existing = await self.row(tenant, tree, Kind.NODE, write.record.id)
         await asyncio.sleep(0)
         if existing is None:
-            self._nodes.pop((tenant, write.record.id), None)
-        return await super().put(tenant, write)
+            await self.change(tenant, tree, Delete(Ref(Kind.NODE, write.record.id)))
+        return await self._inner.put(tenant, write)
 
 
-class ForgetsTheHolder(MemoryBackend):
+class ForgetsTheHolder(MemoryStore):
     async def describe_session(self, tenant: str, session_id: str) -> Session:
-        return replace(await super().describe_session(tenant, session_id), lease=None)
+        return replace(await self._inner.describe_session(tenant, session_id), lease=None)
 
 
-class LeaksClosing(MemoryBackend):
+class LeaksClosing(MemoryStore):
     async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
-        if not self._open:
+        if not self.rows._open:
             await self.open()
-        return await super().acquire_lease(tenant, session_id, holder=holder, ttl_ms=ttl_ms)
+        return await self._inner.acquire_lease(tenant, session_id, holder=holder, ttl_ms=ttl_ms)
 
 
 Check = Callable[[Subject], Awaitable[None]]
 
-NOTICED: list[tuple[type[MemoryBackend], Check]] = [
+NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (ForgetsTheFence, testing.TurnSuite().test_a_holder_that_came_too_late_writes_nothing),
     (KeepsTheLease, testing.TurnSuite().test_a_session_remembers_its_turns),
     (ReusesTokens, testing.LeaseSuite().test_tokens_grow_over_release_and_expiry),
@@ -166,20 +172,20 @@ def test_a_store_is_broken_in_every_topic() -> None:
 
 
 @pytest.mark.parametrize(("broken", "check"), NOTICED, ids=lambda value: getattr(value, "__name__", ""))
-async def test_a_broken_promise_is_noticed(clock: ManualClock, broken: type[MemoryBackend], check: Check) -> None:
-    await check(await subject_on(MemoryBackend(clock), clock))
+async def test_a_broken_promise_is_noticed(clock: ManualClock, broken: type[MemoryStore], check: Check) -> None:
+    await check(await subject_on(MemoryStore(clock), clock))
     with pytest.raises((Exception, pytest.fail.Exception)):
         await check(await subject_on(broken(clock), clock))
 
 
-async def subject_on(backend: MemoryBackend, clock: ManualClock) -> Subject:
+async def subject_on(backend: MemoryStore, clock: ManualClock) -> Subject:
     await backend.open()
     store = StoreService(backend, SETTINGS)
     return Subject(store=store, peer=store, elapse=elapse(clock))
 
 
 async def test_use_after_close_is_noticed(clock: ManualClock) -> None:
-    for backend, noticed in ((MemoryBackend(clock), False), (LeaksClosing(clock), True)):
+    for backend, noticed in ((MemoryStore(clock), False), (LeaksClosing(clock), True)):
         await backend.open()
         check = testing.LifecycleSuite().test_after_it_was_closed_it_is_unavailable
         try:

@@ -12,7 +12,6 @@ from antiphon_core.clock import ManualClock
 from antiphon_store import testing
 from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.testing.persistence import Reopen
-from tests.contract.store.conftest import wrapped
 from tests.contract.store.implementations import ENGINES, Durable, Implementation
 
 
@@ -20,7 +19,7 @@ class TestLifecycle(testing.LifecycleSuite):
     @pytest.fixture
     def backend(self, implementation: Implementation, tmp_path: Path) -> StoreEngine:
         pair = ENGINES[implementation.engine].open_pair(ManualClock(), tmp_path)
-        return wrapped(implementation, pair)[0]
+        return pair[0]
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ from antiphon_core.clock import Clock
 from antiphon_core.ports.store import ResponseStore
 from antiphon_store.service import StoreService
 from antiphon_store.testing import lineage_model, model
-from antiphon_store.testing.topics import Capability
 from tests.contract.store.conftest import open_pair, title_of
 from tests.contract.store.implementations import ENGINES, Engine
 from tests.support.volume import volume
@@ -42,7 +41,7 @@ def case_of(machine: type[RuleBasedStateMachine]) -> type[TestCase]:
 
 
 for _name, _engine in ENGINES.items():
-    if _name != "memory" and Capability.UNTAGGED_SESSIONS not in _engine.lacks:
+    if _name != "memory":
         _open = opener(_engine)
         globals()[f"Test{title_of(_name)}AgainstMemory"] = case_of(model.machine(_open))
         globals()[f"Test{title_of(_name)}LineageAgainstMemory"] = case_of(lineage_model.machine(_open))

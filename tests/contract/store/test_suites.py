@@ -19,7 +19,7 @@ from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing import LifecycleSuite, PersistenceSuite, Subject
 from antiphon_store.testing.topics import TOPICS
-from tests.contract.store.conftest import SETTINGS, elapse, open_pair, serve, wrapped
+from tests.contract.store.conftest import SETTINGS, elapse, open_pair, serve
 from tests.contract.store.implementations import ENGINES, Implementation
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -46,7 +46,7 @@ class Opened:
 async def opened(implementation: Implementation, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Opened]:
     clock, folder = ManualClock(), tmp_path_factory.mktemp("store")
     async with AsyncExitStack() as stack:
-        pair = wrapped(implementation, ENGINES[implementation.engine].open_pair(clock, folder))
+        pair = ENGINES[implementation.engine].open_pair(clock, folder)
         backends = await open_pair(stack, pair)
         services = [StoreService(backend, SETTINGS) for backend in backends]
         stores = [await serve(stack, each) for each in services] if implementation.over_grpc else services

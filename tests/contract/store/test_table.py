@@ -15,8 +15,7 @@ from tests.contract.store.kit_table import PROPERTY, KitTable
 from tests.contract.store.table import HOLE, page, promise
 
 DOCUMENT = Path(__file__).parents[3] / "docs/reference/store-engines.md"
-WRAPPERS_OWN = {testing.ReadOnlySuite}  # runs where the wrapper has its tests
-SUITES = {getattr(testing, name) for name in testing.__all__ if name.endswith("Suite")} - WRAPPERS_OWN
+SUITES = {getattr(testing, name) for name in testing.__all__ if name.endswith("Suite")}
 
 
 def test_the_docs_say_what_the_tests_run_by() -> None:

@@ -13,23 +13,22 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
+from antiphon_store.testing.faulty import FaultyBackend
 from antiphon_store.testing.subject import Subject
-from antiphon_store.wrappers.faulty import FaultyBackend
-from antiphon_store.wrappers.wrapper import Call, Wrapper
+from antiphon_store.testing.wrapper import Call, Wrapper
 from tests.support.patient_engines import patient_engines
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import backend_at, shared_cluster, shared_redis
+from tests.support.stores import postgres_store, sqlite_store
 
 ENGINES: dict[str, Callable[[ManualClock, Path], StoreEngine]] = {
-    "memory": lambda clock, _folder: MemoryBackend(clock),
-    "sqlite": lambda clock, folder: SqliteBackend(folder / "store.db", durability=Durability.PROCESS, clock=clock),
-    "postgres": lambda clock, _: PostgresBackend(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
+    "memory": lambda clock, _folder: open_backend("memory://", clock=clock),
+    "sqlite": lambda clock, folder: sqlite_store(folder / "store.db", durability=Durability.PROCESS, clock=clock),
+    "postgres": lambda clock, _: postgres_store(shared_postgres().url, durability=Durability.PROCESS, clock=clock),
     "redis": lambda clock, _folder: backend_at(shared_redis().url, clock=clock),
-    "redis cluster": lambda clock, _folder: backend_at(f"{shared_cluster().url}?partition=tenant", clock=clock),
+    "redis cluster": lambda clock, _folder: backend_at(f"{shared_cluster().url}", clock=clock),
 }
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres.backend import PostgresBackend
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.server import Connection
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import backend_at, redis_server
+from tests.support.stores import postgres_store
 
 
 @pytest.mark.parametrize(
@@ -35,8 +36,8 @@ async def test_redis_that_does_not_flush_is_refused(options: tuple[str, ...], wo
 async def test_postgres_that_does_not_flush_is_refused(setting: str) -> None:
     with postgres_server(**{setting: "off"}) as server:
         with pytest.raises(StoreUnavailable, match="fsync and full_page_writes on"):
-            await PostgresBackend(server.url, durability=Durability.DISK).open()
-        careless = PostgresBackend(server.url, durability=Durability.PROCESS)
+            await postgres_store(server.url, durability=Durability.DISK).open()
+        careless = postgres_store(server.url, durability=Durability.PROCESS)
         await careless.open()
         await careless.close()
 
@@ -48,7 +49,7 @@ async def test_the_servers_default_does_not_weaken_a_commit() -> None:
         return str(row[0])
 
     with postgres_server(synchronous_commit="off") as server:
-        backend = PostgresBackend(server.url, durability=Durability.DISK)
+        backend = PostgresRows(server.url, durability=Durability.DISK)
         await backend.open()
         assert await backend._connections.run(level) == "on"
         await backend.close()

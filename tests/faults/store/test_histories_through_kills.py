@@ -13,12 +13,12 @@ import pytest
 
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.histories import Client, Key, Recorder, new_clients, new_keys
 from antiphon_store.testing.linearizability import UNKNOWN
 from tests.support.postgres_server import PostgresServer, postgres_server
 from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_server
+from tests.support.stores import postgres_store
 
 CLIENTS, KILLS = 12, 2
 STEPS_BETWEEN = 400  # of all clients together
@@ -30,7 +30,7 @@ Server = PostgresServer | RedisServer
 def backend_of(server: Server, durability: Durability) -> StoreEngine:
     if isinstance(server, RedisServer):
         return backend_at(server.url, durability=durability)
-    return PostgresBackend(server.url, durability=durability)
+    return postgres_store(server.url, durability=durability)
 
 
 @dataclass(frozen=True, slots=True)

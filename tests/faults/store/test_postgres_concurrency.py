@@ -12,13 +12,14 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from antiphon_core.errors import AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence
+from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import Record, TurnCommit
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
 from tests.support.postgres_server import new_schema, shared_postgres
+from tests.support.stores import postgres_store
 
 TENANT = "t"
 REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence)
@@ -26,12 +27,27 @@ REFUSALS = (AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, St
 # A response whose branch is not there, or that is not the first of its branch and has nobody before it; a branch
 # without responses, or that begins behind nobody.
 BROKEN = """
-SELECT 'response', place FROM node WHERE NOT EXISTS (SELECT FROM branch WHERE branch.id = place >> 24)
-    OR (place & 16777215 > coalesce((SELECT (forked_at & 16777215) + 1 FROM branch WHERE id = place >> 24), 0)
-        AND NOT EXISTS (SELECT FROM node AS before WHERE before.place = node.place - 1))
+WITH node AS (SELECT tenant, tree, place FROM stored_row WHERE kind = 'node')
+SELECT 'response', tree, place FROM node WHERE NOT EXISTS (
+        SELECT FROM branch WHERE (branch.tenant, branch.tree, branch.id) = (node.tenant, node.tree, node.place >> 32)
+    ) OR (
+        place & 4294967295 > coalesce((
+            SELECT (forked_at & 4294967295) + 1 FROM branch
+            WHERE (branch.tenant, branch.tree, branch.id) = (node.tenant, node.tree, node.place >> 32)
+        ), 0)
+        AND NOT EXISTS (
+            SELECT FROM node AS before
+            WHERE (before.tenant, before.tree, before.place) = (node.tenant, node.tree, node.place - 1)
+        )
+    )
 UNION ALL
-SELECT 'branch', id FROM branch WHERE NOT EXISTS (SELECT FROM node WHERE place >> 24 = branch.id)
-    OR (forked_at IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE place = forked_at))
+SELECT 'branch', tree, id FROM branch WHERE NOT EXISTS (
+        SELECT FROM node WHERE (node.tenant, node.tree, node.place >> 32) = (branch.tenant, branch.tree, branch.id)
+    ) OR (
+        forked_at IS NOT NULL AND NOT EXISTS (
+            SELECT FROM node WHERE (node.tenant, node.tree, node.place) = (branch.tenant, branch.tree, branch.forked_at)
+        )
+    )
 """
 
 
@@ -44,7 +60,7 @@ def schema() -> str:
 async def stores(schema: str, patience: None) -> AsyncIterator[list[StoreService]]:
     """Two replicas on one database. Their callers have time to wait for one another."""
     url = shared_postgres().url
-    backends = [PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
+    backends = [postgres_store(url, database_schema=schema, durability=Durability.PROCESS) for _ in range(2)]
     for backend in backends:
         await backend.open()
     yield [StoreService(backend) for backend in backends]
@@ -98,8 +114,9 @@ class Actor:
         await self.store.delete(TENANT, record.id)
 
     async def take_turn(self, parent: Record) -> None:
-        """In a session whose turns jump between trees."""
-        session_id, holder = f"session-{self.dice.randrange(2)}", f"holder-{self.dice.random()}"
+        """In one of two sessions of the tree, behind any of its responses."""
+        session_id = f"conv_{tree_tag(parent.id)}{self.dice.randrange(2):032}"
+        holder = f"holder-{self.dice.random()}"
         start = await self.store.begin_turn(TENANT, turn_in(session_id, holder=holder, wait_ms=100))
         assert start.lease is not None
         child = self.new(draft(parent, session_id=session_id))

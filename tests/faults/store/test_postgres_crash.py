@@ -12,12 +12,12 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import connections
-from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed
 from tests.support.patience import PATIENCE_S, patiently
 from tests.support.postgres_server import PostgresServer, postgres_server
+from tests.support.stores import postgres_store
 
 ACKNOWLEDGED_MIN = 1_000  # 10,000 of them: test_kill.py
 
@@ -30,7 +30,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.mark.parametrize("end", [PostgresServer.kill, PostgresServer.crash], ids=["kill -9", "immediate stop"])
 async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable[[PostgresServer], None]) -> None:
-    backend = PostgresBackend(server.url, durability=Durability.DISK)
+    backend = postgres_store(server.url, durability=Durability.DISK)
     await backend.open()
     store = StoreService(backend)
     acknowledged = await write_until_killed(store, partial(end, server), ACKNOWLEDGED_MIN)
@@ -45,7 +45,7 @@ async def test_acknowledged_writes_survive(server: PostgresServer, end: Callable
 
 async def test_what_was_spent_begins_anew_after_a_crash(server: PostgresServer) -> None:
     """Its tables are not logged: the server empties them, and they serve on."""
-    backend = PostgresBackend(server.url)
+    backend = postgres_store(server.url)
     await backend.open()
     spend = Spend([Draw("requests", amount=15, at_least=1, capacity=20, per_minute=0.001)], Hold(["a"], 3_600_000, 1))
     for release in ([], ["a"]):
@@ -58,7 +58,7 @@ async def test_what_was_spent_begins_anew_after_a_crash(server: PostgresServer) 
 
 async def test_a_restart_between_two_calls_is_not_noticed(server: PostgresServer) -> None:
     """Idle connections that died meanwhile are found out before they are used."""
-    backend = PostgresBackend(server.url)
+    backend = postgres_store(server.url)
     await backend.open()
     store, record = StoreService(backend), draft()
     await asyncio.gather(*(store.put(TENANT, draft()) for _ in range(30)))
@@ -74,7 +74,7 @@ async def test_a_server_that_is_gone_is_said_at_once(server: PostgresServer, mon
     """Nobody waits for a connection, or for the end of an atom's time."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 2 * PATIENCE_S)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 2 * PATIENCE_S)
-    backend = PostgresBackend(server.url)
+    backend = postgres_store(server.url)
     await backend.open()
     await asyncio.to_thread(server.stop)
     for _ in range(3):

@@ -13,7 +13,7 @@ import pytest
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.store import Record
 from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.redis.backend import RedisBackend
+from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.subject import content, draft
 from tests.support.patience import patiently, until
 from tests.support.redis_servers import WatchedRedis, backend_at, watched_redis
@@ -27,11 +27,11 @@ BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and aft
 class Writing:
     """What the writers of each client got acknowledged; they write until it is over."""
 
-    backends: Sequence[RedisBackend]
-    acknowledged: list[tuple[RedisBackend, Record]] = field(default_factory=list)
+    backends: Sequence[RowEngine]
+    acknowledged: list[tuple[RowEngine, Record]] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def write_on(self, backend: RedisBackend) -> None:
+    async def write_on(self, backend: RowEngine) -> None:
         """Chains of responses; what fails is asked for again, unless its parent is not there."""
         parent = None
         while not self.over.is_set():

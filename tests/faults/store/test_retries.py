@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -15,14 +14,16 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.rows.model import Add, Kind, Ref, Set
+from antiphon_store.testing.atoms import ATOMS, READS
+from antiphon_store.testing.faulty import Fault, When
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
-from antiphon_store.wrappers.atoms import ATOMS, READS
-from antiphon_store.wrappers.faulty import Fault, When
 from tests.faults.store.conftest import World
 from tests.faults.store.every_write import DEEDS, Deed, Scene
 from tests.support.patience import until
+from tests.support.stores import MemoryStore, tree_of
 
 SLOW_S = 0.02  # of an engine that answers all the same
 LEAVES_AFTER_S = (0, 0.0005, 0.002)  # atoms take 0.1 to 5 ms
@@ -174,23 +175,23 @@ async def test_a_lost_release_ends_with_the_lease(world: World, clock: ManualClo
     assert other.fence.token == 2
 
 
-class WritesAgain(MemoryBackend):
+class WritesAgain(MemoryStore):
     """Forgets what it has seen: the same content again makes another version."""
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        stamp = await super().put(tenant, write)
-        node = self._nodes[tenant, write.record.id]
-        node.record = replace(node.record, version=node.record.version + 1)
+        stamp = await self._inner.put(tenant, write)
+        again = Set(Ref(Kind.NODE, write.record.id), {"version": Add(1)})
+        await self.change(tenant, tree_of(write.record.id), again)
         return stamp
 
 
-class CommitsInTwoSteps(MemoryBackend):
+class CommitsInTwoSteps(MemoryStore):
     """Writes the record, lets others run, and moves the session's head."""
 
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        await super().put(tenant, write)
+        await self._inner.put(tenant, write)
         await asyncio.sleep(0)
-        return await super().commit_turn(tenant, write, fence)
+        return await self._inner.commit_turn(tenant, write, fence)
 
 
 @pytest.mark.parametrize(
@@ -198,9 +199,9 @@ class CommitsInTwoSteps(MemoryBackend):
     [(WritesAgain, "put: a child"), (CommitsInTwoSteps, "commit_turn: under a lease")],
 )
 async def test_an_engine_that_breaks_its_word_is_noticed(
-    clock: ManualClock, broken: type[MemoryBackend], deed: str
+    clock: ManualClock, broken: type[MemoryStore], deed: str
 ) -> None:
-    for engine, noticed in ((MemoryBackend(clock), False), (broken(clock), True)):
+    for engine, noticed in ((open_backend("memory://", clock=clock), False), (broken(clock), True)):
         world = World(engine, clock)
         await world.faulty.open()
         try:

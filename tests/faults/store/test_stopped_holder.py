@@ -33,7 +33,8 @@ from antiphon_store.testing.subject import draft, turn_in
 from tests.support.patient_engines import patient_engines
 
 async def write(store, tenant, lease):
-    record = draft(session_id=lease.fence.session_id)
+    session_id = lease.fence.session_id
+    record = draft(tag=session_id, session_id=session_id)
     try:
         await store.commit_turn(tenant, TurnCommit(record, lease.fence))
     except AntiphonError as error:
@@ -44,7 +45,7 @@ async def main(url, tenant):
     backend = open_backend(url, durability="memory" if url.startswith("redis") else "process")
     await backend.open()
     store = StoreService(backend)
-    turns = [turn_in(f"s{{n}}", holder="stopped", lease_ttl_ms={TTL_MS}) for n in range({SESSIONS})]
+    turns = [turn_in(f"conv_{{n:048}}", holder="stopped", lease_ttl_ms={TTL_MS}) for n in range({SESSIONS})]
     starts = await asyncio.gather(*(store.begin_turn(tenant, turn) for turn in turns))
     print("{TAKEN}", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
@@ -59,7 +60,7 @@ URLS: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:///{folder / 'store.db'}",
     "postgres": lambda _folder: shared_postgres().url,
     "redis": lambda _folder: shared_redis().url,
-    "redis cluster": lambda _folder: f"{shared_cluster().url}?partition=tenant",
+    "redis cluster": lambda _folder: shared_cluster().url,
 }
 
 
@@ -87,7 +88,9 @@ async def test_it_is_refused_in_every_session(store: StoreService, url: str, ten
     assert (await holder.stdout.readline()).decode().strip() == TAKEN
     holder.send_signal(signal.SIGSTOP)
     await asyncio.sleep(TTL_MS / 1000)
-    others = (store.begin_turn(tenant, turn_in(f"s{number}", holder="other")) for number in range(0, SESSIONS, 2))
+    others = (
+        store.begin_turn(tenant, turn_in(f"conv_{number:048}", holder="other")) for number in range(0, SESSIONS, 2)
+    )
     assert {start.lease.fence.token for start in await asyncio.gather(*others) if start.lease} == {2}
     holder.send_signal(signal.SIGCONT)
     printed, _ = await holder.communicate(b"\n")
@@ -96,5 +99,5 @@ async def test_it_is_refused_in_every_session(store: StoreService, url: str, ten
     for number, (_, response_id) in enumerate(outcomes):
         with pytest.raises(NotFound):
             await store.get(tenant, response_id)
-        session = await store.describe_session(tenant, f"s{number}")
+        session = await store.describe_session(tenant, f"conv_{number:048}")
         assert (session.head_id, session.last_fence) == (None, 1 if number % 2 else 2)

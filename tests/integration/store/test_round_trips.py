@@ -1,7 +1,7 @@
 """A chain and a turn's history are one round trip to the database, whatever their depth.
 
 What is counted is what reaches it: for PostgreSQL the questions that a proxy sees on the wire, for Redis the reads of
-the servers' sockets, for SQLite the statements.
+the servers' sockets, for SQLite the transactions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from antiphon_core import limits
 from antiphon_core.ports.store import Record, TurnRequest
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.subject import draft, new_session_id
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import RedisServer, backend_at, shared_cluster, shared_redis
+from tests.support.stores import postgres_store
 
 CHUNK_BYTES = 2**16
 DEPTHS = (1, 10, 100, 1_000)
@@ -85,12 +86,13 @@ class CountingProxy:
 @asynccontextmanager
 async def sqlite(folder: Path) -> AsyncIterator[Place]:
     statements: list[str] = []
-    backend = SqliteBackend(folder / "store.db", durability=Durability.PROCESS)
+    rows = SqliteRows(folder / "store.db", durability=Durability.PROCESS)
+    backend = RowEngine(rows)
     await backend.open()
-    assert backend._readers is not None
-    for connection in backend._readers._connections:
+    assert rows._readers is not None
+    for connection in rows._readers._connections:
         connection.set_trace_callback(statements.append)
-    yield backend, lambda: sum(each not in ("BEGIN", "ROLLBACK") for each in statements)
+    yield backend, lambda: statements.count("BEGIN")
     await backend.close()
 
 
@@ -100,7 +102,7 @@ async def postgres(_folder: Path) -> AsyncIterator[Place]:
     proxy = CountingProxy()
     async with proxy.to("127.0.0.1", server.port or 0) as port:
         url = server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
-        backend = PostgresBackend(url, durability=Durability.PROCESS)
+        backend = postgres_store(url, durability=Durability.PROCESS)
         await backend.open()
         yield backend, lambda: proxy.questions
         await backend.close()

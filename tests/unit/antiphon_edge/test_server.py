@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core.ports.jobs import JobState
 from antiphon_edge.background import queueing
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.edge import running_edge
 from tests.support.scripted_system import MODEL, scripted_system
 from tests.support.thinking_edges import thinking_edges
@@ -63,8 +63,8 @@ async def test_what_outlasts_the_drain_is_recorded_as_cancelled() -> None:
         await edge.server.stop()
         with pytest.raises(aiohttp.ClientError):
             await slow
-        (key,) = edge.backend._nodes
-        assert edge.backend._nodes[key].record.status == "cancelled"
+        (row,) = edge.backend.stored().values()
+        assert row.fields["status"] == "cancelled"
 
 
 async def test_what_a_worker_sealed_is_opened_by_an_edge_with_the_same_keys() -> None:

@@ -10,16 +10,17 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
-from antiphon_store.testing.subject import draft, turn_in
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
 
 TENANT = "t"
+SESSION = new_session_id()
 
 
 async def service(clock: ManualClock, settings: StoreSettings) -> StoreService:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     return StoreService(backend, settings)
 
@@ -66,12 +67,12 @@ async def test_the_longest_lifetime_is_a_setting(clock: ManualClock) -> None:
 @pytest.mark.parametrize("way", ["commit", "abort", "release"])
 async def test_whoever_waits_is_woken_by_the_end_of_a_turn(clock: ManualClock, way: str) -> None:
     store = await service(clock, StoreSettings(lease_poll_ms=3_600_000))
-    start = await store.begin_turn(TENANT, turn_in("s"))
+    start = await store.begin_turn(TENANT, turn_in(SESSION))
     assert start.lease is not None
-    waiting = asyncio.create_task(store.begin_turn(TENANT, turn_in("s", holder="other", wait_ms=60_000)))
+    waiting = asyncio.create_task(store.begin_turn(TENANT, turn_in(SESSION, holder="other", wait_ms=60_000)))
     await asyncio.sleep(0.01)
     if way == "commit":
-        await store.commit_turn(TENANT, TurnCommit(draft(session_id="s"), start.lease.fence))
+        await store.commit_turn(TENANT, TurnCommit(draft(tag=SESSION, session_id=SESSION), start.lease.fence))
     elif way == "abort":
         await store.abort_turn(TENANT, start.lease.fence)
     else:
@@ -82,7 +83,7 @@ async def test_whoever_waits_is_woken_by_the_end_of_a_turn(clock: ManualClock, w
 
 
 async def test_it_is_ready_when_its_backend_is(clock: ManualClock) -> None:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     store = StoreService(backend)
     with pytest.raises(StoreUnavailable):
         await store.ready()

@@ -21,8 +21,8 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",
     ),
-    "antiphon_store/backends/postgres/row_programs.py": ("tests/contract/store/test_rows.py", "random programs"),
-    "antiphon_store/backends/postgres/row_schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
+    "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
+    "antiphon_store/backends/postgres/schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
@@ -44,11 +44,11 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
-    "antiphon_store/backends/sqlite/row_backend.py": (
+    "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
-    "antiphon_store/backends/sqlite/row_programs.py": (
+    "antiphon_store/backends/sqlite/programs.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
@@ -64,18 +64,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/backends/memory_event_logs.py": (
-        "tests/contract/store/test_suites.py",
-        "all it does is what its suites ask for",
-    ),
-    "antiphon_store/event_logs/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/event_logs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -83,15 +71,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/backends/memory_jobs.py": (
-        "tests/contract/store/test_suites.py",
-        "all it does is what its suites ask for",
-    ),
-    "antiphon_store/jobs/client.py": ("tests/contract/store/test_suites.py", "the port from afar: runs its suites"),
-    "antiphon_store/jobs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/retention.py": (
         "tests/contract/store/test_suites.py",
@@ -101,18 +80,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/backends/memory_retention.py": (
-        "tests/contract/store/test_suites.py",
-        "all it does is what its suites ask for",
-    ),
-    "antiphon_store/retention/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/retention/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -121,18 +88,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/backends/memory_spending.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: runs the suites",
-    ),
-    "antiphon_store/spending/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/spending/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_store/spending/service.py": (
         "tests/contract/store/test_suites.py",
         "one to one: runs the suites",
@@ -140,22 +95,6 @@ ELSEWHERE = {
     "antiphon_store/spending/rules.py": (
         "tests/contract/store/test_suites.py",
         "its suite of arguments, here and afar",
-    ),
-    "antiphon_store/backends/sqlite/event_log_backend.py": (
-        "tests/contract/store/test_suites.py",
-        "hands each atom to its thread",
-    ),
-    "antiphon_store/backends/sqlite/job_backend.py": (
-        "tests/contract/store/test_suites.py",
-        "hands each atom to its thread",
-    ),
-    "antiphon_store/backends/sqlite/threads.py": (
-        "tests/unit/antiphon_store/backends/sqlite",
-        "a protocol without behaviour",
-    ),
-    "antiphon_store/backends/redis/engine.py": (
-        "tests/service/antiphon_store/backends/redis",
-        "a protocol without behaviour",
     ),
     "antiphon_store/backends/base.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
     "antiphon_store/rows/backend.py": ("tests/contract/store/test_rows.py", "a protocol: every row backend runs it"),
@@ -167,10 +106,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/lineage.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
-    ),
-    "antiphon_store/backends/sqlite/lineage_backend.py": (
-        "tests/contract/store/test_suites.py",
-        "hands each atom to its thread; the atoms have tests of their own",
     ),
     "antiphon_core/http2/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),
@@ -185,7 +120,11 @@ FOREIGN = {
     "antiphon_translator/test_pipeline_resuming.py": "pipeline.py when another translator goes on with a turn",
     "antiphon_translator/test_pipeline_logprobs.py": "pipeline.py with log probabilities, from ids to events",
     "antiphon_translator/test_pipeline_logprobs_shaped.py": "the same, of answers that are stopped, guided or forced",
+    "antiphon_store/engine/test_races.py": "time and other writers between two round trips of an operation",
     "antiphon_store/engine/test_round_trips.py": "every operation of the engine, by the transactions that it takes",
+    "antiphon_store/testing/test_atoms.py": "the list of operations that the kit's tools go by",
+    "antiphon_store/testing/test_faulty.py": "the faults that tests inject",
+    "antiphon_store/testing/test_wrapper.py": "what wraps a store in tests",
     "antiphon_store/testing/test_linearizability.py": "the kit's search, which finds nothing if it is wrong",
     "antiphon_store/testing/test_sequential_models.py": "the kit's models, which blame others if they are wrong",
     "antiphon_store/testing/test_histories.py": "the kit's recorder, and that broken stores are noticed",

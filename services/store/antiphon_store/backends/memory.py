@@ -1,99 +1,114 @@
-"""The store in this process's memory: a peer of the other engines, gone with the process.
+"""Rows in dictionaries: a peer of the other backends, gone with the process.
 
-Every atom is one synchronous step of the event loop, and therefore indivisible. Nodes point at their parents and
-children, so a fork shares its ancestors by reference and a chain is a walk without look-ups.
+Every primitive is one synchronous step of the event loop, and therefore indivisible.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
-from antiphon_core.errors import AlreadyExists, PreviousResponseNotFound, ResponseNotFound, StoreUnavailable
-from antiphon_core.jsons import join_arrays
-from antiphon_core.ports.lineage import Fork, ForkSource
-from antiphon_core.ports.store import (
-    Fence,
-    History,
-    Lease,
-    Precondition,
-    Record,
-    Session,
-    Stamp,
-    TurnRequest,
-    TurnStart,
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.rows.decision import Decision
+from antiphon_store.rows.local import TooLong, decide
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Applied,
+    Chain,
+    Delete,
+    DeleteBelow,
+    Entry,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    changed,
+    holds,
+    made,
+    made_id,
+    named_node,
+    next_version,
 )
-from antiphon_core.spending import Accounts
-from antiphon_store.backends import admission, conversations, job_states, leases
-from antiphon_store.backends import status as statuses
-from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.bounds import ChainBounds, require_room
-from antiphon_store.backends.conversations import StoredConversation
-from antiphon_store.backends.idempotency import KeyUse
-from antiphon_store.backends.leases import NEVER_USED, SessionState
-from antiphon_store.backends.memory_catalogue import Catalogue
-from antiphon_store.backends.memory_conversations import MemoryConversations
-from antiphon_store.backends.memory_event_logs import MemoryEventLogs, MemoryLog
-from antiphon_store.backends.memory_idempotency import MemoryIdempotency
-from antiphon_store.backends.memory_jobs import MemoryJobs, MemoryJobTable
-from antiphon_store.backends.memory_lineage import MemoryLineage
-from antiphon_store.backends.memory_retention import MemoryRetention
-from antiphon_store.backends.memory_spending import MemorySpending
 
-_Key = tuple[str, str]  # tenant, id
+SHORT_LIST_LINES = 8
+
+_Line = tuple[int, str]  # when, and the id
+_Answer = TypeVar("_Answer")
 
 
-@dataclass(slots=True, eq=False)
-class _Node:
-    key: _Key
-    record: Record
-    parent: _Node | None
-    children: dict[_Key, _Node] = field(default_factory=dict)
-    deleted: bool = False
+class _Index:
+    """The entries under one key: in order, and by id."""
 
-    def is_expired(self, now_ms: int) -> bool:
-        return admission.is_expired(self.record.expires_at_ms, now_ms)
+    __slots__ = ("lines", "times")
 
-    def is_readable(self, now_ms: int) -> bool:
-        return not self.deleted and not self.is_expired(now_ms)
+    def __init__(self) -> None:
+        self.lines: list[_Line] = []
+        self.times: dict[str, int] | None = None  # of a long list: most are short, and a dictionary each is dear
 
-    def subtree(self) -> Iterator[_Node]:
-        """The node and everything stored below it."""
-        waiting = [self]
-        while waiting:
-            each = waiting.pop()
-            yield each
-            waiting.extend(each.children.values())
+    def file(self, entry_id: str, at: int) -> None:
+        self.unfile(entry_id)
+        insort(self.lines, (at, entry_id))
+        if self.times is not None:
+            self.times[entry_id] = at
+        elif len(self.lines) > SHORT_LIST_LINES:
+            self.times = {each: when for when, each in self.lines}
+
+    def unfile(self, entry_id: str) -> None:
+        at = self._time_of(entry_id)
+        if at is not None:
+            del self.lines[bisect_left(self.lines, (at, entry_id))]
+
+    def _time_of(self, entry_id: str) -> int | None:
+        """Taken out of `times`."""
+        if self.times is not None:
+            return self.times.pop(entry_id, None)
+        return next((at for at, each in self.lines if each == entry_id), None) if self.lines else None
+
+    def behind(self, after: _Line | None, *, descending: bool) -> Iterator[_Line]:
+        """The lines behind one, in either direction."""
+        if descending:
+            end = len(self.lines) if after is None else bisect_left(self.lines, after)
+            return (self.lines[place] for place in range(end - 1, -1, -1))
+        return islice(self.lines, 0 if after is None else bisect_right(self.lines, after), None)
 
 
-class MemoryBackend(
-    MemoryEventLogs,
-    MemoryJobs,
-    MemoryRetention,
-    MemoryLineage,
-    MemoryConversations,
-    MemoryIdempotency,
-    MemorySpending,
-):
-    """Implements `base.Backend`."""
+class _Tree:
+    """The rows of one partition, and its indexes."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Ref, Row] = {}
+        self.indexes: defaultdict[tuple[Index, str], _Index] = defaultdict(_Index)
+
+
+class MemoryRows:
+    """Implements `rows.backend.RowBackend` and `rows.local.LocalRowBackend`."""
 
     durability = Durability.MEMORY
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._nodes: dict[_Key, _Node] = {}
-        self._sessions: dict[_Key, SessionState] = {}
-        self._heads: Counter[_Key] = Counter()  # how many sessions have this response as their head
-        self._logs: dict[_Key, MemoryLog] = {}
-        self._job_table = MemoryJobTable()
-        self._conversations: dict[_Key, StoredConversation] = {}
-        self._removed_items: dict[_Key, set[str]] = {}
-        self._key_uses: dict[_Key, KeyUse] = {}
-        self._forks: dict[_Key, tuple[ForkSource, Fork]] = {}
-        self._catalogue = Catalogue()
-        self._accounts = Accounts()
+        self._trees: dict[Partition, _Tree] = {}
+        self._tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
         self._open = False
 
     async def open(self) -> None:
@@ -105,261 +120,233 @@ class MemoryBackend(
     async def ready(self) -> None:
         self._now_ms()
 
-    # ---- Records ----
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        rows = _TreeRows(self, partition, self._now_ms())
+        refused = rows.failing(program)
+        if refused is not None:
+            return refused
+        try:
+            return Applied(rows.now_ms, rows.apply(program))
+        except TooLong as bound:
+            return Refused(rows.now_ms, {}, too_long=str(bound))
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
-        return self._put(tenant, write, self._now_ms())
+    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+        return decide(_TreeRows(self, partition, self._now_ms()), decision)
 
-    async def fetch(self, tenant: str, response_id: str) -> Record:
-        return self._require(tenant, response_id, self._now_ms()).record
-
-    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: _Line | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        node = self._require(tenant, response_id, now_ms)
-        self._require_fence(tenant, precondition.fence, now_ms)
-        admission.require_precondition(node.record, precondition)
-        node.deleted = True
-        self._catalogue.drop(node.key)
-        self._reclaim(node, now_ms)
+        tree = self.tree(partition)
+        lines = islice(self._index(partition, tree, index, key).behind(after, descending=descending), limit)
+        return now_ms, [
+            Entry(entry_id, at, tree.rows.get(Ref(Kind.NODE, named_node(entry_id))) if with_rows else None)
+            for at, entry_id in lines
+        ]
 
-    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        node = self._require(tenant, response_id, self._now_ms())
-        bounds = ChainBounds(response_id, max_depth, max_bytes)
-        chain = _chain(node, bounds)
-        bounds.require_bytes(sum(len(each.body) + len(each.input_items) + len(each.output_items) for each in chain))
-        return chain
-
-    # ---- Sessions ----
-
-    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
-        state = leases.acquire(
-            self._session(tenant, session_id), session_id, holder=holder, ttl_ms=ttl_ms, now_ms=self._now_ms()
-        )
-        self._sessions[tenant, session_id] = state
-        return leases.granted(state, session_id)
-
-    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
-        state = leases.renew(self._session(tenant, fence.session_id), fence, ttl_ms=ttl_ms, now_ms=self._now_ms())
-        self._sessions[tenant, fence.session_id] = state
-        return leases.granted(state, fence.session_id)
-
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        state = self._session(tenant, fence.session_id)
-        if not leases.holds(state, fence, self._now_ms()):
-            return False
-        self._sessions[tenant, fence.session_id] = leases.released(state)
-        return True
-
-    async def describe_session(self, tenant: str, session_id: str) -> Session:
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        state = self._session(tenant, session_id)
-        head = self._head(tenant, state, now_ms)
-        return Session(
-            id=session_id,
-            head_id=head.record.id if head else None,
-            last_fence=state.last_fence,
-            lease=leases.lease_of(state, session_id, now_ms),
+        return now_ms, list(islice(_below(self.tree(partition), starts, levels), max_nodes))
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        now_ms = self._now_ms()
+        entries = self._tenant_wide[tenant, index, key]
+        due = [Entry(entry_id, at) for at, entry_id in islice(entries.lines, limit) if at <= now_ms]
+        for each in due:
+            entries.file(each.id, now_ms + hide_ms)
+        return due
+
+    async def tenants(self) -> Sequence[str]:
+        self._now_ms()
+        return sorted(
+            {tenant for (tenant, index, _), found in self._tenant_wide.items() if index is Index.ENDS and found.lines}
         )
 
-    # ---- Turns ----
-
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        now_ms = self._now_ms()
-        session_id = request.session_id
-        if session_id is None:
-            bounds = ChainBounds(request.previous_response_id or "", request.max_depth, request.max_bytes)
-            return TurnStart(_history(self._previous(tenant, request, now_ms), bounds))
-        state = leases.acquire(
-            self._session(tenant, session_id),
-            session_id,
-            holder=request.holder,
-            ttl_ms=request.lease_ttl_ms,
-            now_ms=now_ms,
-        )
-        bounds = ChainBounds(session_id, request.max_depth, request.max_bytes)
-        before = self._context(tenant, session_id, bounds, now_ms)
-        self._sessions[tenant, session_id] = state
-        return TurnStart(before, leases.granted(state, session_id))
-
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        now_ms = self._now_ms()
-        if fence is None:
-            return self._put(tenant, write, now_ms)
-        state = self._session(tenant, fence.session_id)
-        stamp = self._put(tenant, write, now_ms, fence=fence)
-        if leases.holds(state, fence, now_ms):  # not so when this is a replay
-            self._move_head(tenant, fence.session_id, leases.released(state), write.record.id, now_ms)
-        return stamp
-
-    # ---- Within an atom ----
+    # ---- Within a primitive ----
 
     def _now_ms(self) -> int:
         if not self._open:
             raise StoreUnavailable("The store is closed.")
         return self._clock.now_ms()
 
-    def _session(self, tenant: str, session_id: str) -> SessionState:
-        return self._sessions.get((tenant, session_id), NEVER_USED)
+    def _index(self, partition: Partition, tree: _Tree, index: Index, key: str) -> _Index:
+        if index in TENANT_WIDE:
+            return self._tenant_wide[partition.tenant, index, key]
+        return tree.indexes[index, key]
 
-    def _require_fence(self, tenant: str, fence: Fence | None, now_ms: int) -> None:
-        """StaleFence unless the lease of the fence lives: that of a job, when there is one of this id, or a session."""
-        if fence is None:
-            return
-        job = self._job_table.find(tenant, fence.session_id, now_ms)
-        if job is not None:
-            job_states.require(job.stored, fence)
+    def tree(self, partition: Partition) -> _Tree:
+        """The rows of a partition; kept from the first change on."""
+        return self._trees.get(partition) or _Tree()
+
+    def keep(self, partition: Partition, tree: _Tree) -> None:
+        """Keeps the rows of a partition that is changed."""
+        self._trees[partition] = tree
+
+    def change_entry(self, partition: Partition, change: File | Unfile, now_ms: int) -> None:
+        """Writes an entry or takes it away."""
+        entries = self._index(partition, self.tree(partition), change.of, change.key)
+        if isinstance(change, Unfile):
+            entries.unfile(change.id)
         else:
-            leases.require(self._session(tenant, fence.session_id), fence, now_ms)
-
-    def _readable(self, tenant: str, response_id: str, now_ms: int) -> _Node | None:
-        node = self._nodes.get((tenant, response_id))
-        return node if node and node.is_readable(now_ms) else None
-
-    def _require(self, tenant: str, response_id: str, now_ms: int) -> _Node:
-        node = self._readable(tenant, response_id, now_ms)
-        if node is None:
-            raise ResponseNotFound.of(response_id)
-        return node
-
-    def _head(self, tenant: str, state: SessionState, now_ms: int) -> _Node | None:
-        """What a turn in the session continues: its head, deleted or not, until its time is over."""
-        node = self._nodes.get((tenant, state.head_id)) if state.head_id else None
-        return node if node and not node.is_expired(now_ms) else None
-
-    def _previous(self, tenant: str, request: TurnRequest, now_ms: int) -> _Node | None:
-        if request.previous_response_id is None:
-            return None
-        node = self._readable(tenant, request.previous_response_id, now_ms)
-        if node is None:
-            raise PreviousResponseNotFound.of(request.previous_response_id)
-        statuses.require_ended(node.record.id, node.record.status)
-        return node
-
-    def _put(self, tenant: str, write: Write, now_ms: int, *, fence: Fence | None = None) -> Stamp:
-        """`fence` is required besides the precondition's."""
-        node = self._readable(tenant, write.record.id, now_ms)
-        existing = node.record if node else None
-        if existing is not None and admission.is_replay(existing, write):
-            return admission.stamp_of(existing)
-        fences = [each for each in (fence, write.precondition.fence) if each is not None]
-        for each in fences:
-            self._require_fence(tenant, each, now_ms)
-        admission.require_admission(existing, write)
-        append_end = self._end_of_log(tenant, write.log_end, now_ms)
-        if node is None:
-            self._require_room(tenant, write, now_ms)
-            head_ids = [self._session(tenant, each.session_id).head_id for each in fences]
-            node = self._insert(tenant, write, now_ms, head_ids)
-        else:
-            node.record = admission.stamped(existing, write, depth=0, now_ms=now_ms)
-            self._catalogue.file(tenant, write)
-        append_end()
-        return admission.stamp_of(node.record)
-
-    def _require_room(self, tenant: str, write: Write, now_ms: int) -> None:
-        session_id, most = write.record.session_id, write.session_responses_max
-        if session_id is not None and most is not None:
-            made = self._catalogue.of_session(tenant, session_id)
-            require_room(session_id, sum(self._nodes[key].is_readable(now_ms) for key in made), most)
-
-    def _insert(self, tenant: str, write: Write, now_ms: int, head_ids: Collection[str | None]) -> _Node:
-        """`head_ids` may be continued although they were deleted: the heads of sessions that the writer holds."""
-        parent = self._parent(tenant, write.record, now_ms, head_ids)
-        key = (tenant, write.record.id)
-        if key in self._nodes:
-            self._reclaim(self._nodes[key], now_ms)
-        if key in self._nodes:
-            raise AlreadyExists.of(write.record.id)
-        depth = parent.record.depth + 1 if parent else 0
-        record = admission.stamped(None, write, depth=depth, now_ms=now_ms)
-        node = self._nodes[key] = _Node(key, record, parent)
-        self._catalogue.file(tenant, write)
-        if parent is not None:
-            parent.children[key] = node
-        return node
-
-    def _context(self, tenant: str, session_id: str, bounds: ChainBounds, now_ms: int) -> History:
-        """What a turn in the session continues, without the items that were taken out of the conversation."""
-        head = self._head(tenant, self._session(tenant, session_id), now_ms)
-        removed = self._removed_items.get((tenant, session_id), ())
-        return conversations.read_context(removed, bounds, lambda wide: _history(head, wide))
-
-    def _head_id(self, tenant: str, session_id: str, now_ms: int) -> str | None:
-        head = self._head(tenant, self._session(tenant, session_id), now_ms)
-        return head.record.id if head else None
-
-    def _stored(self, tenant: str, response_id: str) -> Record | None:
-        """A record that is stored, readable or not."""
-        node = self._nodes.get((tenant, response_id))
-        return node.record if node else None
-
-    def _append_hidden(self, tenant: str, session_id: str, write: Write, now_ms: int) -> None:
-        """A node behind the session's head that is deleted from the start, and the session's new head."""
-        state = self._session(tenant, session_id)
-        self._insert(tenant, write, now_ms, [state.head_id]).deleted = True
-        self._move_head(tenant, session_id, state, write.record.id, now_ms)
-
-    def _parent(self, tenant: str, record: Record, now_ms: int, head_ids: Collection[str | None]) -> _Node | None:
-        if record.parent_id is None:
-            return None
-        node = self._nodes.get((tenant, record.parent_id))
-        may_be_deleted = record.parent_id in head_ids
-        if node is None or node.is_expired(now_ms) or (node.deleted and not may_be_deleted):
-            raise ResponseNotFound.of(record.parent_id)
-        return node
-
-    def _move_head(self, tenant: str, session_id: str, state: SessionState, head_id: str | None, now_ms: int) -> None:
-        self._sessions[tenant, session_id] = replace(state, head_id=head_id)
-        if head_id is not None:
-            self._heads[tenant, head_id] += 1
-        if state.head_id is None:
-            return
-        former = (tenant, state.head_id)
-        self._heads[former] -= 1
-        if not self._heads[former]:
-            del self._heads[former]
-        if former in self._nodes:
-            self._reclaim(self._nodes[former], now_ms)
-
-    def _reclaim(self, node: _Node | None, now_ms: int) -> None:
-        """Lets go of the node and its subtree if nothing in it is kept; then the same for its parent."""
-        while node is not None:
-            if any(self._is_kept(each, now_ms) for each in node.subtree()):
-                return
-            for each in node.subtree():
-                del self._nodes[each.key]
-                self._catalogue.drop(each.key)
-            if node.parent is not None:
-                del node.parent.children[node.key]
-            node = node.parent
-
-    def _drop_leaf(self, node: _Node) -> None:
-        del self._nodes[node.key]
-        self._catalogue.drop(node.key)
-        if node.parent is not None:
-            del node.parent.children[node.key]
-
-    def _is_kept(self, node: _Node, now_ms: int) -> bool:
-        return not node.is_expired(now_ms) and (not node.deleted or self._heads[node.key] > 0)
+            entries.file(change.id, now_ms + change.at.plus_ms if isinstance(change.at, Now) else change.at)
 
 
-def _chain(node: _Node, bounds: ChainBounds) -> list[Record]:
-    """The node's record and those above it, root first."""
-    bounds.require_depth(node.record.depth + 1)
-    chain = []
-    step: _Node | None = node
+_NO_ROW = Row({})
+
+
+class _TreeRows:
+    """Implements `rows.local.LocalRows`: one step on the rows of a tree."""
+
+    __slots__ = ("_backend", "_partition", "_tree", "now_ms")
+
+    def __init__(self, backend: MemoryRows, partition: Partition, now_ms: int) -> None:
+        self._backend = backend
+        self._partition = partition
+        self._tree = backend.tree(partition)
+        self.now_ms = now_ms
+
+    def row(self, ref: Ref) -> Row | None:
+        return self._tree.rows.get(ref)
+
+    whole_row = row
+
+    def has_fewer(self, fewer: Fewer) -> bool:
+        return len(self._tree.indexes[fewer.of, fewer.key].lines) < fewer.bound
+
+    def failing(self, program: Program) -> Refused | None:
+        """The rows whose guards do not hold."""
+        failing: dict[Ref, Row | None] = {}
+        crowded = False
+        for guard in program.guards:
+            if isinstance(guard, Fewer):
+                crowded = crowded or not self.has_fewer(guard)
+            elif not holds(guard, row := self.row(guard.ref), self.now_ms):
+                failing[guard.ref] = row
+        return Refused(self.now_ms, failing, crowded=crowded) if failing or crowded else None
+
+    def apply(self, program: Program) -> Sequence[Any]:
+        tree, now_ms = self._tree, self.now_ms
+        chains = iter([_read_chain(tree, read, now_ms) for read in program.reads if type(read) is Chain])
+        if program.changes:
+            self._backend.keep(self._partition, tree)
+        for change in program.changes:
+            if type(change) is File or type(change) is Unfile:
+                self._backend.change_entry(self._partition, change, now_ms)
+            else:
+                _CHANGES[type(change)](tree, change, now_ms)
+        return [next(chains) if type(read) is Chain else _read(tree, read) for read in program.reads]
+
+
+def _put(tree: _Tree, change: Put, now_ms: int) -> None:
+    ref, fields, items, body = change
+    version = next_version(None, fields)
+    tree.rows[ref] = Row({**made(fields, now_ms), "v": version}, items, body)
+
+
+def _set(tree: _Tree, change: Set, now_ms: int) -> None:
+    ref, fields, items, body = change
+    row = tree.rows.get(ref, _NO_ROW)
+    tree.rows[ref] = Row(
+        changed(row, fields, now_ms), row.items if items is None else items, row.body if body is None else body
+    )
+
+
+def _delete(tree: _Tree, change: Delete, _now_ms: int) -> None:
+    tree.rows.pop(change.ref, None)
+
+
+def _delete_below(tree: _Tree, change: DeleteBelow, _now_ms: int) -> None:
+    kind, prefix = change
+    for ref in [each for each in tree.rows if each.kind is kind and each.id.startswith(prefix)]:
+        del tree.rows[ref]
+
+
+def _grow(tree: _Tree, grow: Grow, now_ms: int) -> None:
+    parent = tree.rows[Ref(Kind.NODE, grow.parent)] if grow.parent is not None else None
+    depth = parent.fields["depth"] + 1 if parent is not None else 0
+    fields = made(grow.fields, now_ms)
+    fields |= {"v": next_version(None, fields), "depth": depth, "created": now_ms, "updated": now_ms}
+    tree.rows[Ref(Kind.NODE, grow.id)] = Row(fields, grow.items, grow.body)
+    if grow.parent is not None:
+        tree.indexes[Index.CHILDREN, grow.parent].file(grow.id, now_ms)
+    if fields.get("session") is not None:
+        tree.indexes[Index.MADE, fields["session"]].file(made_id(depth, grow.id), now_ms)
+
+
+_CHANGES: dict[type, Callable[[_Tree, Any, int], None]] = {
+    Put: _put,
+    Set: _set,
+    Delete: _delete,
+    DeleteBelow: _delete_below,
+    Grow: _grow,
+}
+
+
+def _read(tree: _Tree, read: Read) -> Any:
+    if isinstance(read, Get):
+        return tree.rows.get(read.ref)
+    assert isinstance(read, Range)  # noqa: S101 - chains were read before
+    return _read_range(tree, read)
+
+
+def _read_chain(tree: _Tree, read: Chain, now_ms: int) -> list[tuple[str, Row]]:
+    step: str | None = read.start
+    if read.from_head:
+        session = tree.rows.get(Ref(Kind.SESSION, read.start), _NO_ROW)
+        step = session.fields.get("head")
+    node = tree.rows.get(Ref(Kind.NODE, step)) if step else None
+    if node is None or not _is_ahead(node.fields["expires"], now_ms):
+        return []
+    if node.fields["depth"] + 1 > read.max_depth:
+        raise TooLong("depth")
+    with_bodies = read.payload is Payload.ALL
+    chain, used = [], 0 if with_bodies else 1
     while step is not None:
-        chain.append(step.record)
-        step = step.parent
+        node = tree.rows[Ref(Kind.NODE, step)]
+        used += node.fields["size"] if with_bodies else len(node.items) + 1 if node.items else 0
+        chain.append((step, node))
+        step = node.fields["parent"]
+    if used > read.max_bytes:
+        raise TooLong("bytes")
     chain.reverse()
     return chain
 
 
-def _history(node: _Node | None, bounds: ChainBounds) -> History:
-    if node is None:
-        return History()
-    bounds = replace(bounds, response_id=node.record.id)
-    chain = _chain(node, bounds)
-    items = join_arrays(part for each in chain for part in (each.input_items, each.output_items))
-    bounds.require_bytes(len(items))
-    return History(items=items, depth=len(chain), head_id=node.record.id)
+def _is_ahead(expires: int | None, now_ms: int) -> bool:
+    return expires is None or expires > now_ms
+
+
+def _read_range(tree: _Tree, read: Range) -> list[tuple[str, Row]]:
+    ids = sorted(ref.id for ref in tree.rows if ref.kind is read.kind and ref.id.startswith(read.prefix))
+    found, used = [], 0
+    for row_id in ids[max(0, bisect_right(ids, read.start) - 1) :]:
+        row = tree.rows[Ref(read.kind, row_id)]
+        found.append((row_id, row))
+        used += len(row.items)
+        if used >= read.max_bytes:
+            break
+    return found
+
+
+def _below(tree: _Tree, starts: Sequence[str], levels: int | None) -> Iterator[Entry]:
+    """Nodes and what is below them."""
+    waiting = [(each, levels) for each in starts]
+    while waiting:
+        each, left = waiting.pop()
+        row = tree.rows.get(Ref(Kind.NODE, each))
+        if row is None:
+            continue
+        yield Entry(each, 0, row)
+        if left != 0:
+            rest = None if left is None else left - 1
+            waiting.extend((child, rest) for _at, child in tree.indexes[Index.CHILDREN, each].lines)

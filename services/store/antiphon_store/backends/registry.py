@@ -1,19 +1,28 @@
-"""From a URL to a backend: one table of schemes."""
+"""From a URL to a backend: one table of schemes, and the schemes of installed packages.
+
+A package adds a scheme with an entry point of the group `antiphon_store.backends`, named as the scheme:
+`make(address, durability, clock)` returns a `rows.backend.RowBackend`, not yet opened (docs/howto/add-a-backend.md).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.backend import RowBackend
 
-_Factory = Callable[[str, Durability, Clock], StoreEngine]
+ENTRY_POINTS = "antiphon_store.backends"
+
+_Factory = Callable[[str, Durability, Clock], RowBackend]
 
 
 def open_backend(
@@ -23,24 +32,24 @@ def open_backend(
 
     SettingsError: a URL or a durability that none understands."""
     scheme, separator, rest = url.partition("://")
-    factory = BACKENDS.get(scheme)
+    factory = BACKENDS.get(scheme) or _installed(scheme)
     if not separator or factory is None:
-        known = ", ".join(f"{name}://" for name in BACKENDS)
+        known = ", ".join(f"{name}://" for name in (*BACKENDS, *sorted(entry_points(group=ENTRY_POINTS).names)))
         raise SettingsError(f"There is no store backend for '{url}'. Known are: {known}.")
     if durability not in set(Durability):
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
     if factory is _postgresql:
         factory = partial(_postgresql, migrate=migrate)
-    return factory(rest, Durability(durability), clock or SystemClock())
+    return RowEngine(factory(rest, Durability(durability), clock or SystemClock()))
 
 
-def _memory(rest: str, _durability: Durability, clock: Clock) -> StoreEngine:
+def _memory(rest: str, _durability: Durability, clock: Clock) -> RowBackend:
     if rest:
         raise SettingsError(f"'memory://{rest}': memory has no address; write memory://.")
-    return MemoryBackend(clock)
+    return MemoryRows(clock)
 
 
-def _sqlite(rest: str, durability: Durability, clock: Clock) -> StoreEngine:
+def _sqlite(rest: str, durability: Durability, clock: Clock) -> RowBackend:
     path = rest.removeprefix("/")
     if not rest.startswith("/") or not path or path.endswith("/") or "?" in path:
         raise SettingsError(
@@ -49,28 +58,36 @@ def _sqlite(rest: str, durability: Durability, clock: Clock) -> StoreEngine:
         )
     if path == ":memory:":
         raise SettingsError("For a store in memory write memory://.")
-    return SqliteBackend(Path(path), durability=durability, clock=clock)
+    return SqliteRows(Path(path), durability=durability, clock=clock)
 
 
 def _redis(scheme: str) -> _Factory:
-    def make(rest: str, durability: Durability, _clock: Clock) -> StoreEngine:
+    def make(rest: str, durability: Durability, _clock: Clock) -> RowBackend:
         """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
         try:
             from antiphon_store.backends.redis.addresses import parse_address
-            from antiphon_store.backends.redis.backend import RedisBackend
+            from antiphon_store.backends.redis.backend import RedisRows
         except ImportError as error:
             raise SettingsError(f"{scheme}:// needs more than is installed: pip install 'antiphon[redis]'.") from error
-        return RedisBackend(parse_address(scheme, rest), durability=durability)
+        return RedisRows(parse_address(scheme, rest), durability=durability)
 
     return make
 
 
-def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> StoreEngine:
+def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> RowBackend:
     try:
-        from antiphon_store.backends.postgres.backend import PostgresBackend
+        from antiphon_store.backends.postgres.backend import PostgresRows
     except ImportError as error:
         raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
-    return PostgresBackend(f"postgresql://{rest}", durability=durability, migrate=migrate)
+    return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)
+
+
+def _installed(scheme: str) -> _Factory | None:
+    """The backend of another package."""
+    for entry_point in entry_points(group=ENTRY_POINTS, name=scheme):
+        make: _Factory = entry_point.load()
+        return make
+    return None
 
 
 BACKENDS: dict[str, _Factory] = {

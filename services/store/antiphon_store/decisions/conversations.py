@@ -27,7 +27,7 @@ from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends import packing
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import forks, leases, nodes, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Payload, Ref, Row
@@ -98,9 +98,10 @@ def remove(view: View, conversation_id: str) -> Finish[None]:
 
 
 def expire(view: View, conversation_id: str) -> int | None:
-    """Ends a conversation whose time is over: the bytes that it had. None when there is nothing to end."""
+    """Ends a conversation whose time is over: the bytes that it had. None when there is nothing to end yet: who takes
+    the lease keeps it until the turn has ended."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
-    if row is None or not _is_over(row, view.now_ms):
+    if row is None or not _is_over(row, view.now_ms) or leases.is_leased(session, view.now_ms):
         return None
     _end(view, conversation_id, session)
     return len(row.fields["metadata"].encode())
@@ -166,7 +167,7 @@ def remove_item(view: View, conversation_id: str, item_id: str, *, is_there: boo
 def require(view: View, conversation_id: str) -> Row:
     """The row of a living conversation. ConversationNotFound."""
     row = view.need(Kind.CONVERSATION, conversation_id)
-    if row is None or _is_over(row, view.now_ms):
+    if row is None or not view.test(Kind.CONVERSATION, conversation_id, Condition.AHEAD, "expires"):
         raise ConversationNotFound.of(conversation_id)
     return row
 

@@ -68,6 +68,7 @@ def claim(
     claimed now: its ticket is moved to when it can, or taken away. `only_own`: nothing happens to other jobs than the
     holder's."""
     row = view.need(Kind.JOB, job_id)
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if only_own and (fields is None or fields["holder"] != holder):
         return _nothing
@@ -82,6 +83,9 @@ def claim(
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
         lease_until = fields["lease_until"]
+    former = row.fields["holder"]
+    if former not in (NOBODY, holder):  # its lease ended by time
+        view.unfile(Index.HOLDER, held_key(queue, former), job_id)
     attempts = fields["attempts"] + (not is_own)
     changed = {**fields, "attempts": attempts, "holder": holder, "lease_until": lease_until}
     view.set(Kind.JOB, job_id, **_without_version(changed))
@@ -161,6 +165,7 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
 def require(view: View, job_id: str) -> Fields:
     """The job as time left it. JobNotFound."""
     row = view.need(Kind.JOB, job_id)
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")  # or time would take a step unseen
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if fields is None:
         raise JobNotFound.of(job_id)
@@ -200,7 +205,7 @@ def _nothing(_answers: Any) -> None:
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
-    """Writes a job that changed, and moves its ticket to where it belongs now."""
+    """Writes a job that changed from `former`, as it is stored, and moves its ticket to where it belongs now."""
     view.set(Kind.JOB, job_id, **_without_version(fields))
     if former["holder"] != NOBODY and fields["holder"] == NOBODY:
         view.unfile(Index.HOLDER, held_key(fields["queue"], former["holder"]), job_id)
@@ -219,6 +224,7 @@ def _discard_ticket(view: View, job_id: str, queue: str, row: Row | None, fields
 
 
 def _require_held(fields: Fields, fence: Fence) -> None:
+    """StaleFence unless the fence is that of the running attempt."""
     if fields["holder"] == NOBODY or fields["attempts"] != fence.token:
         raise StaleFence.of(fence.session_id, token=fence.token)
 

@@ -44,7 +44,7 @@ def take(view: View, session_id: str, *, holder: str, ttl_ms: int) -> None:
 def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
     """Extends a living lease; never shortens it. StaleFence."""
     session = view.need(Kind.SESSION, fence.session_id)
-    if session is None or not is_held(session, fence, view.now_ms):
+    if session is None or not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
     _extend(view, session, fence.session_id, ttl_ms)
     place = view.read(Get(Ref(Kind.SESSION, fence.session_id)))
@@ -53,7 +53,7 @@ def renew(view: View, fence: Fence, *, ttl_ms: int) -> Finish[Lease]:
 
 def release(view: View, fence: Fence) -> Finish[bool]:
     """Ends a living lease; False when there was none of this fence."""
-    held = _tests_held(view, fence)
+    held = tests_held(view, fence)
     if held:
         give_back(view, fence.session_id)
     return lambda _answers: held
@@ -73,13 +73,8 @@ def require_fence(view: View, fence: Fence) -> None:
             return
         if view.need(Kind.JOB, job_id) is not None:
             raise StaleFence.of(job_id, token=fence.token)
-    if not _tests_held(view, fence):
+    if not tests_held(view, fence):
         raise StaleFence.of(fence.session_id, token=fence.token)
-
-
-def is_held(session: Row, fence: Fence, now_ms: int) -> bool:
-    """Whether the fence's lease lives."""
-    return session.fields.get("fence") == fence.token and is_leased(session, now_ms)
 
 
 def is_leased(session: Row | None, now_ms: int) -> bool:
@@ -93,7 +88,8 @@ def granted(session: Row, session_id: str) -> Lease:
     return Lease(Fence(session_id, fields["fence"]), fields["holder"], fields["lease_until"])
 
 
-def _tests_held(view: View, fence: Fence) -> bool:
+def tests_held(view: View, fence: Fence) -> bool:
+    """Tests that the fence's lease lives."""
     has_token = view.test(Kind.SESSION, fence.session_id, Condition.IS, "fence", fence.token)
     return has_token and view.test(Kind.SESSION, fence.session_id, Condition.AHEAD, "lease_until")
 

@@ -38,16 +38,16 @@ def commit(view: View, write: Write, fence: Fence | None) -> Finish[Stamp]:
     finish = records.put(view, write, fence=fence)
     if fence is None:
         return finish
-    if not view.has_asked:  # a replay: the lease has ended with the first commit, or lives because it was no commit
-        session = view.need(Kind.SESSION, fence.session_id)
-        if session is None or not leases.is_held(session, fence, view.now_ms):
+    if not view.has_effects:  # a replay: the lease has ended with the first commit, or lives because it was no commit
+        view.need(Kind.SESSION, fence.session_id)
+        if not leases.tests_held(view, fence):
             return finish
-    _let_go(view, fence.session_id, write.record)
+    _file_former_head(view, fence.session_id, write.record)
     leases.give_back(view, fence.session_id, head=write.record.id)
     return finish
 
 
-def _let_go(view: View, session_id: str, record: Record) -> None:
+def _file_former_head(view: View, session_id: str, record: Record) -> None:
     """Names the former head as a candidate for reclaiming, unless the new one keeps it, being its child."""
     if view.test(Kind.SESSION, session_id, Condition.IS, "head", record.parent_id):
         return

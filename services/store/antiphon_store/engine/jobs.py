@@ -80,7 +80,7 @@ class JobOperations:
         for queue in queues:
             key = jobs.held_key(queue, holder)
             _, entries = await self._rows.page(
-                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK
+                Partition(tenant, ""), Index.HOLDER, key, after=None, limit=HELD_PER_LOOK, descending=True
             )
             held += [_Ticket(each.at, each.id, queue) for each in entries]
         return held

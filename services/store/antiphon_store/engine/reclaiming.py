@@ -97,10 +97,14 @@ class Reclaiming:
         return await self._runner.run(partition, partial(sweeping.reclaim_node, response_id=response_id, family=family))
 
     async def _family(self, partition: Partition, response_id: str) -> Family:
-        # The sessions first: a head that moves on between the two reads gets a child.
+        # In this order: a node that can be read may become a head, and a head that moves on gets a child.
+        now_ms, (row,) = await self._runner.run(
+            partition, partial(lineage.rows_of, response_ids=[response_id]), only_reads=True
+        )
+        is_dead = row is not None and not nodes.is_readable(row, now_ms)
         sessions = await self._runner.run(partition, lineage.sessions_of, only_reads=True)
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
-        return Family(children, sessions)
+        return Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
 
     async def _show_again(self, tenant: str, kind: Kind, row_id: str) -> bool:
         """Puts a candidate back to when it can go: whether that is now."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
@@ -27,32 +27,41 @@ class DecisionRunner:
         self._backend = backend
         self._local = backend if isinstance(backend, LocalRowBackend) else None
 
-    async def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> _Answer:
+    def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> Awaitable[_Answer]:
         """Runs a decision and returns its result. `only_reads`: the decision changes nothing.
         StoreUnavailable: every attempt met another writer."""
         if self._local is not None:
-            return await self._local.decide(partition, decision, only_reads=only_reads)
+            return self._local.decide(partition, decision, only_reads=only_reads)
+        return self._run(partition, decision)
+
+    async def _run(self, partition: Partition, decision: Decision[_Answer]) -> _Answer:
         known: dict[Ref, Row | None] = {}
         refused = NOTHING_REFUSED
+        of_one_moment = True  # an answer or an error must not mix rows of different moments
         for attempt in range(ATTEMPTS_MAX):
             view = View(known, refused)
             try:
                 finish = decision(view)
             except UnknownRow as missing:
-                refused = await self._fetch(partition, missing.refs, known)
+                refused = await self._fetch(partition, {*known, *missing.refs}, known)
+                of_one_moment = True
                 continue
             except AntiphonError:
-                if not view.assumed:
+                if of_one_moment and not view.assumed:
                     raise
                 refused = await self._fetch(partition, {*known, *view.assumed}, known)  # another error may come first
+                of_one_moment = True
                 continue
-            if known and not view.has_asked and not view.assumed:
+            if known and of_one_moment and not view.has_effects and not view.assumed:
                 return finish(())
             program = view.program()._replace(is_volatile=partition.tree in VOLATILE_TREES)
             outcome = await self._backend.transact(partition, program)
             if isinstance(outcome, Applied):
                 return finish(outcome.answers)
             refused = outcome
+            of_one_moment = (
+                known.keys() <= view.pinned | outcome.rows.keys()
+            )  # pinned rows that are not among them hold
             known.update(outcome.rows)
             if attempt >= CALM_ATTEMPTS:
                 await asyncio.sleep(random.uniform(0, PAUSE_S))  # noqa: S311 - spreads writers, nothing more

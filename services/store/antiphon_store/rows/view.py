@@ -2,15 +2,17 @@
 
 A decision is a function of a `View`. It asks whether something holds (`test`) and says what is to change. About a row
 that is not known yet, `test` assumes the usual answer, yes, and makes it a guard of the program; about a known row it
-answers by what is there, and pins the row: a guard says that it has not changed since. So one function serves the first
-attempt, which has seen nothing and needs one round trip, and every further one, which has seen the rows whose guards
-failed. `need` is for what cannot be decided without a row: it is fetched, and the decision begins again.
+answers by what is there, and pins the row: a guard says that neither a writer nor time has changed it since. So one
+function serves the first attempt, which has seen nothing and needs one round trip, and every further one, which has
+seen the rows whose guards failed. `need` is for what cannot be decided without a row: it is fetched, and the decision
+begins again.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
+from collections.abc import Set as AbstractSet
 
 from antiphon_store.rows.model import (
     Chain,
@@ -41,6 +43,8 @@ from antiphon_store.rows.model import (
 
 NOTHING_REFUSED = Refused(0, {})
 AT_ONCE = Now()
+
+_TIMES = (Condition.AHEAD, Condition.BEHIND)
 
 
 class UnknownRow(Exception):
@@ -73,7 +77,11 @@ class View:
         ref = Ref(kind, row_id)
         guard = Guard(ref, test, field, value)
         if ref in self._known:
-            return holds(guard, self.need(kind, row_id), self.now_ms)
+            row = self.need(kind, row_id)
+            is_met = holds(guard, row, self.now_ms)
+            if test in _TIMES and is_met is (test is Condition.AHEAD) and _has(row, field):
+                self._guards.append(guard._replace(test=Condition.AHEAD))  # or time would change the row unseen
+            return is_met
         self._guards.append(guard)
         return True
 
@@ -146,12 +154,21 @@ class View:
         return {each.ref for each in self._guards if isinstance(each, Guard) and each.ref not in self._known}
 
     @property
-    def has_asked(self) -> bool:
+    def pinned(self) -> AbstractSet[Ref]:
+        """Known rows that a guard keeps as they are."""
+        return self._pinned
+
+    @property
+    def has_effects(self) -> bool:
         """Whether there is anything to send: a decision that changes and reads nothing is one already."""
         return bool(self._changes or self._reads)
 
     def program(self) -> Program:
         return Program(self._guards, self._changes, self._reads)
+
+
+def _has(row: Row | None, field: str) -> bool:
+    return row is not None and row.fields.get(field) is not None
 
 
 def _birth() -> int:

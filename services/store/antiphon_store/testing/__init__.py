@@ -53,7 +53,6 @@ from antiphon_store.testing.lineage_records import (
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
 from antiphon_store.testing.races import RaceSuite
-from antiphon_store.testing.reading import ReadOnlySuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
 from antiphon_store.testing.replacement import ReplacementSuite
@@ -106,7 +105,6 @@ __all__ = [
     "PersistenceSuite",
     "PlaceSuite",
     "RaceSuite",
-    "ReadOnlySuite",
     "RecordSuite",
     "RemovalSuite",
     "ReplacementSuite",

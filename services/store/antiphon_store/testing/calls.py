@@ -14,8 +14,8 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Addition, Founding
 from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.testing.subject import draft, turn_in
 
 TENANT, KEY, HASH = "t", "k", b"\x00" * 32

@@ -32,7 +32,7 @@ from antiphon_core.ports.store import (
     TurnCommit,
     TurnRequest,
 )
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 
@@ -81,7 +81,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        backend = MemoryBackend(self.clock)
+        backend = open_backend("memory://", clock=self.clock)
         self.run(backend.open())
         self.model: ResponseStore = StoreService(backend)
         self.context = self.open_store(self.clock)

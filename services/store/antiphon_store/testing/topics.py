@@ -79,7 +79,6 @@ class Capability(StrEnum):
     """What an implementation may lack."""
 
     DURABLE_DATA = "durable data"  # what was written is still there when the engine is opened again
-    UNTAGGED_SESSIONS = "untagged sessions"  # a session of any name goes with responses of any tree
     LISTS = "lists and batches"
     ITEMS_BY_ID = "items by id"  # in which response of the tenant an item is
     FORKS = "forks"
@@ -102,18 +101,6 @@ NEEDS: dict[Capability, tuple[Part, ...]] = {
     Capability.IDEMPOTENCY_KEYS: (*TOPICS["idempotency keys"], PersistenceSuite.test_idempotency_keys_survive),
     Capability.SWEEPING: TOPICS["sweeping"],
     Capability.SHARED_SPENDING: (SharedSpendingSuite,),
-    Capability.UNTAGGED_SESSIONS: (
-        RecordSuite.test_what_was_put_is_read_byte_by_byte,
-        RecordSuite.test_other_content_under_the_same_id_is_refused,
-        ReplacementSuite.test_a_put_under_a_living_fence_is_written,
-        ReplacementSuite.test_a_put_under_a_stale_fence_is_refused,
-        RemovalSuite.test_preconditions_hold_for_delete,
-        TenancySuite.test_a_fence_is_good_for_its_own_tenant,
-        LineageStatusSuite.test_a_condition_that_does_not_hold_refuses_the_change,
-        LineageStatusSuite.test_the_fence_of_a_living_lease_allows_it,
-        LineageForkSuite.test_a_session_without_a_tree_in_its_name_can_be_forked,
-        EventLogAppendSuite.test_a_holder_appends_while_its_lease_lives,
-    ),
 }
 """Suites, and single tests of suites, that need a capability."""
 

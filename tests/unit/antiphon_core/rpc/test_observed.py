@@ -17,10 +17,11 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.instruments import HistogramChild, Instrument
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_protos.antiphon.store import v1
+from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
 from tests.support.recorded_spans import RecordingTracer, recorded
 
-GET = STORE.methods["Get"]
+GET = STORE.methods["GetResponseRecord"]
 READ = STORE.methods["ReadEvents"]
 EVENTS: MessageType = READ.response
 
@@ -35,7 +36,7 @@ class Service:
         errors = {"missing": ResponseNotFound.of("missing"), "stale": StaleFence.of("s", token=1), "bug": KeyError("x")}
         if request.id in errors:
             raise errors[request.id]
-        return v1.GetResponse(record=v1.Record(id=request.id))
+        return v1.GetResponseRecordResponse(record=v1.ResponseRecord(id=request.id))
 
     async def read_events(self, _request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         yield EVENTS.strict(first_sequence=0)
@@ -54,7 +55,7 @@ def service() -> Service:
 @pytest.fixture
 async def client(service: Service) -> AsyncIterator[RpcClient]:
     server = RpcServer()
-    server.add(STORE, {"Get": service.get, "ReadEvents": service.read_events}, ready=service.ready)
+    server.add(STORE, {"GetResponseRecord": service.get, "ReadEvents": service.read_events}, ready=service.ready)
     port = await server.start("127.0.0.1", 0)
     async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable) as client:
         yield client
@@ -68,7 +69,7 @@ def tracer() -> Any:
 
 
 def count(histogram: Instrument[HistogramChild], code: str) -> int:
-    return histogram.of("store", "Get", code).count
+    return histogram.of("store", "GetResponseRecord", code).count
 
 
 async def until_ended(tracer: RecordingTracer) -> None:
@@ -91,7 +92,7 @@ async def test_both_ends_take_the_duration_with_the_code(
 ) -> None:
     before = count(metrics.RPC_SERVER, code), count(metrics.RPC_CLIENT, code)
     with nullcontext() if error is None else pytest.raises(error):
-        await client.call("Get", v1.GetRequest(id=asked))
+        await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id=asked))
     assert count(metrics.RPC_CLIENT, code) == before[1] + 1
     async with asyncio.timeout(PATIENCE_S):
         while count(metrics.RPC_SERVER, code) == before[0]:  # the server ends the call behind its answer
@@ -100,10 +101,10 @@ async def test_both_ends_take_the_duration_with_the_code(
 
 
 async def test_conflicts_of_the_store_are_counted_by_their_error(client: RpcClient) -> None:
-    conflicts = metrics.STORE_CONFLICTS.of("Get", "StaleFence")
+    conflicts = metrics.STORE_CONFLICTS.of("GetResponseRecord", "StaleFence")
     before = conflicts.value
     with pytest.raises(StaleFence):
-        await client.call("Get", v1.GetRequest(id="stale"))
+        await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="stale"))
     assert conflicts.value == before + 1
 
 
@@ -111,7 +112,7 @@ async def test_the_servers_span_is_below_the_clients(
     client: RpcClient, service: Service, tracer: RecordingTracer
 ) -> None:
     correlation.begin(Correlation("req_1", "resp_1"))
-    await client.call("Get", v1.GetRequest(id="r"))
+    await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="r"))
     await until_ended(tracer)
     made, served = tracer.spans
     assert (made.kind, made.name, made.parent) == (SpanKind.CLIENT, GET.path[1:], None)
@@ -123,7 +124,7 @@ async def test_the_servers_span_is_below_the_clients(
 
 async def test_an_error_marks_both_spans(client: RpcClient, tracer: RecordingTracer) -> None:
     with pytest.raises(ResponseNotFound):
-        await client.call("Get", v1.GetRequest(id="missing"))
+        await client.call("GetResponseRecord", v1.GetResponseRecordRequest(id="missing"))
     await until_ended(tracer)
     assert [(span.error, span.facts["rpc.response.status_code"]) for span in tracer.spans] == [
         ("ResponseNotFound", "NOT_FOUND"),
@@ -135,7 +136,7 @@ async def test_the_reader_of_a_stream_is_not_inside_the_streams_span(
     client: RpcClient, service: Service, tracer: RecordingTracer
 ) -> None:
     open_streams = metrics.RPC_STREAMS.of("store", "ReadEvents")
-    answers = client.stream("ReadEvents", v1.ReadEventsRequest())
+    answers = client.stream("ReadEvents", internal.ReadEventsRequest())
     await anext(answers)
     await service.is_reading.wait()
     assert correlation.current() == Correlation()

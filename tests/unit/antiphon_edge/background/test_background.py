@@ -26,6 +26,7 @@ from antiphon_edge.background import background, queueing
 from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
+from antiphon_store.rows.model import Kind
 from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
 from tests.support.patience import PATIENCE_S
 
@@ -242,9 +243,9 @@ async def test_cancelling_finds_the_job_that_comes_after_its_response(shop: Benc
     may_go_on = asyncio.Event()
     store.before["enqueue_job"] = may_go_on.wait  # type: ignore[assignment]
     creating = asyncio.create_task(shop.edge_over(store).create(TENANT, background_request()))
-    while not shop.backend._nodes:
+    while not shop.backend.stored():
         await asyncio.sleep(0.001)
-    ((_, response_id),) = shop.backend._nodes
+    ((_, response_id),) = shop.backend.stored()
     cancelling = asyncio.create_task(shop.edge.cancel(TENANT, response_id))
     await asyncio.sleep(0.02)
     may_go_on.set()
@@ -270,7 +271,7 @@ async def test_a_response_whose_job_used_up_its_attempts_is_told_as_failed(shop:
 
 async def test_a_response_that_was_never_queued_fails_once_it_is_old(shop: Bench) -> None:
     record = await shop.create()
-    shop.backend._job_table.drop(TENANT, record.id)
+    await shop.backend.lose(TENANT, Kind.JOB, record.id)
     assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
     shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
     ended = whole(await shop.edge.current(TENANT, record.id))
@@ -280,8 +281,8 @@ async def test_a_response_that_was_never_queued_fails_once_it_is_old(shop: Bench
 
 async def test_one_whose_log_never_began_fails_as_well(shop: Bench) -> None:
     record = await shop.create()
-    shop.backend._job_table.drop(TENANT, record.id)
-    shop.backend._logs.clear()
+    await shop.backend.lose(TENANT, Kind.JOB, record.id)
+    await shop.backend.lose(TENANT, Kind.LOG, record.id)
     shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert ended["status"] == "failed"
@@ -290,7 +291,7 @@ async def test_one_whose_log_never_began_fails_as_well(shop: Bench) -> None:
 
 async def test_a_job_without_a_ticket_gets_it_again(shop: Bench) -> None:
     record = await shop.create()
-    shop.backend._job_table.drop(queueing.DISPATCH_TENANT, record.id)
+    await shop.backend.lose(queueing.DISPATCH_TENANT, Kind.JOB, record.id)
     await shop.edge.current(TENANT, record.id)
     with pytest.raises(JobNotFound):
         await shop.store.describe_job(queueing.DISPATCH_TENANT, record.id)
@@ -332,7 +333,7 @@ async def test_following_what_nobody_works_on_ends_it(shop: Bench) -> None:
 async def test_a_stream_that_is_not_kept_any_more_is_told_again(shop: Bench) -> None:
     record = await shop.create()
     await shop.run_next()
-    shop.backend._logs.clear()
+    await shop.backend.lose(TENANT, Kind.LOG, record.id)
     log = await shop.log(record.id)
     assert fold(log) == whole(await shop.edge.current(TENANT, record.id))
     assert text_of(log[-1]["response"]) == shop.engine.text

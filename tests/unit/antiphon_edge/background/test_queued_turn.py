@@ -19,6 +19,7 @@ from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, T
 from antiphon_edge.background import queued_turn, queueing
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.terminal_batches import failure
+from antiphon_store.rows.model import Kind
 from tests.support.background import (
     TENANT,
     TIMING,
@@ -408,7 +409,7 @@ async def test_one_whose_lease_is_lost_writes_nothing(shop: Bench) -> None:
 
 async def test_a_log_that_was_forgotten_begins_anew(shop: Bench) -> None:
     record = await shop.create()
-    shop.backend._logs.clear()
+    await shop.backend.lose(TENANT, Kind.LOG, record.id)
     await shop.run_next()
     log = await shop.log(record.id)
     assert [event["type"] for event in log[:2]] == [events.CREATED, events.QUEUED]

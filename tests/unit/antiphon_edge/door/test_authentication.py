@@ -67,7 +67,7 @@ async def test_the_key_says_whose_request_it_is(guarded: Guarded) -> None:
     created = (await guarded.create(guarded.acme)).json
     path = f"/v1/responses/{created['id']}"
     assert (await guarded.ask("GET", path, guarded.acme)).json == created
-    (key,) = guarded.edge.backend._nodes
+    (key,) = guarded.edge.backend.stored()
     assert key[0] == "acme"
 
 
@@ -235,7 +235,7 @@ async def test_a_trusted_proxy_says_the_tenant(tmp_path: Path) -> None:
         for tenant in ("globex", "umbrella"):
             answer = await edge.ask("POST", "/v1/responses", body, headers={"x-tenant-id": tenant})
             assert answer.status == 200
-        assert sorted(tenant for tenant, *_ in edge.backend._nodes) == ["globex", "umbrella"]
+        assert sorted(tenant for tenant, *_ in edge.backend.stored()) == ["globex", "umbrella"]
         assert (await edge.ask("GET", "/v1/models", headers=bearer(key))).status == 200
         assert (await edge.ask("GET", "/v1/models")).status == 401
 

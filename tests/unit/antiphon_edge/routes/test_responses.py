@@ -15,7 +15,8 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_edge.routes import responses as routes_responses
 from antiphon_edge.turns import log_follower
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.rows.model import Kind
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.document import require
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
@@ -244,7 +245,7 @@ async def test_no_stream_says_that_a_response_was_cancelled(edge: RunningEdge) -
     whole = await edge.ask("GET", f"{path}?stream=true")
     assert [event["type"] for event in whole.events] == [events.CREATED, events.QUEUED]
     assert (await edge.ask("GET", f"{path}?stream=true&starting_after=1")).body == b"data: [DONE]\n\n"
-    edge.backend._logs.clear()
+    await edge.backend.lose("default", Kind.LOG, created["id"])
     again = await edge.ask("GET", f"{path}?stream=true")
     assert [event["type"] for event in again.events] == [events.CREATED, events.IN_PROGRESS]
     assert again.body.endswith(b"data: [DONE]\n\n")

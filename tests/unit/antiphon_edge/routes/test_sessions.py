@@ -56,7 +56,7 @@ async def test_a_conversation_that_was_never_made_or_was_deleted_is_not_begun(
         assert answer.status == 404
         assert answer.error["message"] == f"Conversation with id '{conversation_id}' not found."
     assert edge.translator.turns == []
-    assert not edge.backend._nodes
+    assert not edge.backend.stored()
 
 
 async def test_a_conversation_is_continued_and_told(edge: RunningEdge) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from antiphon_core.events import KEEP_ALIVE_FRAME
 from antiphon_core.ports.store import Record
+from antiphon_store.decisions.nodes import to_record
 from tests.support.edge import RunningEdge, running_edge
 
 REQUEST = b'{"model": "m", "input": "hi", "stream": true}'
@@ -33,11 +34,11 @@ async def lazy_reader(edge: RunningEdge) -> AsyncIterator[socket.socket]:
 async def only_record(edge: RunningEdge) -> Record:
     """The record of the only response, once it is there."""
     async with asyncio.timeout(30):
-        while not edge.backend._nodes:
+        while not edge.backend.stored():
             await asyncio.sleep(0.01)
-    (node,) = edge.backend._nodes.values()
-    record: Record = node.record
-    return record
+    ((_, response_id),) = edge.backend.stored()
+    (row,) = edge.backend.stored().values()
+    return to_record(response_id, row)
 
 
 async def test_silence_is_filled_with_comments_and_speech_is_not() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.ids import RandomIds, new_response_id
+from antiphon_core.ids import UNIQUE_DIGITS, RandomIds, new_response_id, session_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import CHAIN_DEPTH_MAX
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
@@ -37,7 +37,7 @@ async def turn(edge: RunningEdge, session_id: str, *, tenant: str = "default") -
     """One whole turn in a session."""
     start = await edge.store.begin_turn(tenant, TurnRequest(session_id=session_id, holder="turn"))
     assert start.lease is not None
-    response_id = new_response_id(RandomIds(), relative=start.history.head_id or session_id)
+    response_id = f"resp_{session_tag(tenant, session_id)}{RandomIds().hex(UNIQUE_DIGITS)}"
     record = Record(
         id=response_id,
         status=Status.COMPLETED,

@@ -20,7 +20,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_bench import IMPATIENT, TENANT, Bench, request_of
 from tests.support.turn_streams import sent

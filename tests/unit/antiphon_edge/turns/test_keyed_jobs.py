@@ -17,9 +17,9 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS, TurnTiming
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_store.wrappers.faulty import Fault, FaultyBackend, When
+from antiphon_store.testing.faulty import Fault, FaultyBackend, When
 from tests.support.served_models import turn
 
 TENANT = "t"
@@ -49,7 +49,7 @@ class BeatenStore(StoreService):
 class Shelf:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.backend = FaultyBackend(MemoryBackend(self.clock))
+        self.backend = FaultyBackend(open_backend("memory://", clock=self.clock))
         self.store = BeatenStore(self.backend)
         self.use(JOB_KEPT)
 

@@ -19,7 +19,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.lease_keeper import RenewalPace
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_bench import IMPATIENT, TENANT, TIMING, Bench
 

@@ -17,7 +17,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.jobs import JobState
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_timing import JOB_LEASE_MS
-from antiphon_store.wrappers.faulty import Fault, When
+from antiphon_store.testing.faulty import Fault, When
 from tests.support.turn_bench import FAST, TENANT, TIMING, Bench
 
 

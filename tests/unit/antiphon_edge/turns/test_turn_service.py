@@ -29,8 +29,8 @@ from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.turns.turn_timing import TurnTiming
-from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
+from tests.support.stores import MemoryStore
 from tests.support.translators import ScriptedTranslator
 from tests.support.turn_streams import sent
 
@@ -42,7 +42,7 @@ class Bench:
 
     def __init__(self) -> None:
         clock = ManualClock()
-        self.backend = MemoryBackend(clock)
+        self.backend = MemoryStore(clock)
         self.store = StoreService(self.backend)
         self.translator = ScriptedTranslator()
         self.charged: list[tuple[str, int]] = []
@@ -217,7 +217,7 @@ async def test_the_terminal_event_comes_after_the_commit(bench: Bench) -> None:
     stored: list[tuple[bool, int]] = []
 
     def receive(batch: Batch) -> None:
-        stored.append((batch.final is not None, len(bench.backend._nodes)))
+        stored.append((batch.final is not None, len(bench.backend.stored())))
 
     await bench.turns.send(TENANT, request, receive, Flow())
     *before, last = stored

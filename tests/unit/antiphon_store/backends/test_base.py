@@ -5,22 +5,23 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import pytest
-
 from antiphon_store.backends.base import Backend, Durability
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.redis.backend import RedisBackend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
-from antiphon_store.wrappers.atoms import ATOMS, LIFE
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.testing.atoms import ATOMS, LIFE
 
 DECLARED = {name: atom.declaration for name, atom in ATOMS.items()} | {name: getattr(Backend, name) for name in LIFE}
 
 
-@pytest.mark.parametrize("implementation", [MemoryBackend, SqliteBackend, PostgresBackend, RedisBackend])
-def test_implementations_have_the_signatures_of_the_protocols(implementation: type) -> None:
+def test_the_engine_has_the_signatures_of_the_protocols() -> None:
+    engine = RowEngine(MemoryRows())
     for name, declaration in DECLARED.items():
-        assert parameters(getattr(implementation, name)) == parameters(declaration), name
+        assert bound(getattr(engine, name)) == parameters(declaration), name
+
+
+def bound(method: Any) -> tuple[list[tuple[str, Any, Any]], Any]:
+    signature = inspect.signature(method)
+    return [(each.name, each.kind, each.default) for each in signature.parameters.values()], signature.return_annotation
 
 
 def parameters(method: Any) -> tuple[list[tuple[str, Any, Any]], Any]:

@@ -2,22 +2,33 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from antiphon_core.clock import ManualClock
+from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory import MemoryBackend
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.redis.backend import RedisBackend
-from antiphon_store.backends.registry import open_backend
-from antiphon_store.backends.sqlite.backend import SqliteBackend
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.backends.registry import ENTRY_POINTS, open_backend
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.backend import RowBackend
+
+
+def rows_at(url: str, **options: Any) -> RowBackend:
+    """The rows that a URL leads to."""
+    engine = open_backend(url, **options)
+    assert isinstance(engine, RowEngine)
+    return engine._rows
 
 
 def test_memory_needs_no_address() -> None:
-    backend = open_backend("memory://")
-    assert isinstance(backend, MemoryBackend)
+    backend = rows_at("memory://")
+    assert isinstance(backend, MemoryRows)
     assert backend.durability is Durability.MEMORY
 
 
@@ -25,16 +36,16 @@ def test_memory_needs_no_address() -> None:
     ("url", "path"), [("sqlite:///a/b.db", "a/b.db"), ("sqlite:////var/lib/b.db", "/var/lib/b.db")]
 )
 def test_sqlite_has_relative_and_absolute_files(url: str, path: str) -> None:
-    backend = open_backend(url, durability="process", clock=ManualClock())
-    assert isinstance(backend, SqliteBackend)
+    backend = rows_at(url, durability="process", clock=ManualClock())
+    assert isinstance(backend, SqliteRows)
     assert backend._path == Path(path)
     assert backend.durability is Durability.PROCESS
 
 
 @pytest.mark.parametrize("url", ["redis://a", "rediss://a:1/2", "redis+sentinel://a,b:1/main", "redis+cluster://a,b"])
 def test_redis_has_four_forms(url: str) -> None:
-    backend = open_backend(url)
-    assert isinstance(backend, RedisBackend)
+    backend = rows_at(url)
+    assert isinstance(backend, RedisRows)
     assert backend.durability is Durability.DISK
 
 
@@ -71,8 +82,8 @@ def test_a_durability_that_sqlite_lacks_is_refused(durability: str) -> None:
 
 
 def test_postgresql_is_named_by_a_url_of_its_own() -> None:
-    backend = open_backend("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
-    assert isinstance(backend, PostgresBackend)
+    backend = rows_at("postgresql://user@host:5432/database?sslmode=require", durability="quorum", migrate=False)
+    assert isinstance(backend, PostgresRows)
     assert backend.durability is Durability.QUORUM
     assert backend.migrate is False
 
@@ -81,3 +92,43 @@ def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
     with pytest.raises(SettingsError, match="antiphon\\[postgresql\\]"):
         open_backend("postgresql://host/database")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another package is installed, which adds a scheme."""
+    metadata = tmp_path / "another-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\nanother = {__name__}:another_rows\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
+    monkeypatch.setattr(sys.modules[__name__], "another_rows", another_rows, raising=False)
+
+
+def another_rows(address: str, durability: Durability, clock: Clock) -> MemoryRows:
+    if address != "here":
+        raise SettingsError(f"'another://{address}': write another://here.")
+    assert durability is Durability.PROCESS
+    return MemoryRows(clock)
+
+
+@pytest.mark.usefixtures("package")
+async def test_an_installed_package_adds_a_scheme() -> None:
+    backend = open_backend("another://here", durability="process", clock=ManualClock())
+    await backend.open()
+    await backend.ready()
+    await backend.close()
+
+
+@pytest.mark.usefixtures("package")
+def test_the_schemes_of_installed_packages_are_named() -> None:
+    with pytest.raises(SettingsError, match=r"Known are: .*postgresql://, another://"):
+        open_backend("nowhere://x")
+    with pytest.raises(SettingsError, match="write another://here"):
+        open_backend("another://there")
+
+
+def test_the_scheme_of_a_package_that_is_not_installed_is_unknown() -> None:
+    with pytest.raises(SettingsError, match="no store backend"):
+        open_backend("another://here")

@@ -7,13 +7,13 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ConversationNotFound, InvalidRequest
 from antiphon_core.ids import SequentialIds
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 
 
 async def service(clock: ManualClock, settings: StoreSettings | None = None) -> StoreService:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     return StoreService(backend, settings, ids=SequentialIds())
 

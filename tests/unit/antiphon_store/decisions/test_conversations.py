@@ -21,7 +21,7 @@ from antiphon_core.errors import (
 from antiphon_core.ids import is_response_id, tree_tag
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import conversations
 from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
 from antiphon_store.rows.view import View
@@ -138,7 +138,7 @@ def test_metadata_that_is_there_already_is_no_change(
     update = conversations.update(view, ID, metadata, expected_version)
     assert update(()).version == (1 if written is None else 2)
     if written is None:
-        assert not view.has_asked
+        assert not view.has_effects
     else:
         assert fields_of(view.program(), Kind.CONVERSATION) == written
 

@@ -10,19 +10,20 @@ import pytest
 from antiphon_core.ports.jobs import JobState
 from antiphon_store.decisions import sweeping
 from antiphon_store.decisions.sweeping import Family, Reclaimed
-from antiphon_store.rows.model import Entry, File, Index, Kind, Program, Row, made_id
+from antiphon_store.rows.model import Condition, Entry, File, Index, Kind, Program, Row, made_id
 from antiphon_store.rows.view import UnknownRow
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft
-from tests.support.rows import NOW_MS, decided, node, pins, row, shown, view_of
+from tests.support.rows import NOW_MS, decided, guards_on, node, pins, row, shown, view_of
 
 PARENT = draft()
 RECORD = draft(PARENT, session_id="s", input_items=array("a"), output_items=array("b"))
 REF, SESSION = (Kind.NODE, RECORD.id), (Kind.SESSION, "s")
 DEAD = node(RECORD, deleted=1, depth=1)
-ALONE = Family([], [])
-HEADED = Family([], [("s", row(head=RECORD.id)), ("t", row(head="another"))])
-WITH_CHILD = Family([Entry("child", 0)], [])
+V = DEAD.fields["v"]
+ALONE = Family(V, [], [])
+HEADED = Family(V, [], [("s", row(head=RECORD.id)), ("t", row(head="another"))])
+WITH_CHILD = Family(V, [Entry("child", 0)], [])
 NAMED = (Index.ENDS, "", f"node/{RECORD.id}")
 reclaim_node = partial(sweeping.reclaim_node, response_id=RECORD.id)
 
@@ -97,6 +98,22 @@ def test_a_head_that_moved_on_meanwhile_is_looked_at_again(session: Row | None) 
     taken, program = reclaimed(partial(reclaim_node, family=HEADED), {REF: DEAD, SESSION: session})
     assert taken is None
     assert again_at(program) == NOW_MS
+
+
+def test_a_child_that_keeps_its_parent_is_guarded() -> None:
+    """When it goes it names its parent anew. Without the guard that name could be dropped here."""
+    program = decided(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD})
+    assert (Condition.PRESENT, "", None) in guards_on(program, Kind.NODE)
+    _, program = reclaimed(partial(reclaim_node, family=WITH_CHILD), {REF: DEAD, (Kind.NODE, "child"): None})
+    assert again_at(program) == NOW_MS
+
+
+@pytest.mark.parametrize("dead_version", [None, V + 1])
+def test_a_node_that_changed_since_its_family_was_read_is_left_alone(dead_version: int | None) -> None:
+    """It could be read then, so that a session may have taken it as its head since."""
+    taken, program = reclaimed(partial(reclaim_node, family=Family(dead_version, [], [])), {REF: DEAD})
+    assert taken is None
+    assert not program.changes
 
 
 # ---- Others ----
@@ -177,7 +194,7 @@ SHOWN_AGAIN = [
     # kind, row, family, when it is due again
     (Kind.NODE, DEAD, ALONE, NOW_MS),
     (Kind.NODE, DEAD, WITH_CHILD, None),
-    (Kind.NODE, DEAD, Family([], [("s", row(head="x"))]), None),
+    (Kind.NODE, DEAD, Family(V, [], [("s", row(head="x"))]), None),
     (Kind.NODE, node(RECORD), ALONE, None),
     (Kind.NODE, node(RECORD, expires=NOW_MS + 1), ALONE, NOW_MS + 1),
     (Kind.NODE, None, ALONE, None),
@@ -195,6 +212,6 @@ SHOWN_AGAIN = [
 def test_a_candidate_that_was_not_looked_at_is_put_back_to_when_it_can_go(
     kind: Kind, there: Row | None, family: Family | None, at: int | None
 ) -> None:
-    view = view_of({(kind, "x"): there})
+    view = view_of({(kind, "x"): there, SESSION: row(head="x")})
     assert sweeping.show_again(view, kind, "x", family)(()) is (at is not None and at <= NOW_MS)
     assert again_at(view.program()) == at

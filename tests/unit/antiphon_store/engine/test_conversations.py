@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.errors import ItemNotFound, StoreUnavailable
 from antiphon_core.ports.spending import Draw, Spend
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import Kind, Partition, Program
 from antiphon_store.testing.conversations import array, names_in, new_id

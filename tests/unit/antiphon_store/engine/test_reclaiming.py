@@ -13,7 +13,7 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, TurnRequest
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import keys
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref

@@ -18,7 +18,7 @@ from antiphon_core.errors import (
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import NO_PRECONDITION, Record, TurnRequest
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import Partition, Program
 from antiphon_store.testing.conversations import array, names_in, new_id

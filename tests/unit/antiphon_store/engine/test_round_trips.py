@@ -15,7 +15,7 @@ from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnRequest
 from antiphon_store.backends.base import LogEnd, Write
-from antiphon_store.backends.conversations import Founding
+from antiphon_store.backends.roles.conversations import Founding
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
@@ -113,20 +113,20 @@ CASES: dict[str, tuple[Step, Step, int]] = {
             ),
             None,
         ),
-        1,
+        2,
     ),
     "commit under the fence of a job": (
         Scene.claim,
         lambda s: s.engine.commit_turn(T, Write(completed(RUNNING), replace(WHILE_RUNNING, fence=s.job_fence)), None),
-        1,
+        2,
     ),
     "put": (nothing, lambda s: s.engine.put(T, Write(draft())), 1),
     "put with a parent": (nothing, lambda s: s.engine.put(T, Write(draft(ROOT))), 1),
-    "put over a status": (nothing, lambda s: s.engine.put(T, Write(completed(RUNNING), WHILE_RUNNING)), 1),
+    "put over a status": (nothing, lambda s: s.engine.put(T, Write(completed(RUNNING), WHILE_RUNNING)), 2),
     "put over a version": (
         nothing,
         lambda s: s.engine.put(T, Write(completed(RUNNING), Precondition(version=1))),
-        1,
+        2,
     ),
     "fetch": (nothing, lambda s: s.engine.fetch(T, ROOT.id), 1),
     "ancestry": (nothing, lambda s: s.engine.ancestry(T, RUNNING.id, max_depth=9, max_bytes=9999), 1),

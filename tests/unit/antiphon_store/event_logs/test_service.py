@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import LogNotFound
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_store.testing.event_logs import append_at, frame, new_id
@@ -18,7 +18,7 @@ TENANT = "t"
 
 
 async def service(clock: ManualClock, **settings: int) -> StoreService:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     return StoreService(backend, StoreSettings(**settings))  # type: ignore[arg-type]
 

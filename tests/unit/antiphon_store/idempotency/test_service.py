@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.store import Status
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.idempotency.service import fingerprint_of
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
@@ -17,7 +17,7 @@ from antiphon_store.testing.subject import draft
 
 
 async def test_how_long_a_key_is_claimed_is_a_setting(clock: ManualClock) -> None:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     store = StoreService(backend, StoreSettings(turn_claim_s=5))
     first = draft()

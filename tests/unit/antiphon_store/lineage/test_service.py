@@ -9,7 +9,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ids import SequentialIds
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 
@@ -17,7 +17,7 @@ from antiphon_store.testing.subject import draft
 async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     store = StoreService(backend)
     line = [draft()]
@@ -35,7 +35,7 @@ async def test_a_tree_over_the_limit_is_refused_and_its_parts_are_not(
 
 
 async def test_the_store_chooses_ids_from_its_own_source(clock: ManualClock) -> None:
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     store, record = StoreService(backend, ids=SequentialIds()), draft()
     await store.put("t", record)

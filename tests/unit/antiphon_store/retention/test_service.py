@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.retention import Sweeping
-from antiphon_store.backends.memory import MemoryBackend
 from antiphon_store.service import StoreService
+from tests.support.stores import MemoryStore
 
 
-class Steps(MemoryBackend):
+class Steps(MemoryStore):
     """Reclaims at most three at a time, of seven."""
 
     left = 7

@@ -12,7 +12,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.retention import Sweeping
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.backends.registry import open_backend
 from antiphon_store.retention.sweeper import Sweeper
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
@@ -96,7 +96,7 @@ async def test_without_an_interval_it_never_begins() -> None:
 
 async def test_it_reclaims_what_expired_in_a_real_store() -> None:
     clock = ManualClock()
-    backend = MemoryBackend(clock)
+    backend = open_backend("memory://", clock=clock)
     await backend.open()
     for tenant in ("a", "b"):
         await backend.put(tenant, Write(draft(), ttl_ms=500))

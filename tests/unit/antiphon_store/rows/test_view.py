@@ -40,6 +40,20 @@ def test_time_is_that_of_the_last_attempt() -> None:
     assert not view_of(KNOWN, now_ms=1_000).test(*SESSION, Condition.AHEAD, "until")
 
 
+@pytest.mark.parametrize(("test", "now_ms"), [(Condition.AHEAD, 999), (Condition.BEHIND, 999)])
+def test_a_time_to_come_must_be_still_to_come_when_the_program_is_applied(test: Condition, now_ms: int) -> None:
+    view = view_of(KNOWN, now_ms=now_ms)
+    view.test(*SESSION, test, "until")
+    assert Guard(REF, Condition.AHEAD, "until") in view.program().guards
+
+
+def test_a_time_that_is_over_stays_over_and_for_ever_needs_no_guard() -> None:
+    view = view_of(KNOWN, now_ms=1_000)
+    view.test(*SESSION, Condition.BEHIND, "until")
+    view.test(*SESSION, Condition.AHEAD, "missing")
+    assert view.program().guards == [Guard(REF, Condition.IS, "v", 1)]
+
+
 def test_unknown_rows_are_asked_for_together() -> None:
     with pytest.raises(UnknownRow) as caught:
         view_of(KNOWN).need_all(SESSION, (Kind.NODE, "a"), (Kind.NODE, "b"))
@@ -58,9 +72,9 @@ def test_a_glance_pins_nothing() -> None:
 
 def test_reads_are_answered_by_place() -> None:
     view = View({})
-    assert not view.has_asked
+    assert not view.has_effects
     assert [view.read(Get(REF)), view.read(Chain("s", Payload.ITEMS, 1, 1))] == [0, 1]
-    assert view.has_asked
+    assert view.has_effects
 
 
 def test_a_count_is_a_guard_and_the_last_one_is_told() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +12,12 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory import MemoryBackend
+from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing import LinearizabilitySuite, Subject
 from antiphon_store.testing.histories import Recorder
 from antiphon_store.testing.linearizability import UNKNOWN
+from tests.support.stores import MemoryStore, tree_of
 
 KEY = ("response", "r")
 SEED = 1  # The search for an order takes a second for some seeds, for this one a moment.
@@ -62,7 +62,7 @@ async def test_moments_tell_what_overlapped() -> None:
     assert slow_one.invoked < quick.invoked < quick.returned < slow_one.returned
 
 
-class StaleReads(MemoryBackend):
+class StaleReads(MemoryStore):
     """Answers a reading with what was there two readings ago."""
 
     def __init__(self, clock: ManualClock) -> None:
@@ -71,51 +71,53 @@ class StaleReads(MemoryBackend):
 
     async def fetch(self, tenant: str, response_id: str) -> Record:
         seen = self._seen.setdefault(response_id, [])
-        seen.append(await super().fetch(tenant, response_id))
+        seen.append(await self._inner.fetch(tenant, response_id))
         return seen[max(0, len(seen) - 3)]
 
 
-class LosesUpdates(MemoryBackend):
+class LosesUpdates(MemoryStore):
     """Compares versions in one step and writes in another."""
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        node = self._nodes.get((tenant, write.record.id))
-        before = node.record if node else None
+        tree = tree_of(write.record.id)
+        before = await self.row(tenant, tree, Kind.NODE, write.record.id)
         await asyncio.sleep(0)
-        if node is not None and before is not None and not node.deleted:
-            node.record = before
-        return await super().put(tenant, write)
+        node = await self.row(tenant, tree, Kind.NODE, write.record.id)
+        if before is not None and node is not None and not node.fields["deleted"]:
+            await self.change(tenant, tree, Put(Ref(Kind.NODE, write.record.id), *before))
+        return await self._inner.put(tenant, write)
 
 
-class ReusesTokens(MemoryBackend):
+class ReusesTokens(MemoryStore):
     async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        released = await super().release_lease(tenant, fence)
-        state = self._sessions.get((tenant, fence.session_id))
-        if released and state:
-            self._sessions[tenant, fence.session_id] = replace(state, last_fence=state.last_fence - 1)
+        released = await self._inner.release_lease(tenant, fence)
+        if released:
+            session = Set(Ref(Kind.SESSION, fence.session_id), {"fence": Add(-1)})
+            await self.change(tenant, tree_of(fence.session_id), session)
         return released
 
 
-class LosesAcknowledgedWrites(MemoryBackend):
+class LosesAcknowledgedWrites(MemoryStore):
     """Now and then."""
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        before = self._nodes.get((tenant, write.record.id))
-        stamp = await super().put(tenant, write)
-        if before is None and write.record.body.endswith(b'3"}'):
-            del self._nodes[tenant, write.record.id]
+        tree = tree_of(write.record.id)
+        before = await self.row(tenant, tree, Kind.NODE, write.record.id)
+        stamp = await self._inner.put(tenant, write)
+        if (before is None or before.fields["deleted"]) and write.record.body.endswith(b'3"}'):
+            await self.change(tenant, tree, Delete(Ref(Kind.NODE, write.record.id)))
         return stamp
 
 
 @pytest.mark.parametrize("broken", [StaleReads, LosesUpdates, ReusesTokens, LosesAcknowledgedWrites])
-async def test_a_broken_store_is_noticed(clock: ManualClock, broken: Callable[[ManualClock], MemoryBackend]) -> None:
+async def test_a_broken_store_is_noticed(clock: ManualClock, broken: Callable[[ManualClock], MemoryStore]) -> None:
     check = LinearizabilitySuite().test_a_history_of_concurrent_clients_is_linearizable
-    await check(await subject_on(MemoryBackend(clock)), SEED)
+    await check(await subject_on(MemoryStore(clock)), SEED)
     with pytest.raises(AssertionError, match="no order explains"):
         await check(await subject_on(broken(clock)), SEED)
 
 
-async def subject_on(backend: MemoryBackend) -> Subject:
+async def subject_on(backend: MemoryStore) -> Subject:
     await backend.open()
     store = StoreService(backend)
     return Subject(store=store, peer=store, elapse=asyncio.sleep)

@@ -1,41 +1,37 @@
-"""The engine: a pool of connections to one PostgreSQL database. Each atom is one statement, and one round trip."""
+"""Rows in one PostgreSQL database, for any number of processes. Each primitive is one statement, and one round trip."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import ResponseNotFound, SessionLocked, StaleFence, StoreUnavailable
-from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session
-from antiphon_store.backends import node_rows
+from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.bounds import ChainBounds
-from antiphon_store.backends.postgres import rows, schema, server
+from antiphon_store.backends.postgres import schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
-from antiphon_store.backends.postgres.conversations import PostgresConversations
-from antiphon_store.backends.postgres.event_logs import PostgresEventLogs
-from antiphon_store.backends.postgres.jobs import PostgresJobs
-from antiphon_store.backends.postgres.lineage import PostgresLineage
-from antiphon_store.backends.postgres.outcomes import Asked, Outcome
-from antiphon_store.backends.postgres.retention import PostgresRetention
+from antiphon_store.backends.postgres.joint_programs import JointPrograms
+from antiphon_store.backends.postgres.plain_text import from_json, original, plain
+from antiphon_store.backends.postgres.programs import (
+    Call,
+    answers_of_fetch,
+    gets_of,
+    is_fetch,
+    outcomes_of,
+    tree_of,
+    written,
+)
+from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
-from antiphon_store.backends.postgres.spending import PostgresSpending
-from antiphon_store.backends.postgres.turns import PostgresTurns
-from antiphon_store.backends.postgres.writes import PostgresWrites
+from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
+
+_FIRST = (-(2**63), "")
+_LAST = (2**63 - 1, "\U0010ffff")
 
 
-class PostgresBackend(
-    PostgresWrites,
-    PostgresTurns,
-    PostgresConversations,
-    PostgresEventLogs,
-    PostgresJobs,
-    PostgresLineage,
-    PostgresRetention,
-    PostgresSpending,
-):
-    """Implements `base.Backend`. Any number of processes may share the database.
+class PostgresRows:
+    """Implements `rows.backend.RowBackend`.
 
     `clock` takes the place of the server's own in tests; `migrate` lets `open` bring the schema up to date."""
 
@@ -53,60 +49,107 @@ class PostgresBackend(
         self.durability = durability
         self.migrate = migrate
         self._schema = database_schema
-        super().__init__(Connections(server.conninfo_of(url), configure=self._configure), clock)
+        self._clock = clock
+        self._connections = Connections(server.conninfo_of(url), configure=self._configure)
+        self._writing, self._asking = JointPrograms(self._transact, are_apart=True), JointPrograms(self._ask)
+        self._fetching = JointPrograms(self._fetch)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
 
     async def close(self) -> None:
+        for each in (self._fetching, self._asking, self._writing):
+            await each.settle()
         await self._connections.close()
 
     async def ready(self) -> None:
-        ((is_read_only, _any_node),) = await self._run("ready", {}, timeout_s=READY_TIMEOUT_S)
+        ((is_read_only, _any_row),) = await self._run("rows_ready", {}, timeout_s=READY_TIMEOUT_S)
         if is_read_only:
             raise StoreUnavailable("The store cannot be used: its database is read-only.")
 
-    # ---- Records ----
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        if program.is_volatile:  # it would make those beside it volatile
+            return (await self._transact([Call(partition, program)]))[0]
+        if program.changes:
+            return await self._writing.run(partition, program)
+        if is_fetch(program):
+            outcome = await self._fetching.run(partition, program)
+            if outcome is not None:
+                return outcome
+        return await self._asking.run(partition, program)
 
-    async def fetch(self, tenant: str, response_id: str) -> Record:
-        found = await self._run("read_node", {"tenant": tenant, "id": response_id})
-        if not found:
-            raise ResponseNotFound.of(response_id)
-        return node_rows.to_record(found[0])
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        after_at, after_id = after or (_LAST if descending else _FIRST)
+        parameters = {
+            "tenant": partition.tenant,
+            "tree": tree_of(partition.tree, index),
+            "index": index.value,
+            "key": plain(key),
+            "after_at": after_at,
+            "after_id": plain(after_id),
+            "limit": limit,
+            "with_rows": with_rows,
+        }
+        found = await self._run("page_backwards" if descending else "page_forwards", parameters)
+        return found[0][0], [
+            Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
+            for _now_ms, entry_id, at, fields, items, body in found
+            if entry_id is not None
+        ]
 
-    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        parameters = {"tenant": tenant, "id": response_id, **rows.precondition_parameters(precondition)}
-        Outcome.of(await self._run("remove", parameters)).stamp(Asked(response_id, precondition))
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        named = [plain(each) for each in starts]
+        parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
+        found = await self._run("subtree", parameters)
+        return found[0][0], [
+            Entry(original(node_id), 0, Row(from_json(fields)))
+            for _now_ms, node_id, fields in found
+            if node_id is not None
+        ]
 
-    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        bounds = ChainBounds(response_id, max_depth, max_bytes)
-        chain = rows.chain_of(await self._run("chain", rows.walk_parameters(tenant, bounds)), bounds)
-        if not chain:
-            raise ResponseNotFound.of(response_id)
-        return chain
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
+        found = [Entry(original(entry_id), at) for entry_id, at in await self._run("take_due", parameters)]
+        return sorted(found, key=lambda entry: (entry.at, entry.id))
 
-    # ---- Sessions ----
+    async def tenants(self) -> Sequence[str]:
+        return [tenant for (tenant,) in await self._run("tenants", {})]
 
-    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
-        parameters = {"tenant": tenant, "session_id": session_id, "holder": holder.encode(), "ttl_ms": ttl_ms}
-        for token, expires_at_ms in await self._run("acquire_lease", parameters):
-            return Lease(Fence(session_id, token), holder, expires_at_ms)
-        raise SessionLocked.of(session_id)
+    # ---- Programs together ----
 
-    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
-        for holder, expires_at_ms in await self._run("renew_lease", {**_under(tenant, fence), "ttl_ms": ttl_ms}):
-            return rows.lease_of(fence, holder, expires_at_ms)
-        raise StaleFence.of(fence.session_id, token=fence.token)
+    async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
+        programs, payloads = written(calls)
+        lines = await self._run("transact", {"programs": programs, "payloads": payloads})
+        return outcomes_of(calls, lines)
 
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        return bool(await self._run("release_lease", _under(tenant, fence)))
+    async def _ask(self, calls: Sequence[Call]) -> list[Outcome]:
+        return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
 
-    async def describe_session(self, tenant: str, session_id: str) -> Session:
-        for row in await self._run("describe_session", {"tenant": tenant, "session_id": session_id}):
-            return rows.session_of(row, session_id)
-        return Session(id=session_id, head_id=None, last_fence=0, lease=None)
+    async def _fetch(self, calls: Sequence[Call]) -> list[Applied | None]:
+        return answers_of_fetch(calls, await self._run("fetch", gets_of(calls)))
 
     # ---- Connections ----
+
+    async def _run(self, name: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
+        """The rows that a statement gives."""
+        values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
+
+        async def atom(connection: Connection) -> list[Any]:
+            return await (await connection.execute(QUERIES[name], values, binary=True)).fetchall()
+
+        return await self._connections.run(atom, timeout_s=timeout_s)
 
     async def _configure(self, connection: Connection) -> None:
         await server.configure(connection, schema=self._schema, durability=self.durability)
@@ -116,7 +159,3 @@ class PostgresBackend(
         if self.migrate:
             await schema.migrate(connection, self._schema)
         await schema.require_current(connection, self._schema)
-
-
-def _under(tenant: str, fence: Fence) -> rows.Parameters:
-    return {"tenant": tenant, "session_id": fence.session_id, "token": fence.token}

@@ -1,74 +1,5 @@
--- Every statement of the PostgreSQL backend, by name. Tables and functions: migrations/*.sql. :now_ms is NULL for the
--- server's own clock. A place is branch * 16777216 + depth, so `place & 16777215` is the depth.
-
--- name: ready
--- Whether the tables are there, and can be written.
-SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM node LIMIT 1);
-
--- name: read_node
-SELECT id, parent_id, session_id, status, version, place, created_at_ms, updated_at_ms, expires_at_ms, items_crc,
-    body_crc, input_bytes, items, body
-FROM node
-WHERE tenant = %(tenant)s AND id = %(id)s AND NOT deleted
-    AND (expires_at_ms IS NULL OR expires_at_ms > (SELECT now_ms_v1(%(now_ms)s)));
-
--- name: chain
--- A response and its ancestors, in no order, each behind the number of responses and their bytes. No row when it may
--- not be seen; one without an id when they are more than the limits. The recursion makes one range of places per branch
--- on the way to the root. An item array's length is that of its elements and two brackets.
-WITH RECURSIVE tip AS MATERIALIZED (
-    SELECT place, (place & 16777215) + 1 AS depth
-    FROM node
-    WHERE tenant = %(tenant)s AND id = %(id)s AND NOT deleted
-        AND (expires_at_ms IS NULL OR expires_at_ms > (SELECT now_ms_v1(%(now_ms)s)))
-), segment (first, last) AS (
-    SELECT place & ~16777215::bigint, place FROM tip WHERE depth <= %(max_depth)s
-    UNION ALL
-    SELECT forked_at & ~16777215::bigint, forked_at
-    FROM segment JOIN branch ON branch.id = first >> 24
-    WHERE forked_at IS NOT NULL
-), whole AS MATERIALIZED (
-    SELECT coalesce(sum(octet_length(body) + octet_length(items) + 4
-        - (input_bytes > 0 AND input_bytes < octet_length(items))::int), 0)::bigint AS bytes
-    FROM segment JOIN node ON place BETWEEN first AND last
-)
-SELECT tip.depth, whole.bytes, each.id, parent_id, session_id, status, version, each.place, created_at_ms,
-    updated_at_ms, expires_at_ms, items_crc, body_crc, input_bytes, items, body
-FROM tip CROSS JOIN whole
-LEFT JOIN (
-    SELECT node.* FROM segment JOIN node ON place BETWEEN first AND last
-) AS each ON whole.bytes <= %(max_bytes)s;
-
--- name: remove
-SELECT (answer).*
-FROM remove_v2(
-    %(now_ms)s, %(tenant)s, %(id)s, %(expected_version)s, %(statuses)s, %(unless_statuses)s,
-    %(fence_session)s, %(fence_token)s
-) AS answer;
-
--- name: acquire_lease
-SELECT token, expires_at_ms
-FROM acquire_lease_v1(%(now_ms)s, %(tenant)s, %(session_id)s, %(holder)s, %(ttl_ms)s);
-
--- name: renew_lease
-UPDATE session SET lease_expires_at_ms = greatest(lease_expires_at_ms, now_ms_v1(%(now_ms)s) + %(ttl_ms)s)
-WHERE tenant = %(tenant)s AND id = %(session_id)s AND is_held_v1(session, %(token)s, now_ms_v1(%(now_ms)s))
-RETURNING holder, lease_expires_at_ms;
-
--- name: release_lease
-UPDATE session SET holder = '', lease_expires_at_ms = 0
-WHERE tenant = %(tenant)s AND id = %(session_id)s AND is_held_v1(session, %(token)s, now_ms_v1(%(now_ms)s))
-RETURNING id;
-
--- name: describe_session
--- The head that a turn would continue: none when its time is over.
-SELECT (
-        SELECT node.id FROM node
-        WHERE node.tenant = session.tenant AND node.id = head_id AND (expires_at_ms IS NULL OR expires_at_ms > now_ms)
-    ), last_fence, is_held_v1(session, last_fence, now_ms), holder, lease_expires_at_ms
-FROM now_ms_v1(%(now_ms)s) AS now_ms
-CROSS JOIN session
-WHERE session.tenant = %(tenant)s AND session.id = %(session_id)s;
+-- Every statement of the PostgreSQL backend, by name. Tables and functions: schema.sql. :now_ms is NULL for the server's
+-- own clock.
 
 -- name: server_facts
 -- What the server is and promises.
@@ -101,3 +32,119 @@ CREATE TABLE IF NOT EXISTS schema_version (
 
 -- name: note_schema_version
 INSERT INTO schema_version (version, name) VALUES (%(version)s, %(name)s);
+
+-- name: fetch
+-- Rows by name, chains, and the time. A get: [program, number, tenant, tree, kind, id, payload]. A chain: [program,
+-- tenant, tree, as `chain_rows` takes it].
+SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields::text,
+    CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
+FROM jsonb_array_elements(%(gets)s::jsonb) AS get
+CROSS JOIN LATERAL (
+    SELECT * FROM stored_row
+    WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
+) AS found
+UNION ALL
+SELECT (part ->> 0)::int, number, at, id, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
+CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false)
+UNION ALL
+SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
+
+-- name: ask
+-- The programs as a list, each with its tenant and its tree. A line of an answer begins with the number of its program.
+SELECT place::int - 1, number, at, id, fields::text, items, body
+FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+CROSS JOIN LATERAL ask(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program);
+
+-- name: transact
+SELECT place::int - 1, number, at, id, fields::text, items, body
+FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
+
+-- name: page_forwards
+-- Each line with the time; one line without an entry when there is none.
+SELECT now_ms, page.id, at, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, at FROM entry
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
+        AND (at, id) > (%(after_at)s, %(after_id)s)
+    ORDER BY at, id LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN LATERAL (
+    SELECT fields, items, body FROM stored_row
+    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+        AND id = substring(page.id FROM '[^/]*$')
+    LIMIT 1
+) AS node ON true
+ORDER BY at, page.id;
+
+-- name: page_backwards
+SELECT now_ms, page.id, at, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, at FROM entry
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
+        AND (at, id) < (%(after_at)s, %(after_id)s)
+    ORDER BY at DESC, id DESC LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN LATERAL (
+    SELECT fields, items, body FROM stored_row
+    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+        AND id = substring(page.id FROM '[^/]*$')
+    LIMIT 1
+) AS node ON true
+ORDER BY at DESC, page.id DESC;
+
+-- name: subtree
+-- Each line with the time; one line without a node when there is none.
+WITH RECURSIVE below (id, fields, levels) AS (
+    SELECT id, fields, %(levels)s::integer FROM stored_row
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = ANY(%(starts)s::text[])
+    UNION ALL
+    SELECT child.id, child.fields, below.levels - 1
+    FROM below
+    CROSS JOIN LATERAL (
+        SELECT id FROM entry
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = 'children' AND key = below.id OFFSET 0
+    ) AS named
+    CROSS JOIN LATERAL (
+        SELECT id, fields FROM stored_row
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = named.id LIMIT 1
+    ) AS child
+    WHERE below.levels IS DISTINCT FROM 0
+)
+SELECT now_ms, cut.id, cut.fields::text
+FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
+
+-- name: take_due
+WITH due AS MATERIALIZED (
+    SELECT place, id, at, now_ms
+    FROM clock_ms(%(now_ms)s) AS now_ms, LATERAL (
+        SELECT ctid AS place, id, at FROM entry
+        WHERE tenant = %(tenant)s AND tree = '' AND index = %(index)s AND key = %(key)s AND at <= now_ms
+        ORDER BY at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ) AS entries
+)
+UPDATE entry SET at = now_ms + %(hide_ms)s
+FROM due
+WHERE entry.ctid = due.place AND tenant = %(tenant)s AND tree = ''
+RETURNING due.id, due.at;
+
+-- name: tenants
+-- One step of the index for each, from one to the next.
+WITH RECURSIVE named (tenant) AS (
+    (SELECT tenant FROM entry WHERE tree = '' AND index = 'ends' ORDER BY tenant LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT entry.tenant FROM entry
+        WHERE entry.tenant > named.tenant AND tree = '' AND index = 'ends' ORDER BY entry.tenant LIMIT 1
+    )
+    FROM named WHERE named.tenant IS NOT NULL
+)
+SELECT tenant FROM named WHERE tenant IS NOT NULL;
+
+-- name: rows_ready
+-- Whether the tables are there, and can be written.
+SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM stored_row LIMIT 1);

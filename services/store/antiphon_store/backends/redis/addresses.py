@@ -4,7 +4,7 @@
     redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../SERVICE[/DB]
     redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],...
 
-with ?tls=true behind the last two, and ?partition=tree behind the last. Credentials are percent-encoded.
+with ?tls=true behind the last two. Credentials are percent-encoded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from enum import StrEnum
 from urllib.parse import parse_qsl, unquote
 
 from antiphon_core.config import SettingsError
-from antiphon_store.backends.redis.keys import Partition
 
 Node = tuple[str, int]
 
@@ -35,7 +34,7 @@ _TLS: dict[str, tuple[str, ...]] = {"tls": ("true", "false")}
 _KNOWN_OPTIONS: dict[Topology, dict[str, tuple[str, ...]]] = {
     Topology.SINGLE: {},
     Topology.SENTINEL: _TLS,
-    Topology.CLUSTER: _TLS | {"partition": tuple(Partition)},
+    Topology.CLUSTER: _TLS,
 }
 _PORTS = {Topology.SINGLE: 6379, Topology.SENTINEL: 26379, Topology.CLUSTER: 6379}
 
@@ -49,7 +48,6 @@ class Address:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     tls: bool = False
-    partition: Partition = Partition.TENANT
 
 
 def parse_address(scheme: str, rest: str) -> Address:
@@ -69,7 +67,6 @@ def parse_address(scheme: str, rest: str) -> Address:
         username=unquote(username) or None,
         password=unquote(password) or None,
         tls=scheme == "rediss" or options.get("tls") == "true",
-        partition=Partition(options.get("partition", Partition.TENANT)),
     )
 
 

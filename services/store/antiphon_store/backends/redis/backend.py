@@ -1,61 +1,50 @@
-"""The engine: each atom is one script with the keys that it touches. What the scripts do, lua/*.lua says."""
+"""Rows on Redis: one script applies a program, on one server, under Sentinel and on a Cluster.
+
+Entries of tenant-wide indexes lie in slots of their own. One server writes them in the program's step. A Cluster
+cannot: there they are written before the program, never moved to a later time before it was applied, and removed after
+it, so that what is in a row can always be found. When the program is refused, or nobody hears of its end, an entry
+dangles; whoever follows it looks at the row first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat, starmap
 from typing import Any
 
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.store import (
-    Fence,
-    Lease,
-    Precondition,
-    Record,
-    Session,
-    Stamp,
-)
-from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.redis import answers, promises, scripts
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.redis import keys, programs, promises, scripts
 from antiphon_store.backends.redis.addresses import Address, Topology
-from antiphon_store.backends.redis.calls import (
-    PRECONDITION_FENCE,
-    Argument,
-    condition_arguments,
-    fence_arguments,
-    write_arguments,
-)
-from antiphon_store.backends.redis.catalogue import RedisCatalogue
 from antiphon_store.backends.redis.connection import Servers, connect
-from antiphon_store.backends.redis.conversations import RedisConversations
-from antiphon_store.backends.redis.event_logs import RedisEventLogs
 from antiphon_store.backends.redis.faults import translate
-from antiphon_store.backends.redis.forks import RedisForks
-from antiphon_store.backends.redis.idempotency import RedisIdempotency
-from antiphon_store.backends.redis.jobs import RedisJobs
-from antiphon_store.backends.redis.keys import Keyspace
 from antiphon_store.backends.redis.link import FAULTS, Link
-from antiphon_store.backends.redis.refusals import accepted
-from antiphon_store.backends.redis.retention import Announcements, RedisRetention
-from antiphon_store.backends.redis.spending import RedisSpending
-from antiphon_store.backends.redis.trees import RedisTrees
-from antiphon_store.backends.redis.turns import RedisTurns
+from antiphon_store.backends.redis.scripts import Argument, Script
+from antiphon_store.backends.redis.tenants import TenantDirectory
+from antiphon_store.rows.model import (
+    Applied,
+    Chain,
+    Entry,
+    File,
+    Grow,
+    Index,
+    Outcome,
+    Partition,
+    Program,
+    Put,
+    Range,
+    Set,
+    Unfile,
+)
+
+_Entries = Mapping[str, Mapping[Argument, Argument]]  # key -> id -> time
 
 
-class RedisBackend(
-    RedisCatalogue,
-    RedisConversations,
-    RedisEventLogs,
-    RedisForks,
-    RedisIdempotency,
-    RedisJobs,
-    RedisRetention,
-    RedisSpending,
-    RedisTrees,
-    RedisTurns,
-):
-    """Implements `base.Backend`. Any number of processes may use the same servers.
+class RedisRows:
+    """Implements `rows.backend.RowBackend`. Any number of processes may use the same servers.
 
     The servers' clock decides. `clock` is for tests alone, which move time by hand: with it, every client that shares
     data must share the clock.
@@ -64,14 +53,13 @@ class RedisBackend(
     def __init__(
         self, address: Address, *, durability: Durability = Durability.DISK, clock: Clock | None = None
     ) -> None:
-        clustered = address.topology is Topology.CLUSTER
-        if clustered and durability is Durability.QUORUM:
+        self._is_spread = address.topology is Topology.CLUSTER
+        if self._is_spread and durability is Durability.QUORUM:
             raise SettingsError("Durability 'quorum' is not available on a Redis Cluster; 'disk' is.")
         self.durability = durability
         self._address = address
         self._clock = clock
-        self._keys = Keyspace(address.partition)
-        self._announcements = Announcements()
+        self._tenants = TenantDirectory()
         self._link: Link | None = None
 
     async def open(self) -> None:
@@ -93,53 +81,52 @@ class RedisBackend(
     async def ready(self) -> None:
         await self._opened.ready()
 
-    # ---- Records ----
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        has_ends = any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes)
+        if not has_ends and not self._is_spread:
+            return await self._apply(partition, program)
+        link = self._opened
+        with link.atom():
+            if has_ends:
+                await self._tenants.announce(link, partition.tenant)
+            return await (self._apply_spread if self._is_spread else self._apply)(partition, program)
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
-        if write.record.session_id is not None:
-            self._keys.require_together(write.record.id, write.record.session_id, field="record.session_id")
-        keys = self._record_keys(tenant, write.record.id, (write.precondition.fence, PRECONDITION_FENCE))
-        return answers.stamp(await self._run(scripts.PUT, tenant, keys, write_arguments(write)))
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        entries = keys.entries(partition, index, key)
+        names = [keys.root(partition) if with_rows else entries, entries]
+        place = ("", "") if after is None else after
+        options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
+        _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
+        rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)
+        pairs = zip(lines[::2], lines[1::2], rows, strict=False)
+        return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
 
-    async def fetch(self, tenant: str, response_id: str) -> Record:
-        keys = [self._keys.tree_root(tenant, response_id)]
-        return answers.record(await self._run(scripts.FETCH, tenant, keys, [response_id]))
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        names = [keys.root(partition)]
+        arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
+        _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
+        rows = map(programs.to_row, fields)
+        return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
 
-    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        keys = self._record_keys(tenant, response_id, (precondition.fence, PRECONDITION_FENCE))
-        await self._run(scripts.REMOVE, tenant, keys, [response_id, *condition_arguments(precondition)])
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        names = [keys.tenant_wide(tenant, index, key)]
+        _ok, due = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
+        return [Entry(entry_id.decode(), int(at)) for entry_id, at in zip(due[::2], due[1::2], strict=True)]
 
-    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        keys = [self._keys.tree_root(tenant, response_id)]
-        return answers.records(await self._run(scripts.ANCESTRY, tenant, keys, [response_id, max_depth, max_bytes]))
-
-    # ---- Sessions ----
-
-    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
-        answer = await self._in_session(scripts.ACQUIRE_LEASE, tenant, session_id, [holder, ttl_ms])
-        return answers.lease(session_id, answer)
-
-    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
-        arguments = [*fence_arguments(fence), ttl_ms]
-        answer = await self._in_session(scripts.RENEW_LEASE, tenant, fence.session_id, arguments)
-        return answers.lease(fence.session_id, answer)
-
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        (released,) = await self._in_session(scripts.RELEASE_LEASE, tenant, fence.session_id, [fence.token])
-        return bool(released)
-
-    async def describe_session(self, tenant: str, session_id: str) -> Session:
-        return answers.session(session_id, await self._in_session(scripts.DESCRIBE_SESSION, tenant, session_id, []))
-
-    # ---- Turns ----
-
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        if fence is None:
-            return await self.put(tenant, write)
-        fences = (fence, "fence.session_id"), (write.precondition.fence, PRECONDITION_FENCE)
-        keys = self._record_keys(tenant, write.record.id, *fences)
-        arguments = [*write_arguments(write), *fence_arguments(fence)]
-        return answers.stamp(await self._run(scripts.COMMIT_TURN, tenant, keys, arguments))
+    async def tenants(self) -> Sequence[str]:
+        return await self._tenants.all(self._opened)
 
     # ---- The parts ----
 
@@ -149,42 +136,34 @@ class RedisBackend(
             raise StoreUnavailable("The store is not open.")
         return self._link
 
-    async def _in_session(
-        self, script: scripts.Script, tenant: str, session_id: str, arguments: Sequence[Argument]
-    ) -> Sequence[Any]:
-        keys = [self._keys.session_key(tenant, session_id)]
-        return await self._run(script, tenant, keys, arguments, session_id=session_id)
+    async def _apply(self, partition: Partition, program: Program) -> Outcome:
+        arguments = programs.arguments(partition, program)
+        answer = await self._run(_script(program), [keys.root(partition)], arguments)
+        return programs.outcome(program, answer)
 
-    async def _run(
-        self,
-        script: scripts.Script,
-        tenant: str,
-        keys: Sequence[str],
-        arguments: Sequence[Argument],
-        *,
-        session_id: str = "",
-    ) -> Sequence[Any]:
+    async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
+        """Applies a program whose entries lie in other slots."""
+        filed, unfiled = _entries(partition, program)
+        changes = [each for each in program.changes if not programs.is_tenant_wide(each)]
+        late = await self._write_entries(filed, may_be_earlier=True)
+        outcome = await self._apply(partition, program._replace(changes=changes))
+        if isinstance(outcome, Applied):
+            await asyncio.gather(self._write_entries(late), self._write_entries(unfiled))
+        return outcome
+
+    async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
+        """Writes entries. `may_be_earlier`: those that have an earlier time keep it, and are returned."""
+        calls = [
+            self._run(scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
+            for key, lines in entries.items()
+        ]
+        answers = zip(entries, await asyncio.gather(*calls), strict=True)
+        return {key: dict(zip(left[::2], left[1::2], strict=True)) for key, (_ok, left) in answers if left}
+
+    async def _run(self, script: Script, names: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Any]:
         now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
-        common = (now_ms, *self._keys.around_tag(tenant))
-        link = self._opened
-        call = (script, keys, (*common, *arguments))
-        if script.lasts and not self._keys.is_spread and self._announcements.are_due(tenant):
-            with link.atom():
-                await self._announcements.make(link, tenant)
-                answer = await link.run(*call)
-        else:
-            answer = await link.run(*call)
-        return accepted(answer, session_id=session_id)
-
-    def _record_keys(self, tenant: str, response_id: str, *fences: tuple[Fence | None, str]) -> list[str]:
-        """The root of a response's tree, and the keys of each fence that there is. With a fence comes the field that it
-        stands in. InvalidRequest: one atom cannot cover both."""
-        keys = [self._keys.tree_root(tenant, response_id)]
-        for fence, field in fences:
-            if fence is not None:
-                self._keys.require_together(response_id, fence.session_id, field=field)
-                keys += self._keys.fence_keys(tenant, fence.session_id)
-        return keys
+        answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments))
+        return answer
 
     async def _check(self, servers: Servers) -> int:
         """How many replicas a write waits for. StoreUnavailable: a server does not keep what the durability says."""
@@ -196,3 +175,34 @@ class RedisBackend(
         if self.durability is not Durability.QUORUM:
             return 0
         return max(promises.replicas_to_wait_for(each) for each in facts)
+
+
+def _script(program: Program) -> Script:
+    """The script that asks no more of a server than the program needs. Where no chain is read its answer is short, so
+    calls that meet go out together."""
+    if not program.changes:
+        return scripts.TRANSACT_READING
+    if program.is_volatile:
+        return scripts.TRANSACT_VOLATILE
+    brings_bytes = any(
+        isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))
+        for each in program.changes
+    )
+    script = scripts.TRANSACT if brings_bytes else scripts.TRANSACT_SMALL
+    return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
+
+
+def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries]:
+    """Splits entries into those filed before a program and those removed after it, by key. Of an entry that is changed
+    twice the last change counts."""
+    times: dict[tuple[str, str], str] = {}
+    for change in program.changes:
+        if programs.is_tenant_wide(change):
+            assert isinstance(change, File | Unfile)  # noqa: S101
+            name = keys.entries(partition, change.of, change.key), change.id
+            times[name] = programs.entry_time(change.at) if isinstance(change, File) else ""
+    filed: dict[str, dict[Argument, Argument]] = {}
+    unfiled: dict[str, dict[Argument, Argument]] = {}
+    for (key, entry_id), at in times.items():
+        (filed if at else unfiled).setdefault(key, {})[entry_id] = at
+    return filed, unfiled

@@ -19,12 +19,11 @@ from redis.asyncio import Redis
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.redis.calls import Argument
 from antiphon_store.backends.redis.cancellation import heard
 from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
 from antiphon_store.backends.redis.joint_calls import JointCalls, ScriptCall
-from antiphon_store.backends.redis.scripts import READY, Script
+from antiphon_store.backends.redis.scripts import READY, Argument, Script
 
 READY_TIMEOUT_S = 0.8
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer

@@ -1,17 +1,18 @@
 """The Lua scripts, composed and named: Lua is data, and a script or a part that is not there fails at import.
 
 A script begins with its `#!lua` line and a comment that says what it needs. The parts that it names come before its
-own text, each after those that it needs itself, and each once. A comment that begins with `Passing:` says of one that
-writes that nothing of it has to be kept. One that begins with `Frequent:` says that many calls of it meet.
+own text, each after those that it needs itself, and each once.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from importlib.resources import files
+
+Argument = str | bytes | int
 
 _FOLDER = files("antiphon_store.backends.redis") / "lua"
 _NEEDS = re.compile(r"^-- needs:(.*)$", re.MULTILINE)
@@ -26,7 +27,7 @@ class Script:
     text: str
     sha: str
     lasts: bool
-    is_frequent: bool
+    is_frequent: bool = False
 
 
 def compose(name: str) -> Script:
@@ -38,8 +39,7 @@ def compose(name: str) -> Script:
     parts = dict(_parts(body))
     text = "\n".join([shebang, *parts.values(), body])
     sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-    lasts = "no-writes" not in shebang and "-- Passing:" not in body
-    return Script(name, text, sha, lasts=lasts, is_frequent="-- Frequent:" in body)
+    return Script(name, text, sha, lasts="no-writes" not in shebang)
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
@@ -51,46 +51,23 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
         yield name, part
 
 
-PUT = compose("put")
-FETCH = compose("fetch")
-REMOVE = compose("remove")
-ANCESTRY = compose("ancestry")
-ACQUIRE_LEASE = compose("acquire_lease")
-RENEW_LEASE = compose("renew_lease")
-RELEASE_LEASE = compose("release_lease")
-DESCRIBE_SESSION = compose("describe_session")
-BEGIN_AFTER = compose("begin_after")
-BEGIN_IN_SESSION = compose("begin_in_session")
-COMMIT_TURN = compose("commit_turn")
-BEGIN_TURN_ONCE = compose("begin_turn_once")
-COMMIT_TURN_ONCE = compose("commit_turn_once")
-PUT_ONCE = compose("put_once")
-FORGET_KEY = compose("forget_key")
-CREATE_CONVERSATION = compose("create_conversation")
-FETCH_CONVERSATION = compose("fetch_conversation")
-UPDATE_CONVERSATION = compose("update_conversation")
-REMOVE_CONVERSATION = compose("remove_conversation")
-ADD_ITEMS = compose("add_items")
-CONVERSATION_ITEMS = compose("conversation_items")
-REMOVE_ITEM = compose("remove_item")
-CHANGE_STATUS = compose("change_status")
-SUBTREE = compose("subtree")
-CHILDREN = compose("children")
-SIBLINGS = compose("siblings")
-FETCH_MANY = compose("fetch_many")
-SESSION_RECORDS = compose("session_records")
-FIND_ITEMS = compose("find_items")
-FORK = compose("fork")
-SWEEP = compose("sweep")
+def with_flags(script: Script, flags: str) -> Script:
+    """The script for a server that must know more about it: `no-writes` runs on one that may not write, `allow-oom` on
+    one whose memory is full."""
+    text = script.text.replace("#!lua", f"#!lua flags={flags}", 1)
+    sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
+    return replace(script, text=text, sha=sha, lasts=script.lasts and flags != "no-writes")
+
+
+TRANSACT = compose("rows/transact")
+TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
+TRANSACT_READING = with_flags(TRANSACT, "no-writes")
+TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
+JOINT = {each: replace(each, is_frequent=True) for each in (TRANSACT, TRANSACT_SMALL)}
+PAGE = compose("rows/page")
+SUBTREE = compose("rows/subtree")
+TAKE_DUE = compose("rows/take_due")
+ENTRIES = compose("rows/entries")
 ANNOUNCE = compose("announce")
 TENANTS = compose("tenants")
-APPEND_EVENTS = compose("append_events")
-READ_LOG = compose("read_log")
-SPEND = compose("spend")
-ENQUEUE_JOB = compose("enqueue_job")
-CLAIM_JOB = compose("claim_job")
-HEARTBEAT_JOB = compose("heartbeat_job")
-SETTLE_JOB = compose("settle_job")
-CANCEL_JOB = compose("cancel_job")
-DESCRIBE_JOB = compose("describe_job")
 READY = compose("ready")

@@ -6,10 +6,34 @@ bounds by `max_bytes` what is left.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from antiphon_core.ports.conversations import Conversation
-from antiphon_store.backends.conversations import Addition, Founding
+from antiphon_core.ports.store import Fence
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """Items to be appended. `salt` is the same exactly when the addition is; `digest` is that of the items as given."""
+
+    items: bytes
+    digest: str
+    salt: str
+    idempotency_key: str | None = None
+    fence: Fence | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Founding:
+    """A conversation to be made. `origin` is the digest of what was asked for, `incarnation` unlike any other."""
+
+    conversation_id: str
+    metadata: bytes
+    origin: str
+    incarnation: str
+    first: Addition | None = None
+    ttl_ms: int | None = None
 
 
 class ConversationAtoms(Protocol):

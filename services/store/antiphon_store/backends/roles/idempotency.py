@@ -1,7 +1,7 @@
 """What an engine must do for idempotency keys. The rules that hold for every atom are in `backends/base.py`.
 
 Keys are the tenant's, the same ones for turns and for single writes. What a key is remembered with and what follows
-from it: `backends/idempotency.py`.
+from it: `decisions/keys.py`.
 """
 
 from __future__ import annotations

@@ -1,55 +1,66 @@
-"""The engine: one file, one thread that writes, a few that read."""
+"""Rows in one file: one thread that writes, a few that read."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.store import (
-    Fence,
-    Lease,
-    Precondition,
-    Record,
-    Session,
-    Stamp,
-    TurnRequest,
-    TurnStart,
-)
-from antiphon_core.spending import Accounts
-from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.bounds import ChainBounds
-from antiphon_store.backends.sqlite import atoms
-from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect, migrate
-from antiphon_store.backends.sqlite.conversations import SqliteConversations
-from antiphon_store.backends.sqlite.event_log_backend import SqliteEventLogs
+from antiphon_core.jsons import dumps, loads
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.sqlite import index_entries, programs
+from antiphon_store.backends.sqlite.batches import Atom, Refusal
+from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
 from antiphon_store.backends.sqlite.faults import translate
-from antiphon_store.backends.sqlite.idempotency import SqliteIdempotency
-from antiphon_store.backends.sqlite.job_backend import SqliteJobs
-from antiphon_store.backends.sqlite.lineage_backend import SqliteLineage
+from antiphon_store.backends.sqlite.programs import TreeRows
 from antiphon_store.backends.sqlite.readers import Readers
-from antiphon_store.backends.sqlite.spending import SqliteSpending
-from antiphon_store.backends.sqlite.sweeping import SqliteRetention
+from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.writer import Writer
+from antiphon_store.rows.decision import Decision
+from antiphon_store.rows.local import decide
+from antiphon_store.rows.model import (
+    VOLATILE_TREES,
+    Applied,
+    Entry,
+    Index,
+    Outcome,
+    Partition,
+    Program,
+    Row,
+    named_node,
+)
 
 READERS = 2  # Python runs one thread at a time; the second reads while the first waits for the disk
 
+_SUBTREE = """
+    WITH RECURSIVE below (id, fields, level) AS (
+        SELECT node.id, fields, 0 FROM json_each(?2) CROSS JOIN node ON tree = ?1 AND node.id = value
+        UNION ALL
+        SELECT node.id, node.fields, level + 1
+        FROM below
+        CROSS JOIN entry ON entry.scope = ?1 AND name = 'children' AND key = below.id
+        CROSS JOIN node ON node.tree = ?1 AND node.id = entry.id
+        WHERE level < ?3
+    )
+    SELECT id, fields FROM below LIMIT ?4
+"""
+_NODE = "SELECT fields, items, body FROM node WHERE tree = ? AND id = ?"
+_ANY_LEVELS = 2**31
 
-class SqliteBackend(
-    SqliteEventLogs,
-    SqliteJobs,
-    SqliteRetention,
-    SqliteConversations,
-    SqliteLineage,
-    SqliteIdempotency,
-    SqliteSpending,
-):
-    """Implements `base.Backend`. Several processes of one machine may open the same file; their writes take turns."""
+_Answer = TypeVar("_Answer")
+
+
+class SqliteRows:
+    """Implements `rows.backend.RowBackend`. Several processes of one machine may open the same file; their writes take
+    turns. Volatile programs stay in the process."""
 
     def __init__(self, path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> None:
         if durability not in (Durability.DISK, Durability.PROCESS):
@@ -57,7 +68,7 @@ class SqliteBackend(
         self.durability = durability
         self._path = path
         self._clock = clock or SystemClock()
-        self._accounts = Accounts()
+        self._volatile = MemoryRows(self._clock)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 
@@ -69,87 +80,96 @@ class SqliteBackend(
         except OSError as error:
             raise StoreUnavailable(f"The store's file cannot be made: {error.strerror}.") from error
         self._writer, self._readers = Writer(writing), Readers(reading)
+        await self._volatile.open()
 
     async def close(self) -> None:
+        await self._volatile.close()
         if self._writer is not None and self._readers is not None:
             await self._writer.close()
             await self._readers.close()
 
     async def ready(self) -> None:
-        await self._reads.run(lambda connection: connection.execute("SELECT 1 FROM node LIMIT 1").fetchone())
+        await self._read(lambda connection: connection.execute("SELECT 1 FROM node LIMIT 1").fetchone())
 
-    # ---- Records ----
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        if program.is_volatile:
+            return await self._volatile.transact(partition, program)
+        if program.changes:
+            return await self._write(lambda connection: self._run(connection, partition, program))
+        if program.guards or program.reads:
+            return await self._read(lambda connection: self._run(connection, partition, program))
+        await self._volatile.ready()
+        return Applied(self._clock.now_ms(), ())
 
-    async def put(self, tenant: str, write: Write) -> Stamp:
-        return await self._writes.run(lambda connection: atoms.put(connection, tenant, write, self._now_ms()))
+    def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> Awaitable[_Answer]:
+        if partition.tree in VOLATILE_TREES:
+            return self._volatile.decide(partition, decision, only_reads=only_reads)
 
-    async def fetch(self, tenant: str, response_id: str) -> Record:
-        return await self._reads.run(lambda connection: atoms.fetch(connection, tenant, response_id, self._now_ms()))
+        def primitive(connection: sqlite3.Connection) -> _Answer | Refusal:
+            try:
+                return decide(TreeRows(connection, partition, self._clock.now_ms()), decision)
+            except Exception as error:
+                if isinstance(error, sqlite3.Error):
+                    raise
+                return Refusal(error)
 
-    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        await self._writes.run(
-            lambda connection: atoms.remove(connection, tenant, response_id, precondition, self._now_ms())
-        )
+        return (self._read if only_reads else self._write)(primitive)
 
-    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        bounds = ChainBounds(response_id, max_depth, max_bytes)
-        return await self._reads.run(lambda connection: atoms.ancestry(connection, tenant, bounds, self._now_ms()))
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        find = partial(index_entries.page, after=after, limit=limit, descending=descending)
 
-    # ---- Sessions ----
+        def read(connection: sqlite3.Connection) -> tuple[int, Sequence[Entry]]:
+            entries = find(connection, partition, index, key)
+            if with_rows:
+                tree = index_entries.number_of(connection, partition)
+                entries = [each._replace(row=_node_of(connection, tree, each)) for each in entries]
+            return self._clock.now_ms(), entries
 
-    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
-        return await self._writes.run(
-            lambda connection: atoms.acquire_lease(
-                connection, tenant, session_id, holder=holder, ttl_ms=ttl_ms, now_ms=self._now_ms()
-            )
-        )
+        return await self._read(read)
 
-    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
-        return await self._writes.run(
-            lambda connection: atoms.renew_lease(connection, tenant, fence, ttl_ms=ttl_ms, now_ms=self._now_ms())
-        )
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        bounds = (dumps(starts).decode(), _ANY_LEVELS if levels is None else levels, max_nodes)
 
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        return await self._writes.run(lambda connection: atoms.release_lease(connection, tenant, fence, self._now_ms()))
+        def read(connection: sqlite3.Connection) -> tuple[int, Sequence[Entry]]:
+            tree = index_entries.number_of(connection, partition)
+            found = connection.execute(_SUBTREE, (tree, *bounds)).fetchall()
+            return self._clock.now_ms(), [Entry(node_id, 0, Row(loads(fields))) for node_id, fields in found]
 
-    async def describe_session(self, tenant: str, session_id: str) -> Session:
-        return await self._reads.run(
-            lambda connection: atoms.describe_session(connection, tenant, session_id, self._now_ms())
-        )
+        return await self._read(read)
 
-    # ---- Turns ----
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        take = partial(index_entries.take_due, limit=limit, hide_ms=hide_ms)
+        return await self._write(lambda connection: take(connection, tenant, index, key, now_ms=self._clock.now_ms()))
 
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        session_id = request.session_id
-        if session_id is None:
-            return await self._reads.run(
-                lambda connection: atoms.begin_after(connection, tenant, request, self._now_ms())
-            )
-        return await self._writes.run(
-            lambda connection: atoms.begin_in_session(connection, tenant, session_id, request, self._now_ms())
-        )
+    async def tenants(self) -> Sequence[str]:
+        return await self._read(index_entries.tenants)
 
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await self._writes.run(
-            lambda connection: atoms.commit_turn(connection, tenant, write, fence, self._now_ms())
-        )
+    # ---- Within a primitive ----
 
-    # ---- The parts ----
+    def _run(self, connection: sqlite3.Connection, partition: Partition, program: Program) -> Outcome:
+        return programs.run(connection, partition, program, self._clock.now_ms())
 
-    @property
-    def _writes(self) -> Writer:
+    def _write(self, primitive: Atom[_Answer]) -> Awaitable[_Answer]:
         if self._writer is None:
             raise StoreUnavailable("The store is not open.")
-        return self._writer
+        return self._writer.run(primitive)
 
-    @property
-    def _reads(self) -> Readers:
+    def _read(self, primitive: Atom[_Answer]) -> Awaitable[_Answer]:
         if self._readers is None:
             raise StoreUnavailable("The store is not open.")
-        return self._readers
-
-    def _now_ms(self) -> int:
-        return self._clock.now_ms()
+        return self._readers.run(primitive)
 
     def _connect(self) -> tuple[sqlite3.Connection, list[sqlite3.Connection]]:
         """The writing connection, with the schema up to date, and the reading ones."""
@@ -159,7 +179,13 @@ class SqliteBackend(
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with ExitStack() as opened:
             writing = opened.enter_context(closing(connect(self._path, self.durability)))
-            migrate(writing)
+            prepare(writing)
             reading = [opened.enter_context(closing(connect(self._path, self.durability))) for _ in range(READERS)]
             opened.pop_all()
         return writing, reading
+
+
+def _node_of(connection: sqlite3.Connection, tree: int, entry: Entry) -> Row | None:
+    """The node that an entry names, with all payloads."""
+    found = connection.execute(_NODE, (tree, named_node(entry.id))).fetchone()
+    return Row(loads(found[0]), *found[1:]) if found is not None else None

@@ -1,14 +1,12 @@
-"""Connections to the database file: how they are set up, and how the schema comes to its newest version."""
+"""Connections to the database file: how they are set up."""
 
 from __future__ import annotations
 
 import sqlite3
 import time
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
-from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
 
 VERSION_MIN = (3, 24, 0)  # UPSERT
@@ -54,43 +52,8 @@ def _enter_write_ahead_logging(connection: sqlite3.Connection) -> None:
             return
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Brings the schema to the newest version, in one transaction. StoreUnavailable: the file is not ours to use."""
-    connection.execute("BEGIN EXCLUSIVE")
-    try:
-        _migrate(connection)
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    migrations = _migrations()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if application != APPLICATION_ID and tables:
-        raise StoreUnavailable("The SQLite file belongs to another program; give the store a file of its own.")
-    if version > len(migrations):
-        raise StoreUnavailable(
-            f"The SQLite file has schema version {version}, made by a newer release; "
-            f"this one knows {len(migrations)}. Use that release, or an older copy of the file."
-        )
-    for script in migrations[version:]:
-        for statement in statements(script):
-            connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {len(migrations)}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _migrations() -> list[str]:
-    folder = files("antiphon_store.backends.sqlite") / "migrations"
-    scripts = sorted((each for each in folder.iterdir() if each.name.endswith(".sql")), key=lambda each: each.name)
-    return [script.read_text(encoding="utf-8") for script in scripts]
-
-
 def statements(script: str) -> Iterator[str]:
+    """The statements of a script, one by one."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -12,11 +12,12 @@ from antiphon_core.clock import ManualClock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import backend as backend_module
 from antiphon_store.backends.postgres import connections
-from antiphon_store.backends.postgres.backend import PostgresBackend
 from antiphon_store.backends.postgres.faults import is_conflict
 from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
+from antiphon_store.engine.facade import RowEngine
 from tests.support.postgres_server import new_schema, shared_postgres
+from tests.support.stores import postgres_store
 
 
 @pytest.fixture(autouse=True)
@@ -59,27 +60,27 @@ async def connection(empty: Connection, schema: str) -> Connection:
 
 
 @pytest.fixture
-async def backend(url: str, schema: str) -> AsyncIterator[PostgresBackend]:
+async def backend(url: str, schema: str) -> AsyncIterator[RowEngine]:
     """An opened store that lives by the server's clock."""
-    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
+    backend = postgres_store(url, database_schema=schema, durability=Durability.PROCESS)
     await backend.open()
     yield backend
     await backend.close()
 
 
 @pytest.fixture
-async def peer(url: str, schema: str, backend: PostgresBackend) -> AsyncIterator[PostgresBackend]:
+async def peer(url: str, schema: str, backend: RowEngine) -> AsyncIterator[RowEngine]:
     """Another replica of `backend`."""
-    peer = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS)
+    peer = postgres_store(url, database_schema=schema, durability=Durability.PROCESS)
     await peer.open()
     yield peer
     await peer.close()
 
 
 @pytest.fixture
-async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[PostgresBackend]:
+async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[RowEngine]:
     """An opened store that lives by `clock`."""
-    backend = PostgresBackend(url, database_schema=schema, durability=Durability.PROCESS, clock=clock)
+    backend = postgres_store(url, database_schema=schema, durability=Durability.PROCESS, clock=clock)
     await backend.open()
     yield backend
     await backend.close()

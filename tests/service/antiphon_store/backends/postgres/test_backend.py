@@ -1,130 +1,105 @@
-"""The backend as an operator meets it, and what it costs. What it does as a store: tests/contract/store."""
+"""Cases of PostgreSQL's rows alone: programs side by side, and text that it cannot hold as it is."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 
-from antiphon_core.clock import ManualClock
-from antiphon_core.config import SettingsError
-from antiphon_core.errors import InternalError, StoreUnavailable
-from antiphon_core.ports.store import NO_PRECONDITION, TurnRequest
-from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.postgres.server import Connection
-from antiphon_store.testing.subject import draft, turn_in
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.rows.model import (
+    Add,
+    Applied,
+    Chain,
+    Condition,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Partition,
+    Payload,
+    Program,
+    Ref,
+    Refused,
+    Row,
+    Set,
+)
+
+HERE = Partition("tenant", "tree")
+NODE = {"parent": None, "session": "s", "expires": None, "size": 1}
+PROGRAMS = 40
 
 
-async def nodes(connection: Connection) -> tuple[int, int]:
-    """How many rows there are of responses and of branches."""
-    row = await (
-        await connection.execute("SELECT (SELECT count(*) FROM node), (SELECT count(*) FROM branch)")
-    ).fetchone()
+@pytest.fixture
+async def rows(url: str, schema: str) -> AsyncIterator[PostgresRows]:
+    opened = PostgresRows(url, database_schema=schema, durability=Durability.PROCESS)
+    await opened.open()
+    await asyncio.gather(*[opened.transact(HERE, Program(reads=[Get(Ref(Kind.KEY, "none"))])) for _ in range(200)])
+    yield opened  # with as many connections as it may have
+    await opened.close()
+
+
+async def row_of(rows: PostgresRows, ref: Ref) -> Row | None:
+    outcome = await rows.transact(HERE, Program(reads=[Get(ref)]))
+    assert isinstance(outcome, Applied)
+    row: Row | None = outcome.answers[0]
+    return row
+
+
+async def test_programs_at_once_count_each_of_them(rows: PostgresRows) -> None:
+    session = Ref(Kind.SESSION, "s")
+    await asyncio.gather(
+        *[rows.transact(HERE, Program(changes=[Set(session, {"n": Add(1)})])) for _ in range(PROGRAMS)]
+    )
+    row = await row_of(rows, session)
     assert row is not None
-    return int(row[0]), int(row[1])
+    assert row.fields == {"n": PROGRAMS, "v": PROGRAMS}
 
 
-@pytest.mark.parametrize("depth", [1, 10, 100, 1000])
-async def test_a_chain_is_one_round_trip(backend: PostgresBackend, statements: list[object], depth: int) -> None:
-    line = [draft()]
-    await backend.put("t", Write(line[0]))
-    for _ in range(depth - 1):
-        line.append(draft(line[-1]))
-        await backend.put("t", Write(line[-1]))
-    statements.clear()
-    chain = await backend.ancestry("t", line[-1].id, max_depth=1000, max_bytes=2**30)
-    assert [each.id for each in chain] == [each.id for each in line]
-    assert len(statements) == 1
-    start = await backend.begin_turn("t", TurnRequest(previous_response_id=line[-1].id))
-    assert start.history.depth == depth
-    assert len(statements) == 2
+async def test_of_programs_at_once_with_one_guard_one_is_applied(rows: PostgresRows) -> None:
+    for number in range(10):
+        session = Ref(Kind.SESSION, f"s{number}")
+        await rows.transact(HERE, Program(changes=[Set(session, {"n": 0})]))
+        program = Program([Guard(session, Condition.IS, "holder", None)], [Set(session, {"holder": "a"})])
+        outcomes = await asyncio.gather(*[rows.transact(HERE, program) for _ in range(PROGRAMS)])
+        assert sum(isinstance(each, Applied) for each in outcomes) == 1
 
 
-async def test_a_turn_is_two_round_trips(backend: PostgresBackend, statements: list[object]) -> None:
-    start = await backend.begin_turn("t", turn_in("s"))
-    assert start.lease is not None
-    await backend.commit_turn("t", Write(draft(session_id="s")), start.lease.fence)
-    assert len(statements) == 2
+async def test_a_guarded_row_does_not_change_under_a_program(rows: PostgresRows) -> None:
+    closed, other = Ref(Kind.LOG, "closed"), Ref(Kind.LOG, "other")
+    append = Program([Guard(closed, Condition.IS, "closed", None)], [Set(other, {"n": Add(1)})])
+    close = Program(changes=[Set(closed, {"closed": 1, "seen": Add(0)})], reads=[Get(other)])
+    *appends, end = await asyncio.gather(
+        *[rows.transact(HERE, append) for _ in range(PROGRAMS)], rows.transact(HERE, close)
+    )
+    row = await row_of(rows, other)
+    applied = sum(isinstance(each, Applied) for each in appends)
+    assert isinstance(end, Applied)
+    assert (row.fields["n"] if row is not None else 0) == applied
+    assert (end.answers[0].fields["n"] if end.answers[0] is not None else 0) == applied
 
 
-async def test_what_nothing_refers_to_leaves_no_row(backend: PostgresBackend, connection: Connection) -> None:
-    root = draft()
-    children = [draft(root), draft(root)]
-    for record in (root, *children):
-        await backend.put("t", Write(record))
-    assert await nodes(connection) == (3, 2)
-    for record, left in ((root, (3, 2)), (children[1], (2, 1)), (children[0], (0, 0))):
-        await backend.remove("t", record.id, NO_PRECONDITION)
-        assert await nodes(connection) == left
+async def test_children_made_at_once_each_have_the_chain_of_their_parent(rows: PostgresRows) -> None:
+    await rows.transact(HERE, Program(changes=[Grow("root", None, NODE)]))
+    guard = Guard(Ref(Kind.NODE, "root"), Condition.PRESENT)
+    names = [f"child {number}" for number in range(PROGRAMS)]
+    children = [Program([guard], [Grow(name, "root", {**NODE, "parent": "root"})]) for name in names]
+    await asyncio.gather(*[rows.transact(HERE, each) for each in children])
+    chains = Program(reads=[Chain(name, Payload.ALL, 10, 100) for name in names])
+    outcome = await rows.transact(HERE, chains)
+    assert isinstance(outcome, Applied)
+    assert [[name for name, _row in chain] for chain in outcome.answers] == [["root", name] for name in names]
+    _, listed = await rows.page(HERE, Index.MADE, "s", after=None, limit=100)
+    assert len(listed) == PROGRAMS + 1
 
 
-async def test_a_deleted_head_goes_when_the_session_moves_on(backend: PostgresBackend, connection: Connection) -> None:
-    for _ in range(2):
-        lease = await backend.acquire_lease("t", "s", holder="a", ttl_ms=60_000)
-        record = draft(session_id="s")
-        await backend.commit_turn("t", Write(record), lease.fence)
-        assert await nodes(connection) == (1, 1)
-        await backend.remove("t", record.id, NO_PRECONDITION)
-        assert await nodes(connection) == (1, 1)
-
-
-async def test_damage_is_an_error_that_names_the_response(backend: PostgresBackend, connection: Connection) -> None:
-    record = draft()
-    await backend.put("t", Write(record))
-    await connection.execute("UPDATE node SET items = set_byte(items, 3, 0)")
-    for read in (
-        backend.fetch("t", record.id),
-        backend.ancestry("t", record.id, max_depth=1, max_bytes=9999),
-        backend.begin_turn("t", TurnRequest(previous_response_id=record.id)),
-    ):
-        with pytest.raises(InternalError, match=record.id):
-            await read
-
-
-async def test_the_servers_clock_stamps(backend: PostgresBackend, connection: Connection) -> None:
-    stamp = await backend.put("t", Write(draft(), ttl_ms=1000))
-    row = await (await connection.execute("SELECT now_ms_v1(NULL)")).fetchone()
-    assert row is not None
-    assert 0 <= row[0] - stamp.created_at_ms < 60_000
-    assert stamp.expires_at_ms == stamp.created_at_ms + 1000
-
-
-async def test_a_test_may_have_a_clock_of_its_own(url: str, schema: str, clock: ManualClock) -> None:
-    backend = PostgresBackend(url, database_schema=schema, clock=clock)
-    await backend.open()
-    assert (await backend.put("t", Write(draft()))).created_at_ms == clock.now_ms()
-    await backend.close()
-
-
-async def test_holders_may_be_any_text(backend: PostgresBackend) -> None:
-    lease = await backend.acquire_lease("t", "s", holder="ü\0'", ttl_ms=60_000)
-    assert (await backend.describe_session("t", "s")).lease == lease
-
-
-async def test_without_migrating_an_older_schema_is_refused(url: str, schema: str) -> None:
-    backend = PostgresBackend(url, database_schema=schema, migrate=False)
-    with pytest.raises(StoreUnavailable, match="antiphon store migrate"):
-        await backend.open()
-    migrating = PostgresBackend(url, database_schema=schema)
-    await migrating.open()
-    await migrating.close()
-    await backend.open()
-    await backend.close()
-
-
-async def test_a_removed_table_makes_it_unready(backend: PostgresBackend, connection: Connection) -> None:
-    await connection.execute("DROP TABLE node CASCADE")
-    with pytest.raises(StoreUnavailable, match="tables are not there"):
-        await backend.ready()
-
-
-async def test_a_database_that_only_reads_makes_it_unready(backend: PostgresBackend) -> None:
-    await backend._connections.run(lambda each: each.execute("SET default_transaction_read_only = on"))
-    with pytest.raises(StoreUnavailable, match="read-only"):
-        await backend.ready()
-    with pytest.raises(StoreUnavailable, match="read-only"):
-        await backend.put("t", Write(draft()))
-
-
-def test_only_what_a_server_can_promise_is_accepted(url: str) -> None:
-    with pytest.raises(SettingsError, match="memory"):
-        PostgresBackend(url, durability=Durability.MEMORY)
+async def test_text_with_nul_comes_back_as_it_is(rows: PostgresRows) -> None:
+    ref, text = Ref(Kind.SESSION, "a\x00\x01b"), "\x00\\u0000\x01\x02"
+    await rows.transact(HERE, Program(changes=[Set(ref, {text: text})]))
+    refused = await rows.transact(HERE, Program([Guard(ref, Condition.IS, text, "other")], [Set(ref, {})]))
+    assert isinstance(refused, Refused)
+    assert refused.rows == {ref: Row({text: text, "v": 1})}
+    assert await row_of(rows, ref) == Row({text: text, "v": 1})

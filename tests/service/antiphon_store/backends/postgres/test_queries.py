@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
 
 import pytest
 
@@ -15,15 +14,16 @@ from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Record
 from antiphon_store.backends.base import LogEnd, Write
-from antiphon_store.backends.conversations import Addition, Founding
-from antiphon_store.backends.places import DEPTH_BITS, DEPTH_MAX
-from antiphon_store.backends.postgres.backend import PostgresBackend
-from antiphon_store.backends.postgres.queries import FILES, QUERIES
-from antiphon_store.backends.postgres.schema import migrations
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.postgres.connections import Connections
+from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.backends.roles.conversations import Addition, Founding
+from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
 
 LENGTH = 40
+SESSION = new_session_id()
 
 
 async def test_every_statement_fits_the_schema(connection: Connection) -> None:
@@ -34,11 +34,11 @@ async def test_every_statement_fits_the_schema(connection: Connection) -> None:
         await connection.execute(f"EXPLAIN {statement}", parameters)
 
 
-async def test_no_atom_scans_a_table(connection: Connection, backend: PostgresBackend) -> None:
+async def test_no_atom_scans_a_table(connection: Connection, backend: RowEngine) -> None:
     """Not even with statistics that know of few rows, and not inside functions."""
     parent = None
     for number in range(LENGTH):
-        record = draft(parent, session_id="s")
+        record = draft(parent, tag=SESSION, session_id=SESSION)
         await backend.put("t", Write(record))
         await backend.acquire_lease("t", new_session_id(), holder="h", ttl_ms=1000)
         await use_keys_and_conversations(backend)
@@ -54,15 +54,15 @@ async def test_no_atom_scans_a_table(connection: Connection, backend: PostgresBa
 
 @pytest.mark.parametrize("has_statistics", [False, True])
 async def test_no_atom_reads_all_that_a_tenant_has(
-    connection: Connection, backend: PostgresBackend, has_statistics: bool
+    connection: Connection, backend: RowEngine, has_statistics: bool
 ) -> None:
     """An index that is read from end to end is no scan of a table, and as slow. Plans are made when a connection first
     asks, in a young store before there is much."""
-    root = draft()
+    root = draft(tag=SESSION)
     deeds: list[Callable[[], Awaitable[object]]] = [
         lambda: use_turns(backend, root),
         lambda: use_keys_and_conversations(backend),
-        lambda: backend.fork("t", ForkSource("s"), untagged_session_id()),
+        lambda: backend.fork("t", ForkSource(SESSION), untagged_session_id()),
         lambda: backend.fetch_many("t", [root.id, draft().id], max_bytes=2**30),
         lambda: backend.find_items("t", ["a", "b"], max_bytes=2**30),
         backend.tenants,
@@ -83,37 +83,38 @@ async def test_no_atom_reads_all_that_a_tenant_has(
 MANY_ROWS = 2000
 TOO_MANY = 500
 MANY = [
-    "INSERT INTO node (place, tenant, id, session_id, status, version, created_at_ms, updated_at_ms, expires_at_ms, "
-    "items_crc, body_crc, input_bytes, items, body) "
-    "SELECT (n + 1000)::bigint << 24, 't', 'resp_' || lpad(n::text, 48, '0'), 's' || n, 'completed', 1, n, n, "
-    "(1::bigint << 60) - n, 0, 0, 0, '', '' FROM generate_series(1, %s) AS n",
-    "INSERT INTO session (tenant, id) SELECT 't', 'session-' || n FROM generate_series(1, %s) AS n",
-    "INSERT INTO job (tenant, job_id, queue, max_attempts, retention_ms, available_at_ms) "
-    "SELECT 't', 'job-' || n, 'q', 1, 1000, n FROM generate_series(1, %s) AS n",
-    "INSERT INTO event_log (tenant, response_id, next_position, expires_at_ms) "
-    "SELECT 't', 'resp_' || n, 1, 1::bigint << 60 FROM generate_series(1, %s) AS n",
-    "INSERT INTO idempotency_key SELECT 't', n::text::bytea, 'resp_1', '', 1::bigint << 60, 1::bigint << 60 "
-    "FROM generate_series(1, %s) AS n",
-    "INSERT INTO conversation SELECT 't', 'conv_' || n, '{}', 1, 1, 1::bigint << 60, 'o', 'i' "
-    "FROM generate_series(1, %s) AS n",
+    "INSERT INTO stored_row (tenant, tree, kind, id, fields) "
+    "SELECT 't', 'tree-' || n, kind, kind || n, '{}' FROM generate_series(1, %s) AS n, "
+    "unnest(ARRAY['node', 'session', 'job', 'log', 'conversation', 'key']) AS kind",
+    "INSERT INTO entry (tenant, tree, index, key, id, at) "
+    "SELECT 't', '', index, '', 'id-' || n, 1::bigint << 60 FROM generate_series(1, %s) AS n, "
+    "unnest(ARRAY['ends', 'queue', 'holder', 'item']) AS index",
+    "INSERT INTO entry (tenant, tree, index, key, id, at) "
+    "SELECT 't', 'tree-' || n, index, 'key', 'id', n FROM generate_series(1, %s) AS n, "
+    "unnest(ARRAY['children', 'made']) AS index",
 ]
 
 
-async def reads_of(backend: PostgresBackend, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
+def connections_of(backend: RowEngine) -> Connections:
+    assert isinstance(backend._rows, PostgresRows)
+    return backend._rows._connections
+
+
+async def reads_of(backend: RowEngine, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
     """The tables of which `deed` reads too many rows, and how many."""
 
     async def watched(each: Connection) -> dict[str, int]:
         async with each.transaction():
             before = await rows_read(each)
-            backend._connections.run = lambda atom, **_: atom(each)  # type: ignore[method-assign]
+            connections_of(backend).run = lambda atom, **_: atom(each)  # type: ignore[method-assign]
             try:
                 await deed()
             finally:
-                del backend._connections.run
+                del connections_of(backend).run
             after = await rows_read(each)
             return {table: after[table] - before[table] for table in after if after[table] - before[table] >= TOO_MANY}
 
-    return await backend._connections.run(watched)
+    return await connections_of(backend).run(watched)
 
 
 async def rows_read(connection: Connection) -> Counter[str]:
@@ -124,20 +125,20 @@ async def rows_read(connection: Connection) -> Counter[str]:
     return Counter({str(table): int(rows) for table, rows in await (await connection.execute(statement)).fetchall()})
 
 
-async def use_turns(backend: PostgresBackend, parent: Record) -> None:
+async def use_turns(backend: RowEngine, parent: Record) -> None:
     await backend.ancestry("t", parent.id, max_depth=1000, max_bytes=2**30)
-    start = await backend.begin_turn("t", turn_in("s"))
+    start = await backend.begin_turn("t", turn_in(SESSION))
     assert start.lease is not None
-    child = draft(parent, session_id="s")
+    child = draft(parent, session_id=SESSION)
     await backend.commit_turn("t", Write(child), start.lease.fence)
     await backend.put("t", Write(draft(parent)))
     await backend.fetch("t", child.id)
-    await backend.begin_turn("t", turn_in("s"))
-    await backend.describe_session("t", "s")
+    await backend.begin_turn("t", turn_in(SESSION))
+    await backend.describe_session("t", SESSION)
     await backend.remove("t", child.id, Write(child).precondition)
 
 
-async def use_keys_and_conversations(backend: PostgresBackend) -> None:
+async def use_keys_and_conversations(backend: RowEngine) -> None:
     key, fingerprint = new_session_id(), b"f" * 32
     conversation_id = new_conversation_id(RandomIds())
     first = Addition(dumps([{"id": "a"}]), "digest", "first")
@@ -159,35 +160,27 @@ async def use_keys_and_conversations(backend: PostgresBackend) -> None:
     await backend.commit_turn_once("t", write, start.lease.fence, key=key)
     await backend.put_once("t", Write(draft(), ttl_ms=1), key=f"{key}-2", fingerprint=fingerprint)
     await backend.forget_key("t", key, record.id)
-    await backend.enqueue_job("t", JobDraft(key, "q", b"{}"), retention_ms=1)
-    await backend.cancel_job("t", key)
+    await backend.enqueue_job("t", JobDraft(record.id, "q", b"{}"), retention_ms=1)
+    await backend.cancel_job("t", record.id)
     await backend.remove_conversation("t", conversation_id)
 
 
-async def scans_of(backend: PostgresBackend, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
+async def scans_of(backend: RowEngine, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
     """What `deeds` scan, done one after the other in one transaction."""
 
     async def watched(each: Connection) -> dict[str, int]:
         async with each.transaction():
-            backend._connections.run = lambda atom, **_: atom(each)  # type: ignore[method-assign]
+            connections_of(backend).run = lambda atom, **_: atom(each)  # type: ignore[method-assign]
             try:
                 await deeds()
             finally:
-                del backend._connections.run
+                del connections_of(backend).run
             return await count_scans(each)
 
-    return await backend._connections.run(watched)
+    return await connections_of(backend).run(watched)
 
 
 async def count_scans(connection: Connection) -> dict[str, int]:
     """Tables that were scanned in this transaction."""
     statement = "SELECT relname::text, seq_scan FROM pg_stat_xact_user_tables WHERE seq_scan > 0"
     return {str(table): int(scans) for table, scans in await (await connection.execute(statement)).fetchall()}
-
-
-def test_statements_agree_with_the_layout_of_places() -> None:
-    folder = files("antiphon_store.backends.postgres")
-    texts = [(folder / name).read_text() for name in FILES] + [step.script for step in migrations()]
-    code = "\n".join(line for text in texts for line in text.splitlines() if not line.startswith("--"))
-    numbers = {int(number) for number in re.findall(r"(?:[&|=]|<<|>>) ?~?(\d{2,})", code)}
-    assert numbers == {DEPTH_MAX, DEPTH_BITS}

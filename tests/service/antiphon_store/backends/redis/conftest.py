@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
-from hashlib import sha1
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import redis
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.backends.redis import connection, link, scripts
-from antiphon_store.backends.redis.backend import RedisBackend
-from antiphon_store.backends.redis.scripts import Script
+from antiphon_store.backends.redis import connection, link
+from antiphon_store.engine.facade import RowEngine
 from tests.support.redis_servers import backend_at, shared_redis
 
 
@@ -37,30 +33,11 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def backend(clock: ManualClock) -> AsyncIterator[RedisBackend]:
+async def backend(clock: ManualClock) -> AsyncIterator[RowEngine]:
     backend = backend_at(shared_redis().url, clock=clock)
     await backend.open()
     yield backend
     await backend.close()
-
-
-Shrink = Callable[..., None]
-
-
-@pytest.fixture
-def shrink(monkeypatch: pytest.MonkeyPatch) -> Shrink:
-    """`shrink("SWEEP", LOOKS_PER_SCRIPT=5)`: a script with smaller bounds than it has."""
-
-    def shrink(name: str, **bounds: int) -> None:
-        script: Script = getattr(scripts, name)
-        text = script.text
-        for bound, value in bounds.items():
-            text, found = re.subn(rf"(?m)^local {bound} = \d+", f"local {bound} = {value}", text)
-            assert found == 1
-        sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
-        monkeypatch.setattr(scripts, name, replace(script, text=text, sha=sha))
-
-    return shrink
 
 
 @pytest.fixture

@@ -10,17 +10,36 @@ import redis
 from redis.asyncio.connection import Connection
 
 from antiphon_core.errors import InternalError, StoreUnavailable
-from antiphon_core.ids import RandomIds, new_response_id, tree_tag
-from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ids import RandomIds
 from antiphon_store.backends.base import Write
+from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.backend import RedisBackend
-from antiphon_store.backends.redis.calls import NONE, Argument, append_arguments
+from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.backends.redis.connection import connect
 from antiphon_store.backends.redis.link import Link
-from antiphon_store.backends.redis.scripts import APPEND_EVENTS, DESCRIBE_SESSION, FETCH, RELEASE_LEASE, Script
+from antiphon_store.backends.redis.programs import arguments
+from antiphon_store.backends.redis.scripts import JOINT, TRANSACT, TRANSACT_READING, Argument, Script
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.rows.model import Add, Get, Kind, Partition, Program, Ref, Set
 from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, redis_server, shared_redis
+
+FREQUENT = JOINT[TRANSACT]
+SESSION = Ref(Kind.SESSION, "s")
+WRITTEN = b"applied"
+
+Call = tuple[Script, list[str], list[Argument]]
+
+
+def write_call(script: Script) -> Call:
+    """A write to a row of its own."""
+    here = Partition("x", RandomIds().hex(16))
+    return script, [keys.root(here)], ["", *arguments(here, Program(changes=[Set(SESSION, {"n": Add(1)})]))]
+
+
+def read_call() -> Call:
+    here = Partition("x", "tree")
+    return TRANSACT_READING, [keys.root(here)], ["", *arguments(here, Program(reads=[Get(SESSION)]))]
 
 
 def link(*, replicas: int = 0) -> Link:
@@ -28,28 +47,28 @@ def link(*, replicas: int = 0) -> Link:
 
 
 async def test_a_server_that_forgot_the_scripts_gets_them_again(
-    backend: RedisBackend, server: redis.Redis, tenant: str
+    backend: RowEngine, server: redis.Redis, tenant: str
 ) -> None:
     record = draft()
     await backend.put(tenant, Write(record))
     server.script_flush()
     assert (await backend.fetch(tenant, record.id)).id == record.id
-    assert server.script_exists(FETCH.sha) == [True]
+    assert server.script_exists(TRANSACT_READING.sha) == [True]
 
 
 async def test_a_write_that_no_replica_has_is_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
     waiting = link(replicas=1)
     with pytest.raises(StoreUnavailable, match="may be kept or lost"):
-        await waiting.run(RELEASE_LEASE, ["antiphon:{x}:session:s"], ["", "a", "b", 1])
-    answer = await waiting.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
-    assert answer == [b"ok", 0, b"", 0, b""]  # what only reads waits for nobody
+        await waiting.run(*write_call(TRANSACT))
+    answer = await waiting.run(*read_call())
+    assert answer[1] == b"applied"  # what only reads waits for nobody
     await waiting.close()
 
 
 async def test_closing_waits_for_what_runs() -> None:
     open_link = link()
-    call = asyncio.create_task(open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"]))
+    call = asyncio.create_task(open_link.run(*read_call()))
     await asyncio.sleep(0)
     await open_link.close()
     assert (await call)[0] == b"ok"
@@ -59,7 +78,7 @@ async def test_closing_waits_for_what_runs() -> None:
 
 async def test_closing_waits_for_all_calls_of_an_atom() -> None:
     open_link, other = link(), link()
-    call = (DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+    call = read_call()
     with open_link.atom():
         closing = asyncio.create_task(open_link.close())
         await asyncio.sleep(0)
@@ -75,7 +94,7 @@ async def test_closing_waits_for_all_calls_of_an_atom() -> None:
         pass
 
 
-async def test_many_calls_at_once_share_few_connections(backend: RedisBackend, tenant: str) -> None:
+async def test_many_calls_at_once_share_few_connections(backend: RowEngine, tenant: str) -> None:
     records = [draft() for _ in range(150)]  # connections are 80
     stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
     assert {stamp.version for stamp in stamps} == {1}
@@ -84,7 +103,7 @@ async def test_many_calls_at_once_share_few_connections(backend: RedisBackend, t
 async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
     with redis_server(NO_FILES) as server, server.client() as client:
         scheme, _, rest = server.url.partition("://")
-        backend = RedisBackend(parse_address(scheme, rest))
+        backend = RowEngine(RedisRows(parse_address(scheme, rest)))
         client.config_set("appendonly", "yes")
         client.config_set("appendfsync", "always")
         await backend.open()
@@ -110,7 +129,7 @@ async def test_a_connection_that_was_given_up_is_no_fault_of_ours(monkeypatch: p
 
     monkeypatch.setattr(Connection, "send_packed_command", written_to)
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        await open_link.run(DESCRIBE_SESSION, ["antiphon:{x}:session:s"], ["", "a", "b"])
+        await open_link.run(*read_call())
     monkeypatch.undo()
     await open_link.close()
 
@@ -123,7 +142,7 @@ async def test_who_is_cancelled_hears_of_it_wherever_the_call_is(
     open_link = link(replicas=replicas)
 
     async def call() -> object:
-        return await open_link.run(RELEASE_LEASE, ["antiphon:{x}:session:s"], ["", "a", "b", 1])
+        return await open_link.run(*write_call(TRANSACT))
 
     with suppress(StoreUnavailable):  # no replica follows
         await call()
@@ -142,19 +161,11 @@ async def is_heard(call: Coroutine[Any, Any, object], steps: int) -> bool:
     return was_over or isinstance(outcome, asyncio.CancelledError)
 
 
-def append_call() -> tuple[Script, list[str], list[Argument]]:
-    """An append to a log of its own: a frequent script."""
-    response_id = new_response_id(RandomIds())
-    append = append_arguments(EventAppend(response_id, 0, 1, b"data: {}\n\n"), ttl_ms=60_000)
-    keys = [f"antiphon:{{x}}:{tree_tag(response_id)}"]
-    return APPEND_EVENTS, keys, ["", "antiphon:{x}:", "", response_id, *append, NONE, NONE]
-
-
 async def test_frequent_calls_of_one_moment_share_a_connection(server: redis.Redis) -> None:
     open_link = link()
     before = server.info()["total_connections_received"]
-    answers = await asyncio.gather(*(open_link.run(*append_call()) for _ in range(40)))
-    assert answers == [[b"ok", 1]] * 40
+    answers = await asyncio.gather(*(open_link.run(*write_call(FREQUENT)) for _ in range(40)))
+    assert [answer[1] for answer in answers] == [WRITTEN] * 40
     assert server.info()["total_connections_received"] == before + 1
     await open_link.close()
 
@@ -162,26 +173,28 @@ async def test_frequent_calls_of_one_moment_share_a_connection(server: redis.Red
 async def test_frequent_calls_reach_a_server_that_forgot_their_script(server: redis.Redis) -> None:
     open_link = link()
     server.script_flush()
-    answers = await asyncio.gather(*(open_link.run(*append_call()) for _ in range(3)))
-    assert answers == [[b"ok", 1]] * 3
-    assert server.script_exists(APPEND_EVENTS.sha) == [True]
+    answers = await asyncio.gather(*(open_link.run(*write_call(FREQUENT)) for _ in range(3)))
+    assert [answer[1] for answer in answers] == [WRITTEN] * 3
+    assert server.script_exists(FREQUENT.sha) == [True]
     await open_link.close()
 
 
 async def test_a_frequent_call_that_the_server_cannot_run_fails_alone() -> None:
     open_link = link()
-    script, keys, _ = append_call()
-    calls = [open_link.run(*append_call()), open_link.run(script, keys, [])]
+    script, keys, _ = write_call(FREQUENT)
+    calls = [open_link.run(*write_call(FREQUENT)), open_link.run(script, keys, [])]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert outcomes[0] == [b"ok", 1]
-    assert isinstance(outcomes[1], InternalError)
+    first, second = outcomes
+    assert not isinstance(first, BaseException)
+    assert first[1] == WRITTEN
+    assert isinstance(second, InternalError)
     await open_link.close()
 
 
 async def test_frequent_writes_that_no_replica_has_are_not_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("antiphon_store.backends.redis.link.WAIT_TIMEOUT_MS", 20)
     waiting = link(replicas=1)
-    calls = [waiting.run(*append_call()) for _ in range(3)]
+    calls = [waiting.run(*write_call(FREQUENT)) for _ in range(3)]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
     await waiting.close()
@@ -189,22 +202,22 @@ async def test_frequent_writes_that_no_replica_has_are_not_acknowledged(monkeypa
 
 async def test_closing_waits_for_frequent_calls() -> None:
     open_link = link()
-    call = asyncio.create_task(open_link.run(*append_call()))
+    call = asyncio.create_task(open_link.run(*write_call(FREQUENT)))
     await asyncio.sleep(0)
     await open_link.close()
-    assert await call == [b"ok", 1]
+    assert (await call)[1] == WRITTEN
     with pytest.raises(StoreUnavailable, match="closed"):
-        await open_link.run(*append_call())
+        await open_link.run(*write_call(FREQUENT))
 
 
 async def test_frequent_calls_to_a_server_that_is_gone_are_unavailable() -> None:
     with redis_server(NO_FILES) as server:
         open_link = Link(connect(parse_address("redis", server.url.removeprefix("redis://"))))
-        assert await open_link.run(*append_call()) == [b"ok", 1]
+        assert (await open_link.run(*write_call(FREQUENT)))[1] == WRITTEN
         server.kill()
-        calls = [open_link.run(*append_call()) for _ in range(3)]
+        calls = [open_link.run(*write_call(FREQUENT)) for _ in range(3)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreUnavailable] * 3
         server.start()
-        assert await open_link.run(*append_call()) == [b"ok", 1]
+        assert (await open_link.run(*write_call(FREQUENT)))[1] == WRITTEN
         await open_link.close()

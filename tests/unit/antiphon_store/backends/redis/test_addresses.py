@@ -4,7 +4,6 @@ import pytest
 
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.redis.addresses import Address, Topology, parse_address
-from antiphon_store.backends.redis.keys import Partition
 
 
 def test_one_server() -> None:
@@ -20,10 +19,8 @@ def test_sentinel() -> None:
 
 
 def test_cluster() -> None:
-    address = parse_address("redis+cluster", "a:1,b:2?partition=tree&tls=true")
-    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), tls=True, partition=Partition.TREE)
-    assert parse_address("redis+cluster", "a").partition is Partition.TENANT
-    assert parse_address("redis+cluster", "a?partition=tenant").partition is Partition.TENANT
+    address = parse_address("redis+cluster", "a:1,b:2?tls=true")
+    assert address == Address(Topology.CLUSTER, (("a", 1), ("b", 2)), tls=True)
 
 
 def test_ipv6() -> None:
@@ -47,9 +44,7 @@ def test_credentials_are_decoded_and_not_shown() -> None:
         ("redis", "a/x", "no such database"),
         ("redis", "a?timeout=3", "no options here"),
         ("redis", "a?tls=true", "no options here"),
-        ("redis", "a?partition=tree", "no options here"),
-        ("redis+sentinel", "a/main?partition=tree", "known are tls=true"),
-        ("redis+cluster", "a?partition=", "partition=tenant, partition=tree"),
+        ("redis+cluster", "a?partition=tree", "known are tls=true"),
         ("redis+sentinel", "a,b", "SERVICE"),
         ("redis+sentinel", "a,,b/main", "HOST:PORT,HOST:PORT"),
         ("redis+cluster", "a/1", "no such database"),

@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis.joint_calls import TOGETHER_BYTES_MAX, TOGETHER_MAX, JointCalls, ScriptCall
-from antiphon_store.backends.redis.scripts import APPEND_EVENTS
+from antiphon_store.backends.redis.scripts import READY
 
 
 class Server:
@@ -30,7 +30,7 @@ class Server:
 
 
 def call(*arguments: Any) -> ScriptCall:
-    return ScriptCall(APPEND_EVENTS, arguments)
+    return ScriptCall(READY, arguments)
 
 
 async def outcomes_of(calls: JointCalls, *all_arguments: Any) -> list[Any]:

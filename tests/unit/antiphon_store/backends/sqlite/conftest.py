@@ -11,7 +11,8 @@ import pytest
 
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite import connection as connection_module
-from antiphon_store.backends.sqlite.connection import connect, migrate
+from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.backends.sqlite.schema import prepare
 
 IN_MEMORY = Path("/dev/shm")
 
@@ -32,6 +33,6 @@ def path(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def connection(path: Path) -> Iterator[sqlite3.Connection]:
     connection = connect(path, Durability.PROCESS)
-    migrate(connection)
+    prepare(connection)
     yield connection
     connection.close()

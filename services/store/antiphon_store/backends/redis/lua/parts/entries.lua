@@ -2,9 +2,10 @@
 -- needs: clock
 
 -- `at`: a time, or with a plus before it, so many milliseconds from now.
+local function time_of(at)
+  return string.byte(at) == 43 and now_ms + tonumber(string.sub(at, 2)) or tonumber(at)
+end
+
 local function file(key, id, at)
-  if string.byte(at) == 43 then
-    at = integer(now_ms + tonumber(string.sub(at, 2)))
-  end
-  redis.call('ZADD', key, at, id)
+  redis.call('ZADD', key, integer(time_of(at)), id)
 end

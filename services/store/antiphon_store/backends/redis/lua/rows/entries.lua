@@ -2,15 +2,22 @@
 -- Writes and removes entries of one index of a tenant: on a Cluster it has a slot of its own.
 -- needs: entries
 -- KEYS: the index
--- ARGV: now; ids and times in turns; an empty time removes the entry
--- Answer: ok
+-- ARGV: now; 1 to leave entries where they are that come before the time they are to have; ids and times in turns; an
+--   empty time removes the entry
+-- Answer: ok, ids and times of those that were left
 -- Indivisible: all of it.
 
-for place = 2, #ARGV, 2 do
-  if ARGV[place + 1] == '' then
-    redis.call('ZREM', KEYS[1], ARGV[place])
+local left = {}
+for place = 3, #ARGV, 2 do
+  local id, time = ARGV[place], ARGV[place + 1]
+  local present = ARGV[2] == '1' and redis.call('ZSCORE', KEYS[1], id)
+  if time == '' then
+    redis.call('ZREM', KEYS[1], id)
+  elseif present and tonumber(present) < time_of(time) then
+    left[#left + 1] = id
+    left[#left + 1] = time
   else
-    file(KEYS[1], ARGV[place], ARGV[place + 1])
+    file(KEYS[1], id, time)
   end
 end
-return {'ok'}
+return {'ok', left}

@@ -1,0 +1,104 @@
+"""One tenant on a Redis Cluster of three masters: its trees are spread evenly, and it outlives the loss of a master."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from antiphon_core.ids import RandomIds, tree_tag
+from antiphon_core.ports.jobs import JobDraft, JobOutcome
+from antiphon_core.ports.lineage import ForkSource
+from antiphon_store.backends.base import Write
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
+from tests.support.patience import patiently
+from tests.support.redis_servers import NO_FILES, RedisCluster, RedisServer, backend_at, redis_cluster, wait_until
+
+TENANT = "one"
+TREES = 10_000
+AT_ONCE = 200
+MOST_UNEVEN = 0.2  # as a share of what each master would have
+TURNS = 60  # trees that are used before and after a master is lost: each master has some of them
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[RedisCluster]:
+    with redis_cluster(NO_FILES, with_replicas=True) as cluster:
+        yield cluster
+
+
+def used_bytes(server: RedisServer) -> int:
+    with server.client() as client:
+        return int(client.info("memory")["used_memory_dataset"])
+
+
+async def test_ten_thousand_trees_of_one_tenant_lie_evenly_on_all_masters(cluster: RedisCluster) -> None:
+    backend = backend_at(cluster.url)
+    await backend.open()
+    before = [used_bytes(master) for master in cluster.masters]
+    for _ in range(0, TREES, AT_ONCE):
+        await asyncio.gather(*(backend.put(TENANT, Write(draft())) for _ in range(AT_ONCE)))
+    grown = [used_bytes(master) - past for master, past in zip(cluster.masters, before, strict=True)]
+    mean = sum(grown) / len(grown)
+    assert all(abs(share - mean) <= MOST_UNEVEN * mean for share in grown), grown
+    await backend.close()
+
+
+async def test_every_tree_goes_on_when_a_master_is_lost(cluster: RedisCluster) -> None:
+    backend = backend_at(cluster.url)
+    await backend.open()
+    trees = [await Tree.begun(backend) for _ in range(TURNS)]
+    lost, heir = cluster.masters[0], cluster.replicas[0]
+    wait_until(lambda: offset_of(heir) >= offset_of(lost), "the replica has everything")
+    lost.kill()
+    with heir.client() as client:
+        client.execute_command("CLUSTER", "FAILOVER", "TAKEOVER")  # type: ignore[no-untyped-call]
+    for tree in trees:
+        await tree.go_on(backend)
+    await backend.close()
+
+
+def offset_of(server: RedisServer) -> int:
+    """How far a server is in what its master wrote."""
+    with server.client() as client:
+        found = client.info("replication")
+    return int(found["master_repl_offset"] if found["role"] == "master" else found["slave_repl_offset"])
+
+
+class Tree:
+    """A session of a tree, with a turn, a job, and an item by which it is found."""
+
+    def __init__(self) -> None:
+        self.session_id = new_session_id()
+        self.record = draft(tag=self.session_id, session_id=self.session_id)
+        self.job = JobDraft(self.record.id, f"queue-{RandomIds().hex(8)}", b"{}")
+        self.item_id = f"msg_{RandomIds().hex(48)}"
+
+    @classmethod
+    async def begun(cls, backend: RowEngine) -> Tree:
+        tree = cls()
+        start = await backend.begin_turn(TENANT, turn_in(tree.session_id))
+        assert start.lease is not None
+        await backend.commit_turn(TENANT, Write(tree.record, item_ids=(tree.item_id,)), start.lease.fence)
+        await backend.enqueue_job(TENANT, tree.job, retention_ms=60_000)
+        return tree
+
+    async def go_on(self, backend: RowEngine) -> None:
+        """The first call may have to find out who the master is now."""
+        found = await patiently(partial(backend.fetch, TENANT, self.record.id))
+        assert content(found) == content(self.record)
+        start = await patiently(partial(backend.begin_turn, TENANT, turn_in(self.session_id)))
+        assert start.lease is not None
+        assert start.history.head_id == self.record.id
+        child = draft(self.record, session_id=self.session_id)
+        await patiently(partial(backend.commit_turn, TENANT, Write(child), start.lease.fence))
+        fork = f"conv_{tree_tag(self.session_id)}{RandomIds().hex(32)}"
+        made = await patiently(partial(backend.fork, TENANT, ForkSource(self.session_id, None), fork))
+        assert made.head_id == child.id
+        claim = partial(backend.claim_job, TENANT, [self.job.queue], holder="h", lease_ttl_ms=60_000)
+        job = await patiently(claim)
+        assert job is not None
+        await patiently(partial(backend.settle_job, TENANT, job.fence, JobOutcome.SUCCEEDED, ""))
