@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, QueueHead
-from antiphon_core.telemetry import metrics
+from antiphon_core.telemetry import metrics, remedies
 
 log = logging.getLogger(__name__)
 
@@ -51,4 +51,6 @@ class QueueWatch:
                 metrics.JOB_QUEUE_AGE.of().set(head.oldest_ms / 1000)
             except AntiphonError as error:
                 log.warning("the length of the job queue is not known: %s", error.message)
+            except Exception:
+                log.exception("the length of the job queue could not be looked up", extra=remedies.REPORT)
             await asyncio.sleep(self._every_s)

@@ -11,7 +11,7 @@ from antiphon_store.jobs.queue_watch import COUNTED_MAX, QueueWatch
 class Engine:
     """Answers with one head after the other, and then with nothing more."""
 
-    def __init__(self, *heads: QueueHead | StoreUnavailable) -> None:
+    def __init__(self, *heads: QueueHead | Exception) -> None:
         self._heads = list(heads)
         self.asked: list[tuple[str, str, int]] = []
         self.is_empty = asyncio.Event()
@@ -22,13 +22,13 @@ class Engine:
             self.is_empty.set()
             await asyncio.Event().wait()
         head = self._heads.pop(0)
-        if isinstance(head, StoreUnavailable):
+        if isinstance(head, Exception):
             raise head
         return head
 
 
 async def test_what_the_engine_tells_is_shown_also_after_it_was_away() -> None:
-    engine = Engine(StoreUnavailable("away"), QueueHead(3, 2_500))
+    engine = Engine(StoreUnavailable("away"), ZeroDivisionError(), QueueHead(3, 2_500))
     watch = QueueWatch(engine, every_s=0)
     watch.start()
     await engine.is_empty.wait()
