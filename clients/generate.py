@@ -1,13 +1,12 @@
-"""Generates the clients of `antiphon.store.v1`: `python clients/generate.py LANGUAGE [folder]`, from any folder.
+"""Generates the clients of `antiphon.store.v1` from its .proto files.
 
-`python` writes the messages that are committed below clients/python. `typescript` and `go` write sources that are not
-committed; their compilers are `protoc-gen-es` of npm, and `protoc-gen-go` and `protoc-gen-go-grpc` of Debian.
+`python clients/generate.py` writes the Python messages, which are committed. The TypeScript sources are part of the
+package that `clients/package.py` makes. Go has a template for buf, `clients/go/buf.gen.yaml`.
 """
 
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from importlib.resources import files
 from itertools import groupby
@@ -21,11 +20,10 @@ from antiphon_core.rpc.services import Method, Repeat
 
 ROOT = Path(__file__).absolute().parents[1]
 PROTOS = ROOT / "protos"
-NODE_MODULES = ROOT / "node_modules/.bin"
+PROTOC_GEN_ES = ROOT / "node_modules/.bin/protoc-gen-es"
 INCLUDES = [f"-I{PROTOS}", f"-I{files('google.rpc') / '../..'}", f"-I{files('grpc_tools') / '_proto'}"]
 PUBLIC = sorted(str(path.relative_to(PROTOS)) for path in (PROTOS / "antiphon/store/v1").glob("*.proto"))
 DETAILS = ["google/rpc/error_details.proto", "google/rpc/status.proto"]
-GO_PACKAGE = "antiphon/store/v1;storev1"
 RETRY_POLICY = {
     "maxAttempts": 3,
     "initialBackoff": "0.05s",
@@ -45,7 +43,7 @@ RENAMES = {
 
 
 def generate_python(client: Path = ROOT / "clients/python/antiphon_store_client") -> None:
-    """Messages with their types, and what gRPC is told of each method."""
+    """Writes messages with their types, and the service config of gRPC."""
     with tempfile.TemporaryDirectory() as made:
         _compile(f"--python_out={made}", f"--pyi_out={made}", *PUBLIC, *DETAILS)
         _rename(Path(made) / "antiphon/store/v1", client / "v1")
@@ -89,17 +87,14 @@ def _method_config(methods: list[Method], deadline_s: float, can_repeat: bool) -
 
 
 def generate_typescript(folder: Path) -> None:
-    """JavaScript modules with their types, for `@connectrpc/connect`."""
+    """Writes JavaScript modules with their types, for `@connectrpc/connect`."""
     folder.mkdir(parents=True, exist_ok=True)
-    plugin = f"--plugin=protoc-gen-es={NODE_MODULES / 'protoc-gen-es'}"
-    _compile(plugin, f"--es_out={folder}", "--es_opt=target=js+dts,import_extension=js", *PUBLIC)
-
-
-def generate_go(folder: Path) -> None:
-    """The Go package `antiphon/store/v1`, messages and gRPC stubs."""
-    folder.mkdir(parents=True, exist_ok=True)
-    packages = [f"--{plugin}_opt=M{source}={GO_PACKAGE}" for plugin in ("go", "go-grpc") for source in PUBLIC]
-    _compile(f"--go_out={folder}", f"--go-grpc_out={folder}", *packages, *PUBLIC)
+    plugin = f"--plugin=protoc-gen-es={PROTOC_GEN_ES}"
+    _compile(plugin, f"--es_out={folder}", "--es_opt=target=js+dts,import_extension=js", *PUBLIC, *DETAILS)
+    modules = [source.replace(".proto", "_pb.js") for source in (*PUBLIC, DETAILS[0])]
+    index = "".join(f'export * from "./{module}";\n' for module in modules)
+    for name in ("index.js", "index.d.ts"):
+        (folder / name).write_text(index, encoding="utf-8")
 
 
 def _compile(*arguments: str) -> None:
@@ -107,12 +102,5 @@ def _compile(*arguments: str) -> None:
         raise SystemExit("protoc failed")
 
 
-def main(language: str, *folders: str) -> None:
-    if language == "python":
-        return generate_python(*map(Path, folders))
-    generate = {"typescript": generate_typescript, "go": generate_go}[language]
-    return generate(*map(Path, folders))
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    generate_python()

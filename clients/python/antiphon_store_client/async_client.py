@@ -96,7 +96,9 @@ class AsyncStoreClient(Face):
             ),
         )
         try:
-            answer = await rpc(call.request, timeout=self.options.timeout_s, metadata=self.options.metadata())
+            answer = await rpc(
+                call.request, timeout=self.options.deadline_s(call.path), metadata=self.options.metadata()
+            )
         except grpc.RpcError as error:
             raise store_error(error) from error
         return call.result(answer)

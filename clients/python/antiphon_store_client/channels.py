@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,9 +16,19 @@ Token = str | Callable[[], str]
 
 _MESSAGE_BYTES_MAX = 48 * 2**20  # what the store sends at most
 
-# Deadlines of all methods, and retries of those that can be repeated: gRPC itself applies them.
+# gRPC itself sends again what can be repeated, after a lost connection.
+SERVICE_CONFIG: dict[str, Any] = json.loads(
+    files(__package__).joinpath("service_config.json").read_text(encoding="utf-8")
+)
+# The client passes the deadlines of the methods with each call: by the service config, gRPC ends calls about a second
+# early and does not tell the server (grpc/grpc issues 34547 and 40633).
+DEADLINES_S: dict[str, float] = {}
+for _config in SERVICE_CONFIG["methodConfig"]:
+    _deadline_s = float(_config.pop("timeout").removesuffix("s"))
+    DEADLINES_S |= {f"/{name['service']}/{name['method']}": _deadline_s for name in _config["name"]}
+
 OPTIONS: list[tuple[str, Any]] = [
-    ("grpc.service_config", files(__package__).joinpath("service_config.json").read_text(encoding="utf-8")),
+    ("grpc.service_config", json.dumps(SERVICE_CONFIG)),
     ("grpc.max_receive_message_length", _MESSAGE_BYTES_MAX),
     ("grpc.max_send_message_length", _MESSAGE_BYTES_MAX),
     ("grpc.keepalive_time_ms", 30_000),
@@ -45,6 +56,10 @@ class CallOptions:
     token: Token | None
     timeout_s: float | None
 
+    def deadline_s(self, path: str) -> float:
+        """Returns the deadline of one call: the caller's, or the method's own."""
+        return DEADLINES_S[path] if self.timeout_s is None else self.timeout_s
+
     def metadata(self) -> list[tuple[str, str]]:
         """Returns the metadata of one call. A token that is a function is asked each time."""
         metadata = [("antiphon-tenant", self.tenant)]
@@ -64,7 +79,7 @@ class Face:
         return self._with(replace(self.options, tenant=tenant))
 
     def with_timeout(self, timeout_s: float) -> Self:
-        """Returns this client with a deadline for each call, where that is earlier than the method's own."""
+        """Returns this client with another deadline for each call than the methods' own."""
         return self._with(replace(self.options, timeout_s=timeout_s))
 
     def _with(self, options: CallOptions) -> Self:

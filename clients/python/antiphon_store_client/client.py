@@ -92,7 +92,7 @@ class StoreClient(Face):
             ),
         )
         try:
-            answer = rpc(call.request, timeout=self.options.timeout_s, metadata=self.options.metadata())
+            answer = rpc(call.request, timeout=self.options.deadline_s(call.path), metadata=self.options.metadata())
         except grpc.RpcError as error:
             raise store_error(error) from error
         return call.result(answer)
