@@ -38,6 +38,8 @@ EXEMPT: dict[str, tuple[set[Effect], str]] = {
     "antiphon_core/telemetry/test_otlp.py": ({"process"}, "what a fresh interpreter imports is the subject"),
     "antiphon_edge": ({"listen"}, HTTP),
     "antiphon_edge/routes/test_sse.py": ({"wait"}, "the system's own buffers fill only while a client does not read"),
+    "antiphon_store_client/test_async_client.py": ({"listen"}, GRPC),
+    "antiphon_store_client/test_client.py": ({"listen"}, GRPC),
     "antiphon_store/event_logs/test_append_queue.py": ({"listen"}, GRPC),
     "antiphon_store/test_client.py": ({"listen"}, GRPC),
     "antiphon_translator/engines": ({"listen"}, "a scripted model server on loopback, in the process of the test"),
