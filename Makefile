@@ -8,10 +8,10 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 
@@ -69,7 +69,7 @@ nightly: check   ## check, then every test with random examples and full volume,
 	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
-	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint manifests
+	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
@@ -81,8 +81,8 @@ types: $(VENV)/.installed-dev
 protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null
 
-manifests: $(VENV)/.installed-dev
-	$(BIN)/python k8s/check.py
+check-k8s: $(VENV)/.installed-dev  ## the manifests, the chart, alerts and dashboards, without a cluster
+	$(PYTEST) tests/k8s $(ARGS)
 
 format: $(VENV)/.installed-dev  ## rewrite the code in the project's form
 	$(BIN)/ruff check --quiet --fix
@@ -101,6 +101,7 @@ lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them wit
 	$(EXPORT) --no-default-groups --output-file requirements.txt
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
+	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 
 bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done
