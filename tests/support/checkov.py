@@ -41,6 +41,14 @@ def findings(folder: Path) -> list[Finding]:
     return [Finding(one["check_id"], one["check_name"], one["resource"]) for one in failed]
 
 
+def program(name: str, *arguments: str) -> str:
+    """Runs another program that comes with checkov, such as the validator of SPDX, and returns its output."""
+    command = [str(_environment() / "bin" / name), *arguments]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def _environment() -> Path:
     digest = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
     folder = CACHE / f"checkov-{digest}"
