@@ -95,6 +95,8 @@ protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
 	$(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
+	$(BIN)/python -m k8s.components.grafana.panels
+	$(BIN)/python -m k8s.components.prometheus.plain_rules
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade

@@ -16,7 +16,7 @@ SKIPPED = {
     "CKV_K8S_43": (ALL, "digests are those of your build: `kustomize edit set image` writes them (k8s/README.md)"),
     "CKV_K8S_35": ("store", "the store has no setting for a file with its URL; the Secret reaches its pod alone"),
     "CKV_K8S_40": ("triton", "the user of NVIDIA's image is 1000, to whom its files belong"),
-    "CKV_K8S_8": ("worker", "it listens nowhere, and one that hangs loses its jobs by the store's clock"),
+    "CKV_K8S_8": ("worker", "it serves nothing but metrics, and one that hangs loses its jobs by the store's clock"),
     "CKV_K8S_9": ("worker", "nothing is sent to a worker: it asks for its work"),
 }
 

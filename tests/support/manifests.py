@@ -36,7 +36,7 @@ STORES = (
 )
 ENGINES = ("triton", "triton-lws", "nim-engine", "inference-pool")
 FRONTS = ("gateway-api", "ingress")
-OBSERVED: tuple[str, ...] = ()
+OBSERVED = ("prometheus", "grafana")
 
 
 def combinations() -> Iterator[tuple[str, ...]]:
