@@ -14,6 +14,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "dashboards"
 WIDTH, HEIGHT, COLUMNS = 8, 8, 3
 NAMESPACE = 'namespace=~"$namespace"'
+STORE = 'service="store"'
+RPCS = "antiphon_rpc_server_duration_seconds"
 
 Json = dict[str, object]
 
@@ -160,7 +162,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             "reqps",
             (
                 (
-                    rate("antiphon_rpc_server_duration_seconds_count", "method", match='service=~"antiphon.store.*"'),
+                    rate(f"{RPCS}_count", "method", match=STORE),
                     "{{method}}",
                 ),
             ),
@@ -169,7 +171,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             "Duration of turns' calls",
             "BeginTurn and CommitTurn.",
             "s",
-            quantiles("antiphon_rpc_server_duration_seconds", "method", match='method=~"BeginTurn|CommitTurn"'),
+            quantiles(RPCS, "method", match=STORE + ',method=~"BeginTurn|CommitTurn"'),
         ),
         Panel(
             "Errors",
@@ -178,9 +180,9 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             (
                 (
                     rate(
-                        "antiphon_rpc_server_duration_seconds_count",
+                        f"{RPCS}_count",
                         "code",
-                        match='service=~"antiphon.store.*",code!="OK"',
+                        match=STORE + ',code!="OK"',
                     ),
                     "{{code}}",
                 ),
@@ -196,7 +198,7 @@ DASHBOARDS: dict[str, tuple[Panel, ...]] = {
             "Streams open",
             "Followers of event logs and waiting calls.",
             "short",
-            ((total("antiphon_rpc_streams_open", "method", match='service=~"antiphon.store.*"'), "{{method}}"),),
+            ((total("antiphon_rpc_streams_open", "method", match=STORE), "{{method}}"),),
         ),
         Panel("Swept", "Records removed.", "ops", ((rate("antiphon_store_swept_total", "pod"), "{{pod}}"),)),
     ),
