@@ -4,11 +4,12 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
+CONTAINERS ?= podman
 
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -83,6 +84,12 @@ protos-lint: node_modules/.installed
 
 check-k8s: $(VENV)/.installed-dev  ## the manifests, the chart, alerts and dashboards, without a cluster
 	$(PYTEST) tests/k8s $(ARGS)
+
+images:          ## build the images with podman, and print what each weighs: CONTAINERS=docker with docker
+	for target in edge worker translator store all; do \
+	  $(CONTAINERS) build --quiet --file Containerfile --target $$target --tag antiphon-$$target:dev . || exit 1; \
+	done
+	$(CONTAINERS) images --filter reference='antiphon-*:dev'
 
 format: $(VENV)/.installed-dev  ## rewrite the code in the project's form
 	$(BIN)/ruff check --quiet --fix

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 
 import pytest
+import yaml
 
+from tests.support import pod_security
 from tests.support.manifest_schemas import VERSIONS, custom_kinds, faults
-from tests.support.manifests import Manifest, distinct, everything, of_kind, overlay
+from tests.support.manifests import K8S, Manifest, distinct, everything, of_kind, overlay
 
 
 def test_every_object_fits_its_schema() -> None:
@@ -34,6 +36,11 @@ def test_a_field_that_a_nim_service_does_not_have_is_found(path: tuple[str, ...]
         place = place[name]
     place[path[-1]] = 1
     assert list(faults(service))
+
+
+def test_the_pod_that_loads_models_fits_its_schema_and_is_restricted() -> None:
+    (pod,) = of_kind([yaml.safe_load((K8S / "overlays" / "local" / "loader.yaml").read_text(encoding="utf-8"))], "Pod")
+    assert not [*faults(pod), *pod_security.faults(pod["spec"])]
 
 
 def _first(variant: str, kind: str) -> Manifest:
