@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.support.checkov import Finding, findings
-from tests.support.manifests import OVERLAYS, everything
+from tests.support.manifests import OVERLAYS, overlay
 
 ALL = "every pod"
 # check -> (the pods that fail it, why they may)
@@ -25,7 +25,7 @@ SKIPPED = {
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[Finding]:
     folder = tmp_path_factory.mktemp("overlays")
     for name in OVERLAYS:
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(everything()[name]), encoding="utf-8")
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump_all(overlay(name)), encoding="utf-8")
     return findings(folder)
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from k8s.components.grafana import panels
 from tests.support.debian import found_or_installed
-from tests.support.manifests import K8S, ROOT, everything, of_kind
+from tests.support.manifests import K8S, OVERLAYS, ROOT, of_kind, overlay
 
 TESTS = Path(__file__).parent / "rules"
 REFERENCE = ROOT / "docs" / "reference" / "metrics.md"
@@ -129,8 +129,8 @@ def _panel_queries() -> Iterator[str]:
 
 
 def _scaler_queries() -> Iterator[str]:
-    """What autoscalers look at, in every variant."""
-    for documents in everything().values():
+    """What autoscalers look at."""
+    for documents in map(overlay, OVERLAYS):
         for scaler in of_kind(documents, "HorizontalPodAutoscaler"):
             metrics = scaler["spec"]["metrics"]
             yield from (one["pods"]["metric"]["name"] for one in metrics if one["type"] == "Pods")
