@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from antiphon_core.config import SettingsError
+from antiphon_translator.roles import CAPABILITIES
 
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
@@ -50,6 +51,9 @@ class ModelProfile:
     """The adapter to run it with: a LoRA task id of TensorRT-LLM, a name of the vLLM backend or of a chat server."""
     chat_template: Path | None = None
     """A template to use instead of the model directory's own."""
+    roles: tuple[str, ...] = ()
+    """What the model's template reads (roles.CAPABILITIES), where trying the directory's template does not tell: a chat
+    server may render with another one."""
     family: str | None = None
     """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
     context_length: int | None = None
@@ -105,8 +109,15 @@ def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = 
         if member.default is MISSING and name not in values:
             raise SettingsError(f"{source}: '{name}' is missing.")
     profile = ModelProfile(**values)
+    _check_roles(profile, source)
     _check_endpoints(profile, source)
     return profile
+
+
+def _check_roles(profile: ModelProfile, source: str) -> None:
+    for name in profile.roles:
+        if name not in CAPABILITIES:
+            raise SettingsError(f"{source}: roles has '{name}'; there is {', '.join(CAPABILITIES)}.")
 
 
 def _check_endpoints(profile: ModelProfile, source: str) -> None:

@@ -17,6 +17,8 @@ from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.prompt import ChatTemplate, PromptEncoder
 from antiphon_translator.read_history import HistoryCache
+from antiphon_translator.roles import Roles
+from antiphon_translator.templates import role_probe
 from antiphon_translator.templates.harmony import HarmonyTemplate
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
@@ -63,7 +65,9 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
     template = _template(profile, facts, family, source)
     return ServedModel(
         name=profile.name,
-        prompt=PromptEncoder(template, facts.tokenizer, cache_bytes=prompt_cache_bytes),
+        prompt=PromptEncoder(
+            template, facts.tokenizer, roles=_roles(profile, facts, template, source), cache_bytes=prompt_cache_bytes
+        ),
         tokenizer=facts.tokenizer,
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
@@ -97,10 +101,28 @@ def _template(
         raise SettingsError(
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
         )
+    return _compiled(profile, facts, source)
+
+
+def _compiled(profile: ModelProfile, facts: model_directory.ModelFacts, source: str) -> JinjaTemplate:
     try:
         return JinjaTemplate(source, special_tokens=facts.special_tokens, image_token=profile.image_token)
     except InvalidTemplate as error:
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
+
+
+def _roles(
+    profile: ModelProfile, facts: model_directory.ModelFacts, template: ChatTemplate, source: str | None
+) -> Roles:
+    """The roles that the profile names, or those that the template reads which will write the prompt: a chat server
+    writes with the model's own, also where its prompts are counted here by a writer of the family's."""
+    if profile.roles:
+        return Roles.of_names(profile.roles)
+    is_elsewhere = profile.engine == CHAT_ENGINE and not isinstance(template, JinjaTemplate)
+    shown = _compiled(profile, facts, source) if is_elsewhere and source is not None else template
+    roles = role_probe.of(shown.render)
+    log.info("model '%s': its chat template reads %s", profile.name, ", ".join(roles.names))
+    return roles
 
 
 def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: str) -> Family:

@@ -55,6 +55,7 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"engine": "openai_chat"}, "must be a URL"),
         ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
         ({"images": True}, "images = True must be one of native, placeholder, refuse"),
+        ({"roles": ["system", "sytem"]}, "roles has 'sytem'; there is system, developer,"),
         ({"image_token": ""}, "image_token = '' must be text"),
         ({"image_tokens": 0}, "image_tokens = 0 must be a positive whole number"),
     ],

@@ -77,6 +77,19 @@ def test_a_template_that_the_profile_names_wins_over_it(profile: ModelProfile, t
     assert written(loaded) == "<|start|>Hello<|channel|><|message|>"
 
 
+def test_the_roles_are_those_of_the_template_that_writes_the_prompt(profile: ModelProfile, tmp_path: Path) -> None:
+    assert served_model.load(profile).prompt.roles.late_system
+    (profile.directory / "chat_template.jinja").write_text(GPT_OSS)  # writes the first message only
+    assert served_model.load(profile).prompt.roles.user_runs
+    chat = replace(profile, engine="openai_chat", endpoint="http://t/v1")
+    assert not served_model.load(chat).prompt.roles.user_runs
+
+
+def test_the_profile_may_name_the_roles(profile: ModelProfile) -> None:
+    named = served_model.load(replace(profile, roles=("system", "tool"))).prompt.roles
+    assert named.names == ("system", "tool")
+
+
 def test_every_writer_that_a_family_names_is_there() -> None:
     assert {families.load(name).prompt.writer for name in families.names()} - {""} == set(served_model._WRITERS)
 
