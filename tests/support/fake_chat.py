@@ -53,6 +53,8 @@ class FakeChat:
     owner: str | None = "vllm"
     refusal: tuple[int, Object] | None = None
     """A status, and what is said with it, instead of an answer."""
+    retry_after: str | None = None
+    """A header of the refusal."""
     render: Callable[[Object], str] | None = None
     """Writes the prompt of a request, as the model's template does. InvalidRequest: the template refuses it."""
     prompts: list[str] = field(default_factory=list)
@@ -85,7 +87,8 @@ class FakeChat:
         self.begun.set()
         self._note(request)
         if self.refusal is not None:
-            return web.json_response(self.refusal[1], status=self.refusal[0])
+            later = {} if self.retry_after is None else {"Retry-After": self.retry_after}
+            return web.json_response(self.refusal[1], status=self.refusal[0], headers=later)
         if self.render is not None:
             try:
                 self.prompts.append(self.render(self.requests[-1]))

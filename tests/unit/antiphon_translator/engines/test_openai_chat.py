@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.errors import EngineFault, EngineOverloaded, EngineTimeout, EngineUnavailable, InvalidRequest
 from antiphon_core.flow import Flow
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
@@ -97,7 +97,6 @@ async def test_what_the_server_takes_is_asked_once_and_again_after_a_failure(
 @pytest.mark.parametrize(
     ("status", "error", "words"),
     [
-        (400, EngineFault, "reported an error"),
         (404, EngineUnavailable, "no such model"),
         (429, EngineUnavailable, "overloaded"),
         (500, EngineFault, "reported an error"),
@@ -114,6 +113,20 @@ async def test_errors_by_status(
     assert "secret" not in str(caught.value)
 
 
+async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
+    fake: FakeChat, engine: OpenAIChatEngine
+) -> None:
+    fake.refusal, fake.retry_after = (400, {"error": {"message": "Not so."}}), "7"
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="refuses the request: Not so."):
+            await chunks_of(engine)
+    assert fake.model_calls == 1
+    fake.refusal = (429, {})
+    with pytest.raises(EngineOverloaded) as caught:
+        await chunks_of(engine)
+    assert caught.value.facts == {"retry_after_ms": "7000"}
+
+
 @pytest.mark.parametrize(("status", "words"), [(401, "refuses the API key"), (503, "is not ready")])
 async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str) -> None:
     await engine.ready()
@@ -126,7 +139,7 @@ async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, 
     ("told", "error", "words"),
     [
         ({"error": {"message": "x", "code": 503}}, EngineUnavailable, "is not ready"),
-        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, EngineFault, "reported an error"),
+        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, InvalidRequest, "refuses the request: x"),
         ({"error": "boom"}, EngineFault, "reported an error"),
         ({"error": {"message": "failed to parse grammar", "code": 400}}, InvalidRequest, "make no grammar"),
         ({"object": "error", "message": "x", "code": 429}, EngineUnavailable, "overloaded"),
