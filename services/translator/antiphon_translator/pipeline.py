@@ -31,7 +31,7 @@ from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRe
 from antiphon_core.ids import Ids
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import forced_calls, sampling
+from antiphon_translator import forced_calls, reasoning_summary, sampling
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
@@ -88,10 +88,12 @@ class TurnPipeline:
         )
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = self._request.max_tokens
+        is_summarised = reasoning_summary.is_told(parameters.reasoning, model, level)
+        effective |= reasoning_summary.effective(asked, is_told=is_summarised)
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
-        self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
+        self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call, summary=is_summarised)
         self._output, self._request = guided(level, model, prompt, self._request, plan.guide)
         self._forced = prompt.forced
         self._resume = resume

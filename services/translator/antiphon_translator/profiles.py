@@ -58,6 +58,8 @@ class ModelProfile:
     """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
+    reasoning_summary: Literal["verbatim", "none"] = "verbatim"
+    """What a request for a summary of the reasoning gets: the reasoning itself, or nothing."""
     images: Literal["native", "placeholder", "refuse"] = "refuse"
     """Whether the model sees images, only reads that there was one, or is given none."""
     image_token: str | None = None

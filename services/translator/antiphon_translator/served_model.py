@@ -43,6 +43,8 @@ class ServedModel:
     """How the model writes reasoning and calls."""
     reasons: bool = False
     """Whether it may think aloud."""
+    shows_reasoning: bool = True
+    """Whether a summary of its reasoning may be the reasoning itself."""
     lora: str | None = None
     """The adapter to run it with."""
     sight: Sight = Sight.REFUSE
@@ -74,6 +76,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         context_length=_context_length(profile, facts),
         syntax=TokenSyntax(family, facts.tokenizer),
         reasons=_reasons(family, facts, source or ""),
+        shows_reasoning=profile.reasoning_summary == "verbatim",
         lora=profile.lora,
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
