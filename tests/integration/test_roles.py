@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.jsons import Object
-from antiphon_translator.roles import Roles
 from tests.support.templated_system import TemplatedSystem, by_chat, by_tokens
 
 TEMPLATES = ("Qwen-Qwen3-0.6B", "Qwen3.5-4B", "Mistral-Small-3.2", "openai-gpt-oss-120b")
@@ -23,8 +22,6 @@ FUNCTION: Object = {
 CALL: Object = {"type": "function_call", "call_id": "call_0123456789abcdef01234567", "name": "f", "arguments": "{}"}
 RESULT: Object = {"type": "function_call_output", "call_id": CALL["call_id"], "output": "forty-two"}
 
-UNSEEN = Roles()
-"""The capabilities of a chat server whose template is not at hand."""
 Start = Callable[[str], Awaitable[TemplatedSystem]]
 
 
@@ -44,8 +41,8 @@ async def before(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         async def start(template: str) -> TemplatedSystem:
             if request.param == "tokens":
                 return await stack.enter_async_context(by_tokens(tmp_path, template))
-            named = {} if request.param == "chat" else {"roles": list(UNSEEN.names)}
-            return await stack.enter_async_context(by_chat(tmp_path, template, **named))
+            is_seen = request.param == "chat"
+            return await stack.enter_async_context(by_chat(tmp_path, template, is_seen=is_seen))
 
         yield start
 

@@ -92,11 +92,15 @@ async def by_tokens(folder: Path, template: str) -> AsyncIterator[TemplatedSyste
 
 
 @asynccontextmanager
-async def by_chat(folder: Path, template: str, **members: Any) -> AsyncIterator[TemplatedSystem]:
-    """The model is behind a chat server. `members` are more of its profile's."""
+async def by_chat(
+    folder: Path, template: str, *, is_seen: bool = True, **members: Any
+) -> AsyncIterator[TemplatedSystem]:
+    """The model is behind a chat server. `members` are more of its profile's; unless it `is_seen`, the profile has no
+    directory."""
     async with fake_chat() as fake:
         fake.render, fake.script = rendering(template), [delta(content="Yes."), *ending()]
-        profile = _profile(folder, template, endpoint=fake.endpoint, engine="openai_chat", **members)
+        members |= {"endpoint": fake.endpoint, "engine": "openai_chat"}
+        profile = _profile(folder, template, **members) if is_seen else profiles.from_values({"name": "m"} | members)
         async with running(served_model.load(profile), OpenAIChatEngine(profile)) as http:
             yield TemplatedSystem(http, lambda: fake.prompts, fake)
 

@@ -22,6 +22,7 @@ from antiphon_translator.roles import Roles
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
 from antiphon_translator.tools import ToolSet
+from antiphon_translator.unseen_model import unmeasured
 
 Encode = Callable[[Conversation], EncodedPrompt]
 
@@ -155,6 +156,10 @@ def _measured(
     Unless it `is_exact`, a bound will do, as long as it leaves room for the answer: all that was asked for, or else
     three quarters of the context, so that an answer without a limit is not cut off much sooner than it has to be."""
     asked = parameters.max_output_tokens
+    if not model.is_measured:
+        if parameters.truncation == "auto":
+            raise unmeasured("'truncation' of 'auto'", field="truncation")
+        return conversation, 0, None
     if not is_exact:
         bound = model.context_tokens(model.prompt.tokens_at_most(conversation), conversation)
         if bound <= (model.context_length // 4 if asked is None else model.context_length - asked):
@@ -176,5 +181,7 @@ def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
 
 
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
-    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`."""
+    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer."""
+    if not model.is_measured:
+        raise unmeasured("counting")
     return TurnPrompt.of(model, turn, Parameters.parse(turn.request), media).tokens

@@ -269,7 +269,9 @@ _SERVICE: dict[str, Object] = {
             "created": _SECONDS,
             "owned_by": said(STRING, "`antiphon`."),
             "root": said(STRING, "The same as `id`."),
-            "max_model_len": said(INTEGER, "Tokens that prompt and answer have together."),
+            "max_model_len": said(
+                nullable(INTEGER), "Tokens that prompt and answer have together; null where only its server knows."
+            ),
             "ready": said(BOOLEAN, "Whether its engine would answer now."),
         }
     ),

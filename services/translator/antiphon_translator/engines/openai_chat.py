@@ -19,7 +19,7 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_translator.engines import chat_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
-from antiphon_translator.engines.openai_wire import ChunkReader, Dialect
+from antiphon_translator.engines.openai_wire import ChunkReader, Dialect, ListedModel
 from antiphon_translator.engines.sse import EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
@@ -51,6 +51,10 @@ class OpenAIChatEngine:
 
     async def ready(self) -> None:
         await self._models()
+
+    async def listed(self) -> list[ListedModel]:
+        """All models of the server. Raises as `ready`, and EngineFault for a list that cannot be read."""
+        return openai_wire.listed(await self._models())
 
     async def close(self) -> None:
         if self._pool is not None:

@@ -63,8 +63,10 @@ async def test_a_stream(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     assert (asked["model"], asked["messages"]) == ("m", REQUEST.chat.messages if REQUEST.chat else None)
 
 
-async def test_the_server_has_its_own_name_and_wants_a_key(fake: FakeChat, profile: ModelProfile) -> None:
-    key = profile.directory / "key"
+async def test_the_server_has_its_own_name_and_wants_a_key(
+    fake: FakeChat, profile: ModelProfile, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
     engine = OpenAIChatEngine(replace(profile, chat_model="meta/m", api_key_file=key))
     with pytest.raises(EngineUnavailable, match="API key of model 'm' is unreadable"):
         await engine.ready()
@@ -111,6 +113,13 @@ async def test_errors_by_status(
     with pytest.raises(error, match=words) as caught:
         await chunks_of(engine)
     assert "secret" not in str(caught.value)
+
+
+async def test_all_models_of_the_server_are_listed(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    assert [each.name for each in await engine.listed()] == ["m"]
+    fake.refusal = (401, {})
+    with pytest.raises(EngineUnavailable, match="API key"):
+        await engine.listed()
 
 
 async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
