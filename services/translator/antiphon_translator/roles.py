@@ -18,9 +18,10 @@ A message that no rule can make readable raises InvalidRequest: dropping it woul
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import reduce
+from functools import cache, reduce
 from itertools import groupby
 
 from antiphon_core.errors import InvalidRequest
@@ -72,40 +73,11 @@ class Roles:
         """Rewrites a conversation so that the template reads all of it; the same object where nothing has to change.
 
         InvalidRequest: it cannot be said to this model."""
-        messages = conversation.messages
-        if self._reads(messages):
+        if _unread(self).search("".join(conversation.each(_letter))) is None:
             return conversation
-        adapted = self._without_runs(self._placed(messages))
+        adapted = self._without_runs(self._placed(conversation.messages))
         self._check_tools(adapted)
         return conversation.with_messages(tuple(map(self._with_call_ids, adapted)))
-
-    def _reads(self, messages: Sequence[Message]) -> bool:
-        """Whether the template reads these messages as they are. One look at each: it happens on every turn."""
-        before = ""
-        for message in messages:
-            if not self._reads_next(message, before):
-                return False
-            before = message.role
-        return True
-
-    def _reads_next(self, message: Message, before: str) -> bool:
-        role = message.role
-        if role in INSTRUCTIONS:
-            return self._reads_instruction(role, before)
-        if not self.empty and _is_empty(message):
-            return False
-        if role == "user":
-            return (self.user_runs or before != "user") and (self.user_after_tool or before != "tool")
-        if role == "assistant":
-            return (self.assistant_runs or before != "assistant") and (self.long_call_ids or not message.calls)
-        return self.tool and self.long_call_ids
-
-    def _reads_instruction(self, role: str, before: str) -> bool:
-        if not self.system or (role == "developer" and not self.developer):
-            return False
-        if before in INSTRUCTIONS:  # neighbours of one role are always joined: models were trained on a single one
-            return self.several_system and role != before
-        return not before or self.late_system
 
     # ---- instructions ----
 
@@ -187,6 +159,35 @@ class Roles:
         return message._replace(calls=calls, call_id=short_id(message.call_id) if message.call_id else "")
 
 
+def _letter(message: Message) -> str:
+    """A letter for what counts of a message: s, d, u, a, t by its role, c for calls, U and A without text."""
+    if message.calls:
+        return "c"
+    letter = message.role[0]
+    return letter.upper() if letter in "ua" and _is_empty(message) else letter
+
+
+@cache
+def _unread(roles: Roles) -> re.Pattern[str]:
+    """Finds what a template does not read in the letters of a conversation. So a long chat is looked at in the time of
+    a search, and the letters of its known messages are kept."""
+    neighbours = "ss|dd" if roles.several_system else "[sd][sd]"  # models were trained on one system message
+    lacking = {
+        "system": "[sd]",
+        "developer": "d",
+        "late_system": "(?<=[^sd])[sd]",
+        "user_runs": "[uU][uU]",
+        "assistant_runs": "[aA][aAc]",
+        "tool": "t",
+        "user_after_tool": "t[uU]",
+        "empty": "[UA]",
+        "long_call_ids": "[ct]",
+    }
+    return re.compile(
+        "|".join([neighbours, *(letters for name, letters in lacking.items() if not getattr(roles, name))])
+    )
+
+
 CAPABILITIES = tuple(each.name for each in fields(Roles))
 
 
@@ -240,7 +241,7 @@ def _run(before: Message, message: Message) -> Message:
 
 
 def _is_empty(message: Message) -> bool:
-    return not (message.text or message.images or message.calls or message.role == "tool")
+    return not (any(message.parts) or message.calls or message.role == "tool")
 
 
 def _unsayable(message: str) -> InvalidRequest:
