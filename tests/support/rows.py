@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.model import (
     Change,
@@ -104,7 +104,7 @@ def _shown(change: Change) -> tuple[Any, ...]:
             return (type(change).__name__.lower(), *ref)
         case Grow(node_id, parent):
             return ("grow", node_id, parent)
-        case File(index, key, entry_id) | Unfile(index, key, entry_id):
+        case File(index, key, entry_id, _) | Unfile(index, key, entry_id, _):
             return (type(change).__name__.lower(), index, key, entry_id)
         case _:
             return ("delete_below", *change)

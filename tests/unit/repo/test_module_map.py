@@ -12,6 +12,7 @@ SOURCES = {
     "antiphon_translator": ROOT / "services/translator",
     "antiphon_edge": ROOT / "services/edge",
     "antiphon": ROOT / "services/allinone",
+    "antiphon_store_client": ROOT / "clients/python",
 }
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
 # module -> (the tests that cover it, why they are not at the mirrored path)
@@ -21,8 +22,8 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",
     ),
-    "antiphon_store/backends/postgres/row_programs.py": ("tests/contract/store/test_rows.py", "random programs"),
-    "antiphon_store/backends/postgres/row_schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
+    "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
+    "antiphon_store/backends/postgres/schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
@@ -43,11 +44,11 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
-    "antiphon_store/backends/sqlite/row_backend.py": (
+    "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
-    "antiphon_store/backends/sqlite/row_programs.py": (
+    "antiphon_store/backends/sqlite/programs.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
@@ -63,14 +64,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/event_logs/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/event_logs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -78,11 +71,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/jobs/client.py": ("tests/contract/store/test_suites.py", "the port from afar: runs its suites"),
-    "antiphon_store/jobs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/retention.py": (
         "tests/contract/store/test_suites.py",
@@ -92,14 +80,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/retention/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/retention/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -107,14 +87,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/spending/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/spending/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_store/spending/service.py": (
         "tests/contract/store/test_suites.py",
@@ -166,7 +138,7 @@ def source_modules() -> list[str]:
             relative = path.relative_to(root).as_posix()
             inside_triton = "model_repository" in path.parts
             kit = "testing" in path.parts  # the conformance kit is itself tests
-            if path.name != "__init__.py" and not inside_triton and not kit:
+            if path.name != "__init__.py" and not path.stem.endswith("_pb2") and not inside_triton and not kit:
                 found.append(relative)
     return sorted(found)
 

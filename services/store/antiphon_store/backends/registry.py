@@ -15,8 +15,8 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.backend import RowBackend
 
@@ -66,7 +66,7 @@ def _redis(scheme: str) -> _Factory:
         """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
         try:
             from antiphon_store.backends.redis.addresses import parse_address
-            from antiphon_store.backends.redis.row_backend import RedisRows
+            from antiphon_store.backends.redis.backend import RedisRows
         except ImportError as error:
             raise SettingsError(f"{scheme}:// needs more than is installed: pip install 'antiphon[redis]'.") from error
         return RedisRows(parse_address(scheme, rest), durability=durability)
@@ -76,7 +76,7 @@ def _redis(scheme: str) -> _Factory:
 
 def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> RowBackend:
     try:
-        from antiphon_store.backends.postgres.row_backend import PostgresRows
+        from antiphon_store.backends.postgres.backend import PostgresRows
     except ImportError as error:
         raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
     return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)

@@ -62,25 +62,33 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
 
 
 def claim(
-    view: View, job_id: str, *, queue: str, holder: str, lease_ttl_ms: int, only_own: bool = False
+    view: View,
+    job_id: str,
+    *,
+    queue: str,
+    holder: str,
+    lease_ttl_ms: int,
+    only_own: bool = False,
+    taken_until: int = 0,
 ) -> Finish[Job | None]:
     """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None when it cannot be
-    claimed now: its ticket is moved to when it can, or taken away. `only_own`: nothing happens to other jobs than the
-    holder's."""
+    claimed now: its ticket, which was taken until then, is moved to when it can, or taken away. `only_own`: nothing
+    happens to other jobs than the holder's."""
     row = view.need(Kind.JOB, job_id)
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if only_own and (fields is None or fields["holder"] != holder):
         return _nothing
     if row is None or fields is None or fields["queue"] != queue or fields["ended"] is not None:
-        _discard_ticket(view, job_id, queue, row, fields)
+        view.unfile(Index.QUEUE, queue, job_id, taken_until)
+        if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
+            _write(view, job_id, row.fields, fields)  # time ended it
         return _nothing
     is_own = fields["holder"] == holder
     if not is_own and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
         due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
         view.file(Index.QUEUE, fields["queue"], job_id, due_at)
         return _nothing
-    if is_own:
-        _require_held(view, fields, Fence(job_id, fields["attempts"]))
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
         lease_until = fields["lease_until"]
@@ -109,7 +117,7 @@ def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
     """Extends a living lease; never shortens it. JobNotFound, StaleFence."""
     fields = require(view, fence.session_id)
-    _require_held(view, fields, fence)
+    _require_held(fields, fence)
     is_later = view.now_ms + lease_ttl_ms > fields["lease_until"]
     view.set(Kind.JOB, fence.session_id, lease_until=Now(lease_ttl_ms) if is_later else fields["lease_until"])
     place = view.read(Get(Ref(Kind.JOB, fence.session_id)))
@@ -123,7 +131,7 @@ def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str) -> Finish
     settlement = [fence.token, outcome.value, reason]
     if fields["settled"] == settlement:
         return _nothing
-    _require_held(view, fields, fence)
+    _require_held(fields, fence)
     settled = {**fields, "settled": settlement}
     if outcome is JobOutcome.RETRY:
         settled = _given_back(settled, view.now_ms)
@@ -166,6 +174,7 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
 def require(view: View, job_id: str) -> Fields:
     """The job as time left it. JobNotFound."""
     row = view.need(Kind.JOB, job_id)
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")  # or time would take a step unseen
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if fields is None:
         raise JobNotFound.of(job_id)
@@ -216,18 +225,10 @@ def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
         view.file(Index.QUEUE, fields["queue"], job_id, fields["available"])
 
 
-def _discard_ticket(view: View, job_id: str, queue: str, row: Row | None, fields: Fields | None) -> None:
-    """A ticket that leads to no job of its queue any more. A job that time has ended is written so."""
-    view.unfile(Index.QUEUE, queue, job_id)
-    if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
-        _write(view, job_id, row.fields, fields)
-
-
-def _require_held(view: View, fields: Fields, fence: Fence) -> None:
-    """StaleFence unless the fence is that of the running attempt, now and when the program is applied."""
+def _require_held(fields: Fields, fence: Fence) -> None:
+    """StaleFence unless the fence is that of the running attempt."""
     if fields["holder"] == NOBODY or fields["attempts"] != fence.token:
         raise StaleFence.of(fence.session_id, token=fence.token)
-    view.test(Kind.JOB, fence.session_id, Condition.AHEAD, "lease_until")
 
 
 def _given_back(fields: Fields, at_ms: int) -> dict[str, Any]:

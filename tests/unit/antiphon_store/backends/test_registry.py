@@ -10,11 +10,11 @@ import pytest
 from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.postgres.row_backend import PostgresRows
-from antiphon_store.backends.redis.row_backend import RedisRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.backends.registry import ENTRY_POINTS, open_backend
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.backend import RowBackend
 
@@ -89,7 +89,7 @@ def test_postgresql_is_named_by_a_url_of_its_own() -> None:
 
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.row_backend", None)
+    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
     with pytest.raises(SettingsError, match="antiphon\\[postgresql\\]"):
         open_backend("postgresql://host/database")
 
