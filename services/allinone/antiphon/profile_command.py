@@ -13,6 +13,7 @@ from pathlib import Path
 from antiphon_core.errors import AntiphonError
 from antiphon_translator import profiles, served_model
 from antiphon_translator.engines import registry
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.profiles import ModelProfile
 from antiphon_translator.served_model import ServedModel
@@ -57,8 +58,15 @@ async def _reason(profile: ModelProfile) -> str:
     try:
         await engine.controls()
         await engine.ready()
+        return await _missing(profile, engine) if isinstance(engine, OpenAIChatEngine) else ""
     except AntiphonError as error:
         return error.message
     finally:
         await engine.close()
-    return ""
+
+
+async def _missing(profile: ModelProfile, engine: OpenAIChatEngine) -> str:
+    """Whether a chat server lists the model that it will be asked for."""
+    listed = [model.name for model in await engine.listed()]
+    asked = profile.lora or profile.chat_model or profile.name
+    return "" if asked in listed else f"has no model '{asked}' (chat_model); it lists {', '.join(listed) or 'none'}"

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon import cli
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from tests.support.served_models import write_directory
 
 Output = pytest.CaptureFixture[str]
@@ -36,6 +37,18 @@ def test_a_chat_server_needs_nothing_but_its_url(tmp_path: Path, capsys: Output)
 def test_a_server_that_does_not_answer_is_told_with_its_reason(tmp_path: Path, capsys: Output) -> None:
     assert cli.main(["profile", "check", written(tmp_path, CHAT)]) == 1
     assert "The server of model 'm' cannot be reached." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("found", "status", "told"), [("m", 0, "ready"), ("other", 1, "no model 'm' (chat_model)")])
+def test_a_chat_server_has_to_list_the_model(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, found: str, status: int, told: str
+) -> None:
+    async def models(_engine: OpenAIChatEngine) -> object:
+        return {"data": [{"id": found}]}
+
+    monkeypatch.setattr(OpenAIChatEngine, "_models", models)
+    assert cli.main(["profile", "check", written(tmp_path, CHAT)]) == status
+    assert told in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
