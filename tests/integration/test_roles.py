@@ -125,3 +125,53 @@ async def test_a_late_instruction_outlives_the_turn_that_is_left_out(tmp_path: P
         await system.ask([*long, said("user", "Three.")], truncation="auto", max_output_tokens=100)
         assert_in_order(system.prompts()[-1], ["Be kind.", "Three."])
         assert "word" not in system.prompts()[-1]
+
+
+CODEX_TOOLS: list[Object] = [
+    FUNCTION | {"name": "shell", "description": "Runs a command.", "strict": False},
+    {"type": "custom", "name": "apply_patch", "description": "Edits files.", "format": {"type": "text"}},
+]
+CODEX: Object = {
+    "tools": CODEX_TOOLS,
+    "tool_choice": "auto",
+    "parallel_tool_calls": True,
+    "reasoning": {"summary": "auto"},
+    "store": False,
+    "include": ["reasoning.encrypted_content"],
+    "prompt_cache_key": "0199",
+    "client_metadata": {"originator": "codex_cli_rs"},
+}
+
+
+def written(role: str, *texts: str) -> Object:
+    """A message as Codex sends it."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text} for text in texts]}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+async def test_a_session_of_codex_is_read_when_it_begins_and_when_it_is_resumed(before: Start, template: str) -> None:
+    system = await before(template)
+    items = [
+        written("developer", "You are Codex.", "<permissions instructions>Ask first.</permissions instructions>"),
+        written("user", "# AGENTS.md", "<environment_context>/src</environment_context>"),
+        written("user", "Fix it."),
+    ]
+    order = ["You are Codex.", "Ask first.", "# AGENTS.md", "/src", "Fix it."]
+    first = await system.ask(items, **CODEX)
+    assert_in_order(system.prompts()[-1], order)
+    items += [
+        *first["output"],
+        CALL | {"name": "shell"},
+        RESULT,
+        {"type": "custom_tool_call", "call_id": "call_9", "name": "apply_patch", "input": "*** Begin Patch"},
+        {"type": "custom_tool_call_output", "call_id": "call_9", "output": "patched"},
+        written("assistant", "Fixed."),
+        written("developer", "<permissions instructions>Never ask.</permissions instructions>"),
+        written("developer", "<model_switch>Go on.</model_switch>"),
+        written("user", "<environment_context>/lib</environment_context>"),
+        written("user", "And the tests?"),
+    ]
+    await system.ask(items, **CODEX)
+    order += ["forty-two", "patched", "Fixed.", "Never ask.", "<model_switch>Go on.", "/lib", "And the tests?"]
+    assert_in_order(system.prompts()[-1], order)
