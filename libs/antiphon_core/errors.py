@@ -34,6 +34,7 @@
     │   ├── StoreUnavailable
     │   ├── TranslatorUnavailable
     │   └── EngineUnavailable
+    │       └── EngineOverloaded       it has too much to do; `retry_after_ms` says when, if it said so
     ├── Timeout
     │   └── EngineTimeout
     ├── EngineFault                    the engine answered, with an error of its own
@@ -288,6 +289,10 @@ class EngineUnavailable(Unavailable):
     pass
 
 
+class EngineOverloaded(EngineUnavailable):
+    pass
+
+
 class Timeout(AntiphonError):
     pass
 
@@ -415,6 +420,7 @@ TABLE: tuple[Row, ...] = (
     Row(StoreUnavailable, "STORE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "store_unavailable"),
     Row(TranslatorUnavailable, "TRANSLATOR_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "translator_unavailable"),
     Row(EngineUnavailable, "ENGINE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "engine_unavailable"),
+    Row(EngineOverloaded, "ENGINE_OVERLOADED", _Code.UNAVAILABLE, 429, "requests", "rate_limit_exceeded"),
     Row(Timeout, "TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "timeout"),
     Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),
     Row(EngineFault, "ENGINE_FAULT", _Code.UNKNOWN, 502, _SERVER, "engine_fault"),

@@ -41,6 +41,17 @@ def _append_text(response: Object, event: Object) -> Object:
     return response
 
 
+def _put_summary(response: Object, event: Object) -> Object:
+    index = event["summary_index"]
+    response["output"][event["output_index"]]["summary"][index : index + 1] = [event["part"]]
+    return response
+
+
+def _append_summary(response: Object, event: Object) -> Object:
+    response["output"][event["output_index"]]["summary"][event["summary_index"]]["text"] += event["delta"]
+    return response
+
+
 def _append_to(member: str) -> Callable[[Object, Object], Object]:
     """The delta belongs to a member of the item itself."""
 
@@ -61,6 +72,9 @@ _EFFECT: dict[str, Callable[[Object, Object], Object]] = {
     events.CONTENT_PART_DONE: _put_part,
     events.OUTPUT_TEXT_DELTA: _append_text,
     events.REASONING_TEXT_DELTA: _append_text,
+    events.REASONING_SUMMARY_PART_ADDED: _put_summary,
+    events.REASONING_SUMMARY_PART_DONE: _put_summary,
+    events.REASONING_SUMMARY_TEXT_DELTA: _append_summary,
     events.FUNCTION_CALL_ARGUMENTS_DELTA: _append_to("arguments"),
     events.CUSTOM_TOOL_CALL_INPUT_DELTA: _append_to("input"),
     events.COMPLETED: _replace,
@@ -227,4 +241,4 @@ def _joined(deltas: Sequence[Object]) -> Object:
 def _delta_target(event: Object) -> tuple[object, ...] | None:
     if "delta" not in event:
         return None
-    return (event["type"], event.get("output_index"), event.get("content_index"))
+    return (event["type"], event.get("output_index"), event.get("content_index"), event.get("summary_index"))

@@ -52,13 +52,25 @@ def _item(item: Object, index: int) -> Iterator[Object]:
 
 
 def _parts(item: Object, place: Object) -> Iterator[Object]:
-    for index, part in enumerate(item["content"]):
+    for index, part in enumerate(item.get("content") or ()):
         at = place | {"content_index": index}
         if part["type"] in _PART_EVENTS:
             yield from _text(part, at)
         else:
             yield {"type": events.CONTENT_PART_ADDED, "part": part, **at}
         yield {"type": events.CONTENT_PART_DONE, "part": part, **at}
+
+
+def _thoughts(item: Object, place: Object) -> Iterator[Object]:
+    """A summary, or the reasoning itself; a client's own item may have both, or lack either."""
+    for index, part in enumerate(item.get("summary") or ()):
+        at = place | {"summary_index": index}
+        yield {"type": events.REASONING_SUMMARY_PART_ADDED, "part": part | {"text": ""}, **at}
+        if part["text"]:
+            yield {"type": events.REASONING_SUMMARY_TEXT_DELTA, "delta": part["text"], **at}
+        yield {"type": events.REASONING_SUMMARY_TEXT_DONE, "text": part["text"], **at}
+        yield {"type": events.REASONING_SUMMARY_PART_DONE, "part": part, **at}
+    yield from _parts(item, place)
 
 
 def _text(part: Object, at: Object) -> Iterator[Object]:
@@ -81,13 +93,13 @@ def _member(item: Object, place: Object) -> Iterator[Object]:
 
 _TOLD: dict[str, Callable[[Object, Object], Iterator[Object]]] = {
     "message": _parts,
-    "reasoning": _parts,
+    "reasoning": _thoughts,
     "function_call": _member,
     "custom_tool_call": _member,
 }
 _BLANK: dict[str, Object] = {
     "message": {"content": []},
-    "reasoning": {"content": []},
+    "reasoning": {"summary": [], "content": []},
     "function_call": {"arguments": ""},
     "custom_tool_call": {"input": ""},
 }

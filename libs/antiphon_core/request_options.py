@@ -12,12 +12,13 @@ _Summary = Literal["auto", "concise", "detailed"]
 
 
 class Reasoning(Exact):
-    """Only `effort` changes anything; the others are echoed."""
+    """`effort` and `summary` change something; the others are echoed."""
 
     effort: Effort | None = None
     """How much the model is to think, as far as its chat template can tell it."""
     summary: _Summary | None = None
-    """Echoed: thoughts are told as they are."""
+    """Whether reasoning is told as a summary, in place of `content`. The summary is the reasoning itself, whichever
+    length is asked for; the response says `detailed`, or null where the model gives none."""
     generate_summary: _Summary | None = None
     """The older name of `summary`."""
     context: Literal["auto", "current_turn", "all_turns"] | None = None

@@ -6,13 +6,14 @@ Everything it was asked is kept in `requests`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
+from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
 from tests.support.engine_plays import Ending, Play, as_text
 
@@ -52,6 +53,11 @@ class FakeChat:
     owner: str | None = "vllm"
     refusal: tuple[int, Object] | None = None
     """A status, and what is said with it, instead of an answer."""
+    retry_after: str | None = None
+    """A header of the refusal."""
+    render: Callable[[Object], str] | None = None
+    """Writes the prompt of a request, as the model's template does. InvalidRequest: the template refuses it."""
+    prompts: list[str] = field(default_factory=list)
     requests: list[Object] = field(default_factory=list)
     headers: list[Mapping[str, str]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
@@ -83,7 +89,14 @@ class FakeChat:
         self.begun.set()
         self._note(request)
         if self.refusal is not None:
-            return web.json_response(self.refusal[1], status=self.refusal[0])
+            later = {} if self.retry_after is None else {"Retry-After": self.retry_after}
+            return web.json_response(self.refusal[1], status=self.refusal[0], headers=later)
+        if self.render is not None:
+            try:
+                self.prompts.append(self.render(self.requests[-1]))
+            except InvalidRequest as error:
+                told = {"object": "error", "message": error.message, "type": "BadRequestError", "code": 400}
+                return web.json_response(told, status=400)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         try:

@@ -17,6 +17,7 @@ from antiphon_translator.conversation import Conversation
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.prompt import EncodedPrompt, PromptEncoder
+from antiphon_translator.roles import Roles
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
@@ -68,7 +69,7 @@ def write_directory(target: Path) -> Path:
 def prompt_of(ids: Sequence[int], *tools: Tool) -> TurnPrompt:
     """A prompt with these ids, for a model that may call these tools."""
     encoded = EncodedPrompt([""], len(ids), ids)
-    return TurnPrompt(Conversation(()), ToolSet(tools, tools), {}, len(ids), lambda _: encoded, encoded)
+    return TurnPrompt(Conversation(()), ToolSet(tools, tools), {}, len(ids), lambda _: encoded, Roles(), encoded)
 
 
 def turn(*texts: str, history: list[Object] | None = None, **request: object) -> Turn:

@@ -68,10 +68,15 @@ def play(*said: str, cuts: Sequence[int] = (), history: list[Object] | None = No
 
 
 def log_of_play(
-    *said: str, cuts: Sequence[int] = (), history: list[Object] | None = None, **request: Any
+    *said: str,
+    cuts: Sequence[int] = (),
+    history: list[Object] | None = None,
+    served: ServedModel | None = None,
+    **request: Any,
 ) -> list[Object]:
     """All events of it."""
-    made = TurnPipeline(thinker(), turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
+    served = served or thinker()
+    made = TurnPipeline(served, turn("Hi", history=history, **request), controls=ALL_CONTROLS, ids=SequentialIds())
     batches, _asked = made.start()
     ids = [*ids_of(TOKENIZER, *said), END_ID]
     edges = [0, *sorted(cut % len(ids) for cut in cuts), len(ids)]

@@ -62,7 +62,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`context_length` is prompt and output together, in tokens; `reason` says why a model is not ready."""
+    """`context_length` is prompt and output together, in tokens, 0 where it is not known; `reason` says why a model is
+    not ready."""
 
     id: str
     root: str

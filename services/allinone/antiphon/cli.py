@@ -1,4 +1,4 @@
-"""The command line: `antiphon up | serve | store | keys | parse | template | config | version`.
+"""The command line: `antiphon up | serve | store | keys | parse | profile | template | config | version`.
 
 Only the module of the command that runs is imported, and only its flags are declared: `antiphon version` costs no more
 than an interpreter, and a store does not load what `antiphon up` makes models with.
@@ -30,6 +30,7 @@ COMMANDS = {
     "store": Command("store_commands", "look after a store's data"),
     "keys": Command("keys_command", "make, list and revoke the API keys of the edge"),
     "parse": Command("parse_command", "show what is made of a model's raw output"),
+    "profile": Command("profile_command", "check a model profile, and the server that it names"),
     "template": Command("template_command", "show how a model writes, and which family reads it"),
     "config": Command("config_command", "print all settings as they are now"),
     "version": Command("version_command", "print the version"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from antiphon import banner
+from antiphon import banner, chat_models, profile_files
 from antiphon.local.model_directory import CHATML_TEMPLATE, build_model_directory
 from antiphon.local.repository import MODEL_NAME, write_model_repository
 from antiphon.local.server_venv import ensure_server_venv, read_layout
@@ -43,11 +43,14 @@ OTHERS_TIMEOUT_S = 5.0  # their servers, their time to start: the user is told, 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the command line asked for. Without `gguf`, `triton` and `own_profiles` the toy model is served."""
+    """What the command line asked for. The toy model is served unless one of `gguf`, `triton`, `openai` and
+    `own_profiles` says otherwise."""
 
     data: Path
     gguf: Path | None = None
     triton: str | None = None
+    openai: str | None = None
+    openai_key_file: Path | None = None
     model_directory: Path | None = None
     model_name: str | None = None
     triton_model: str | None = None
@@ -59,7 +62,11 @@ class Plan:
             self._check_profiles_alone()
         if self.triton and self.gguf:
             raise SettingsError("--gguf and --triton exclude each other: your own Triton has its own model.")
-        if bool(self.triton) != bool(self.model_directory):
+        if self.openai and (self.gguf or self.triton):
+            raise SettingsError("--openai excludes --gguf and --triton: your own server has its own models.")
+        if self.openai_key_file and not self.openai:
+            raise SettingsError("--openai-key-file needs --openai URL.")
+        if not self.openai and bool(self.triton) != bool(self.model_directory):
             raise SettingsError("--triton HOST:PORT and --model-dir DIR need each other.")
         if self.triton_model and not self.triton:
             raise SettingsError("--triton-model needs --triton HOST:PORT: it is the name of a model there.")
@@ -68,6 +75,8 @@ class Plan:
         others = {
             "--gguf": self.gguf,
             "--triton": self.triton,
+            "--openai": self.openai,
+            "--openai-key-file": self.openai_key_file,
             "--model-dir": self.model_directory,
             "--model-name": self.model_name,
             "--triton-model": self.triton_model,
@@ -137,6 +146,14 @@ class _Models(Part, Protocol):
 async def _models(plan: Plan) -> _Models:
     if plan.own_profiles:
         return _ProfiledModels(plan.own_profiles)
+    if plan.openai:
+        return await chat_models.discovered(
+            plan.openai,
+            profiles_folder=plan.profiles,
+            key_file=plan.openai_key_file,
+            directory=plan.model_directory,
+            only=plan.model_name,
+        )
     return _RemoteModel(plan) if plan.triton else await asyncio.to_thread(_local_model, plan)
 
 
@@ -268,9 +285,6 @@ def _context_length(model_directory: Path) -> int:
 
 def _write_profile(plan: Plan, endpoint: str, directory: Path, *, context_length: int | None = None) -> None:
     """The one profile of this data folder; those of earlier runs with other models go."""
-    plan.profiles.mkdir(parents=True, exist_ok=True)
-    for old in plan.profiles.glob("*.toml"):
-        old.unlink()
     members: dict[str, str | int] = {
         "name": plan.name,
         "directory": str(directory),
@@ -279,9 +293,7 @@ def _write_profile(plan: Plan, endpoint: str, directory: Path, *, context_length
     }
     if context_length is not None:
         members["context_length"] = context_length
-    # A JSON string or number is one of TOML, too.
-    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
-    (plan.profiles / "model.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    profile_files.replace_all(plan.profiles, [members])
 
 
 def _report(line: str) -> None:

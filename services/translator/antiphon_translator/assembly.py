@@ -13,7 +13,14 @@ from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_translator import logprobs
 from antiphon_translator.custom_input import CustomInput
-from antiphon_translator.item_kinds import CUSTOM_TOOL_CALL, FUNCTION_CALL, MESSAGE, REASONING, ItemKind
+from antiphon_translator.item_kinds import (
+    CUSTOM_TOOL_CALL,
+    FUNCTION_CALL,
+    MESSAGE,
+    REASONING,
+    REASONING_SUMMARY,
+    ItemKind,
+)
 from antiphon_translator.machine import Append, AppendScored, Close, OpenNext, ResponseMachine
 from antiphon_translator.parsing.segments import (
     Arguments,
@@ -36,14 +43,17 @@ CALL_ID_DIGITS = 24
 class Assembly:
     """Puts one response together. `calls` is how many calls were begun, `is_empty` whether nothing was at all."""
 
-    def __init__(self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False) -> None:
-        """With `one_call`, only the first call becomes an item."""
+    def __init__(
+        self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False, summary: bool = False
+    ) -> None:
+        """With `one_call`, only the first call becomes an item; with `summary`, reasoning is told as its summary."""
         self.calls = 0
         self.is_empty = True
         self._machine = machine
         self._tools = tools
         self._ids = ids
         self._one_call = one_call
+        self._reasoning = REASONING_SUMMARY if summary else REASONING
         self._kind: ItemKind | None = None
         self._phase: str | None = None
         self._unwrap: CustomInput | None = None
@@ -61,7 +71,7 @@ class Assembly:
                 case Text():
                     self._write(MESSAGE, Append(segment.text))
                 case Reasoning():
-                    self._write(REASONING, Append(segment.text))
+                    self._write(self._reasoning, Append(segment.text))
                 case CallBegin(name):
                     self._begin_call(name)
                 case Arguments(text):

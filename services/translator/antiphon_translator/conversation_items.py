@@ -61,6 +61,27 @@ def build(
     return Conversation(messages, tuple(tools), continues_last, read.messages, len(opening)), read
 
 
+def path_of(
+    place: int,
+    *,
+    instructions: str | None,
+    history: Sequence[Any],
+    given: Sequence[Any],
+    media: TurnMedia | None = None,
+) -> str:
+    """The path of the item that began the message at `place` of the conversation that `build` makes of these."""
+    place -= bool(instructions)
+    if place < 0:
+        return "instructions"
+    draft = _Draft([], media or TurnMedia(), _answered([*history, *given]))
+    for where, items in (("history", history), ("input", given)):
+        for index, item in enumerate(items):
+            draft.read([item], where, index)
+            if len(draft.messages) + (draft.open is not None) > place:
+                return f"{where}[{index}]"
+    return "input"
+
+
 @dataclass
 class _Draft:
     """The conversation so far. `answered` are the ids of calls that have results somewhere in it; `open` is what the

@@ -9,6 +9,7 @@ Values only. Engines differ in what they take and give, their `Level`:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,6 +17,9 @@ from enum import Enum
 from antiphon_core.jsons import Object
 from antiphon_core.values import value
 from antiphon_translator.parsing.segments import Segment
+
+UNLIMITED = sys.maxsize
+"""The `max_tokens` of a generation whose length its server limits."""
 
 
 class Level(Enum):

@@ -121,6 +121,15 @@ def _reasoning_text(text: str) -> Object:
     return {"type": "reasoning_text", "text": text}
 
 
+def _of_summary(item: OpenItem, event_type: str, **members: object) -> Event:
+    """An event about the item's only part of a summary."""
+    return _of_item(item, event_type, summary_index=0, **members)
+
+
+def _summary_text(text: str) -> Object:
+    return {"type": "summary_text", "text": text}
+
+
 # ---- The rows ----
 
 MESSAGE = ItemKind(
@@ -154,6 +163,23 @@ REASONING = ItemKind(
     ),
     with_text=lambda members, item: members | {"content": [_reasoning_text(item.text)]},
 )
+
+REASONING_SUMMARY = ItemKind(
+    id_prefix="rs",
+    blank=REASONING.blank,
+    opening=(
+        _item_added,
+        lambda item: _of_summary(item, events.REASONING_SUMMARY_PART_ADDED, part=_summary_text("")),
+    ),
+    delta=lambda item: _of_summary(item, events.REASONING_SUMMARY_TEXT_DELTA, sequence_number=0, delta=""),
+    closing=(
+        lambda item: _of_summary(item, events.REASONING_SUMMARY_TEXT_DONE, text=item.text),
+        lambda item: _of_summary(item, events.REASONING_SUMMARY_PART_DONE, part=_summary_text(item.text)),
+        _item_done,
+    ),
+    with_text=lambda members, item: members | {"summary": [_summary_text(item.text)]},
+)
+"""Reasoning for a request that asks for its summary."""
 
 FUNCTION_CALL = ItemKind(
     id_prefix="fc",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import UNLIMITED, EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
@@ -290,7 +290,8 @@ class _Count:
         said = self._said
         if said is None:
             spoken, reasoned = (self._tokens_in(text.decode()) for text in self._texts)
-            made = self._max_tokens if self._is_at_length else spoken + reasoned
+            is_known = self._is_at_length and self._max_tokens != UNLIMITED
+            made = self._max_tokens if is_known else spoken + reasoned
             return Usage(self._prompt_tokens(), made, min(reasoned, made))
         carried = self._tokens_in("".join(self._carried))
         output = said.output_tokens + carried

@@ -31,10 +31,10 @@ from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRe
 from antiphon_core.ids import Ids
 from antiphon_core.ports.translator import Batch, Resume, Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import forced_calls, sampling
+from antiphon_translator import forced_calls, reasoning_summary, sampling
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.generation import UNLIMITED, EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.guided_output import guided
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
 from antiphon_translator.media.downloads import NOTHING, Downloads
@@ -88,10 +88,12 @@ class TurnPipeline:
         )
         if "max_output_tokens" in asked:
             effective["max_output_tokens"] = self._request.max_tokens
+        is_summarised = reasoning_summary.is_told(parameters.reasoning, model, level)
+        effective |= reasoning_summary.effective(asked, is_told=is_summarised)
         skeleton = response.skeleton(asked | effective, response_id=turn.response_id, created_at=turn.created_at)
         self._machine = ResponseMachine(skeleton, ids)
         one_call = parameters.parallel_tool_calls is False
-        self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call)
+        self._assembly = Assembly(self._machine, prompt.tools, ids, one_call=one_call, summary=is_summarised)
         self._output, self._request = guided(level, model, prompt, self._request, plan.guide)
         self._forced = prompt.forced
         self._resume = resume
@@ -215,11 +217,7 @@ def _generation(
     return GenerationRequest(
         request_id=turn.response_id,
         prompt_ids=prompt_ids,
-        max_tokens=_output_limit(
-            parameters.max_output_tokens,
-            prompt_tokens=prompt.tokens + len(begun),
-            context_length=model.context_length,
-        ),
+        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt_tokens=prompt.tokens + len(begun)),
         prompt_text=prompt.text(model) if level is Level.TEXT else "",
         chat=prompt.chat() if level is Level.CHAT else None,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
@@ -244,8 +242,11 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
-def _output_limit(asked: int | None, *, prompt_tokens: int, context_length: int) -> int:
-    """As many tokens as were asked for and fit behind the prompt."""
+def _output_limit(asked: int | None, model: ServedModel, *, prompt_tokens: int) -> int:
+    """As many tokens as were asked for and fit behind the prompt, as far as that is known here."""
+    if not model.is_measured:
+        return UNLIMITED if asked is None else asked
+    context_length = model.context_length
     room = context_length - prompt_tokens
     if room < 1:
         raise ContextLengthExceeded.of(input_tokens=prompt_tokens, context_length=context_length)

@@ -11,7 +11,8 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.prompt_bound import PromptBound
 from antiphon_translator.prompt_cache import CachingEncoder, UnspeltControlToken
-from antiphon_translator.templates import image_mark
+from antiphon_translator.roles import Roles
+from antiphon_translator.templates import image_mark, role_probe
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokens import ModelTokenizer
 
@@ -49,10 +50,17 @@ class PromptEncoder:
     """One model's template and vocabulary. Safe to use from several threads."""
 
     def __init__(
-        self, template: ChatTemplate, tokenizer: ModelTokenizer, *, cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT
+        self,
+        template: ChatTemplate,
+        tokenizer: ModelTokenizer,
+        *,
+        roles: Roles | None = None,
+        cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT,
     ) -> None:
-        """`cache_bytes` bound what is kept of earlier prompts; 0: nothing is."""
+        """`roles` are those that the model reads; without them the template is asked. `cache_bytes` bound what is kept
+        of earlier prompts; 0: nothing is."""
         self._template = template
+        self.roles = role_probe.of(template.render) if roles is None else roles
         self._control = ControlTokens(tokenizer.added, template.literals)
         self._encoder = CachingEncoder(tokenizer, self._control, most_bytes=cache_bytes)
         self._bound = PromptBound(template.render, tokenizer.growth)
@@ -92,6 +100,7 @@ class PromptEncoder:
 
         InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
         """
+        conversation = self.roles.adapt(conversation)
         pieces = self._control.pieces(
             conversation, lambda shown: self._template.render(shown, now_s=now_s, switches=switches)
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from antiphon_core import limits
 from antiphon_core.config import SettingsError
-from antiphon_translator import model_directory
+from antiphon_translator import model_directory, unseen_model
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.parsing import families
@@ -17,9 +17,12 @@ from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 from antiphon_translator.prompt import ChatTemplate, PromptEncoder
 from antiphon_translator.read_history import HistoryCache
+from antiphon_translator.roles import Roles
+from antiphon_translator.templates import role_probe
 from antiphon_translator.templates.harmony import HarmonyTemplate
 from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
 from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.unseen_model import UnseenTemplate
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +32,8 @@ _WRITERS: Mapping[str, Callable[[], ChatTemplate]] = {"harmony": HarmonyTemplate
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """`context_length` is prompt and output together, in tokens; `stop_ids` has the end-of-turn id first."""
+    """`context_length` is prompt and output together, in tokens, 0 where only its server knows; `stop_ids` has the
+    end-of-turn id first."""
 
     name: str
     prompt: PromptEncoder
@@ -39,8 +43,12 @@ class ServedModel:
     context_length: int
     syntax: TokenSyntax
     """How the model writes reasoning and calls."""
+    is_measured: bool = True
+    """Whether its prompts can be counted here."""
     reasons: bool = False
     """Whether it may think aloud."""
+    shows_reasoning: bool = True
+    """Whether a summary of its reasoning may be the reasoning itself."""
     lora: str | None = None
     """The adapter to run it with."""
     sight: Sight = Sight.REFUSE
@@ -57,19 +65,23 @@ class ServedModel:
 
 def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT) -> ServedModel:
     """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
-    facts = model_directory.read(profile.directory)
+    facts = model_directory.read(profile.directory) if profile.directory is not None else unseen_model.facts()
     source = _template_source(profile, facts)
     family = _family(profile, facts, source or "")
     template = _template(profile, facts, family, source)
     return ServedModel(
         name=profile.name,
-        prompt=PromptEncoder(template, facts.tokenizer, cache_bytes=prompt_cache_bytes),
+        prompt=PromptEncoder(
+            template, facts.tokenizer, roles=_roles(profile, facts, template, source), cache_bytes=prompt_cache_bytes
+        ),
         tokenizer=facts.tokenizer,
         stop_ids=facts.stop_ids,
         sampling_defaults=facts.sampling_defaults,
         context_length=_context_length(profile, facts),
         syntax=TokenSyntax(family, facts.tokenizer),
+        is_measured=profile.directory is not None and not isinstance(template, UnseenTemplate),
         reasons=_reasons(family, facts, source or ""),
+        shows_reasoning=profile.reasoning_summary == "verbatim",
         lora=profile.lora,
         sight=_sight(profile, template),
         image_tokens=profile.image_tokens,
@@ -93,14 +105,36 @@ def _template(
     if family.prompt.writer and profile.chat_template is None:
         log.info("model '%s': its prompts are written as '%s'", profile.name, family.prompt.writer)
         return _WRITERS[family.prompt.writer]()
+    if source is None and profile.engine == CHAT_ENGINE:
+        return UnseenTemplate()
     if source is None:
         raise SettingsError(
             f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
         )
+    return _compiled(profile, facts, source)
+
+
+def _compiled(profile: ModelProfile, facts: model_directory.ModelFacts, source: str) -> JinjaTemplate:
     try:
         return JinjaTemplate(source, special_tokens=facts.special_tokens, image_token=profile.image_token)
     except InvalidTemplate as error:
         raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
+
+
+def _roles(
+    profile: ModelProfile, facts: model_directory.ModelFacts, template: ChatTemplate, source: str | None
+) -> Roles:
+    """The roles that the profile names, or those that the template reads which will write the prompt: a chat server
+    writes with the model's own, also where its prompts are counted here by a writer of the family's."""
+    if profile.roles:
+        return Roles.of_names(profile.roles)
+    if isinstance(template, UnseenTemplate):
+        return Roles()
+    is_elsewhere = profile.engine == CHAT_ENGINE and not isinstance(template, JinjaTemplate)
+    shown = _compiled(profile, facts, source) if is_elsewhere and source is not None else template
+    roles = role_probe.of(shown.render)
+    log.info("model '%s': its chat template reads %s", profile.name, ", ".join(roles.names))
+    return roles
 
 
 def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: str) -> Family:
@@ -139,10 +173,18 @@ def _sight(profile: ModelProfile, template: ChatTemplate) -> Sight:
 
 
 def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:
-    known = [length for length in (profile.context_length, facts.context_length) if length is not None]
+    asked, own = profile.context_length, facts.context_length
+    if asked is not None and own is not None and asked > own:
+        raise SettingsError(
+            f"Model '{profile.name}': context_length = {asked} is more than the {own} tokens that the model itself can "
+            f"do by {profile.directory}/config.json."
+        )
+    known = [length for length in (asked, own) if length is not None]
+    if not known and profile.directory is None:
+        return 0
     if not known:
         raise SettingsError(
             f"Model '{profile.name}': {profile.directory}/config.json does not tell the context length; "
             "set context_length."
         )
-    return min(known)
+    return known[0]

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from antiphon_core import offload
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, InternalError, ModelNotFound, TranslatorUnavailable
+from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, ModelNotFound, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
@@ -221,7 +221,8 @@ class TranslatorService:
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
             log.warning("%s failed: %s", request.request_id, error.message)
-            route.readiness.doubt()
+            if not isinstance(error, InvalidRequest):
+                route.readiness.doubt()
             fail = partial(pipeline.fail, error)
         except Exception:
             log.exception("%s failed", request.request_id, extra=remedies.REPORT)

@@ -11,16 +11,18 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import Parameters
-from antiphon_translator import chat_form, conversation_items, forced_calls, tools, truncation
+from antiphon_translator import chat_form, conversation_items, forced_calls, refused_item, tools, truncation
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.forced_calls import NOT_FORCED, ForcedCall
 from antiphon_translator.generation import Chat, Level
 from antiphon_translator.media.turn_media import TurnMedia
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.prompt import EncodedPrompt
+from antiphon_translator.roles import Roles
 from antiphon_translator.served_model import ServedModel
 from antiphon_translator.templates import switches
 from antiphon_translator.tools import ToolSet
+from antiphon_translator.unseen_model import unmeasured
 
 Encode = Callable[[Conversation], EncodedPrompt]
 
@@ -38,6 +40,7 @@ class TurnPrompt:
     switches: Mapping[str, Any]
     tokens: int
     encode: Encode
+    roles: Roles
     encoded: EncodedPrompt | None = None
     forced: ForcedCall = NOT_FORCED
     """How the answer begins, so that the model calls a tool as it has to; not part of `ids`."""
@@ -81,9 +84,14 @@ class TurnPrompt:
         most = model.context_length
         encode = partial(model.prompt.encode, now_s=turn.created_at, switches=chosen, most_tokens=most)
         is_exact = level is not Level.CHAT
-        conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
+        path_of = partial(_path_of, turn, parameters, media)
+        _require_readable(model.prompt.roles.adapt, conversation, path_of)
+        try:
+            conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
+        except InvalidRequest as error:
+            raise refused_item.named(error, conversation, encode, path_of) from error
         forced = _forced(model, offered, encoded, guides=guides) if offered.required else NOT_FORCED
-        return cls(conversation, offered, chosen, tokens, encode, encoded, forced)
+        return cls(conversation, offered, chosen, tokens, encode, model.prompt.roles, encoded, forced)
 
     @property
     def ids(self) -> Sequence[int]:
@@ -116,7 +124,28 @@ class TurnPrompt:
 
     def chat(self) -> Chat:
         """The prompt for an engine that takes a conversation."""
-        return chat_form.of_conversation(self.conversation, self.tools, self.switches)
+        return chat_form.of_conversation(self.roles.adapt(self.conversation), self.tools, self.switches)
+
+
+def _require_readable(
+    adapt: Callable[[Conversation], object], conversation: Conversation, path_of: Callable[[int], str]
+) -> None:
+    """InvalidRequest: the model's template has no place for an item, whoever renders it."""
+    try:
+        adapt(conversation)
+    except InvalidRequest as error:
+        raise refused_item.named(error, conversation, adapt, path_of) from error
+
+
+def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place: int) -> str:
+    """The path of the item that began the message at this place of the conversation."""
+    return conversation_items.path_of(
+        place,
+        instructions=parameters.instructions,
+        history=parse_array(turn.history, field="history", is_known=True),
+        given=parse_array(turn.input, field="input"),
+        media=media.anew() if media is not None else None,
+    )
 
 
 def _measured(
@@ -127,6 +156,10 @@ def _measured(
     Unless it `is_exact`, a bound will do, as long as it leaves room for the answer: all that was asked for, or else
     three quarters of the context, so that an answer without a limit is not cut off much sooner than it has to be."""
     asked = parameters.max_output_tokens
+    if not model.is_measured:
+        if parameters.truncation == "auto":
+            raise unmeasured("'truncation' of 'auto'", field="truncation")
+        return conversation, 0, None
     if not is_exact:
         bound = model.context_tokens(model.prompt.tokens_at_most(conversation), conversation)
         if bound <= (model.context_length // 4 if asked is None else model.context_length - asked):
@@ -148,5 +181,7 @@ def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
 
 
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
-    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`."""
+    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer."""
+    if not model.is_measured:
+        raise unmeasured("counting")
     return TurnPrompt.of(model, turn, Parameters.parse(turn.request), media).tokens

@@ -168,6 +168,7 @@ def twin(path: Path) -> MinijinjaTwin | None:
 def _written(path: Path, control: ControlTokens, shown: Conversation) -> Iterator[list[str]]:
     """The control tokens that the template writes around texts that cannot be mistaken for any: all characters of names
     exchanged, or only those that begin one. A template that looks into texts may see something else in the former."""
+    shown = PromptEncoder(template(path), vocabulary(path)).roles.adapt(shown)
     for alphabet in (control.alphabet, sorted({name[0] for name in vocabulary(path).added.values() if len(name) > 1})):
         mask = Mask(alphabet, avoiding="")
         try:

@@ -27,6 +27,11 @@ def test_options_that_exclude_or_need_each_other() -> None:
     up.Plan(data=Path("d"), triton="h:1", model_directory=Path("m")).check()
     with pytest.raises(SettingsError, match="need each other"):
         up.Plan(data=Path("d"), model_directory=Path("m")).check()
+    up.Plan(data=Path("d"), openai="http://h/v1", model_directory=Path("m")).check()
+    with pytest.raises(SettingsError, match="--openai excludes --gguf and --triton"):
+        up.Plan(data=Path("d"), openai="http://h/v1", gguf=Path("f")).check()
+    with pytest.raises(SettingsError, match="--openai-key-file needs --openai"):
+        up.Plan(data=Path("d"), openai_key_file=Path("k")).check()
     with pytest.raises(SettingsError, match="--triton-model needs --triton"):
         up.Plan(data=Path("d"), triton_model="t").check()
     with pytest.raises(SettingsError, match="exclude each other"):
@@ -38,6 +43,8 @@ def test_options_that_exclude_or_need_each_other() -> None:
     [
         ("--gguf", {"gguf": Path("f")}),
         ("--triton", {"triton": "h:1"}),
+        ("--openai", {"openai": "http://h/v1"}),
+        ("--openai-key-file", {"openai_key_file": Path("k")}),
         ("--model-dir", {"model_directory": Path("m")}),
         ("--model-name", {"model_name": "n"}),
         ("--triton-model", {"triton_model": "t"}),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from antiphon_core.replay import frames_of
 from tests.support.pushed import generated
 from tests.support.schema import validate_event
 from tests.support.served_models import turn
-from tests.support.thinker import CALL, EXEC, WEATHER
+from tests.support.thinker import CALL, EXEC, WEATHER, log_of_play, thinker
 from tests.support.thinking_edges import Sayer, losable
 
 RESPONSE_ID = "resp_" + "0" * 48
@@ -53,6 +54,14 @@ async def test_it_is_the_stream_with_each_text_in_one_piece(said: tuple[str, ...
     told = retold(log[-1]["response"])
     assert without_cuts(told) == without_cuts(log)
     assert [event["sequence_number"] for event in told] == list(range(len(told)))
+    assert fold(told) == log[-1]["response"]
+
+
+def test_a_summary_is_told_as_it_was() -> None:
+    log = log_of_play(*SAID, served=replace(thinker(), reasons=True), tools=[WEATHER], reasoning={"summary": "auto"})
+    assert "response.reasoning_summary_text.done" in [event["type"] for event in log]
+    told = retold(log[-1]["response"])
+    assert without_cuts(told) == without_cuts(log)
     assert fold(told) == log[-1]["response"]
 
 

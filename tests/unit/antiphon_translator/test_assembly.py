@@ -40,11 +40,11 @@ def tool_set(choice: Any = "auto") -> ToolSet:
 class Assembled:
     """A response that is put together of segments, and the events that it made."""
 
-    def __init__(self, offered: ToolSet | None = None, *, one_call: bool = False) -> None:
+    def __init__(self, offered: ToolSet | None = None, **options: bool) -> None:
         ids = RandomIds()
         self.machine = ResponseMachine(response.skeleton({"model": "m"}, response_id="resp_1", created_at=0), ids)
         self.machine.send(Begin())
-        self.assembly = Assembly(self.machine, offered or tool_set(), ids, one_call=one_call)
+        self.assembly = Assembly(self.machine, offered or tool_set(), ids, **options)
 
     def take(self, *segments: Segment) -> list[Object]:
         """The items, and whether the events say the same."""
@@ -54,6 +54,12 @@ class Assembled:
         assert fold(log) == self.machine.snapshot()
         output: list[Object] = self.machine.snapshot()["output"]
         return output
+
+
+def test_reasoning_may_be_told_as_its_summary() -> None:
+    thought, answer = Assembled(summary=True).take(Reasoning("Hm. "), Reasoning("Well."), Text("Yes."))
+    assert (thought["summary"][0]["text"], thought["content"]) == ("Hm. Well.", [])
+    assert answer["content"][0]["text"] == "Yes."
 
 
 def call(name: str, *arguments: str, is_complete: bool = True) -> list[Segment]:

@@ -231,3 +231,14 @@ def test_a_refused_item_is_named_by_its_place_in_the_whole_history() -> None:
     with pytest.raises(InvalidRequest) as caught:
         read({"role": "nobody"}, known=read(message("user", "a"), message("user", "b")))
     assert caught.value.field == "history[2].role"
+
+
+def test_each_message_has_the_path_of_the_item_that_began_it() -> None:
+    history = [message("user", "a"), {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}]
+    given = [message("assistant", "b"), CALL, result(), message("user", "c")]
+    members: Any = {"instructions": "Be brief.", "history": history, "given": given}
+    paths = ["instructions", "history[0]", "history[1]", "input[2]", "input[3]"]
+    assert len(build(**members).messages) == len(paths)
+    for place, path in enumerate(paths):
+        assert conversation_items.path_of(place, **members) == path
+    assert conversation_items.path_of(0, **(members | {"instructions": None})) == "history[0]"

@@ -14,6 +14,7 @@ from antiphon_translator.item_kinds import (
     FUNCTION_CALL,
     MESSAGE,
     REASONING,
+    REASONING_SUMMARY,
     ItemKind,
     OpenItem,
 )
@@ -22,6 +23,7 @@ CALL = {"call_id": "call_1", "name": "f"}
 ITEM_KINDS: list[tuple[ItemKind, Object]] = [
     (MESSAGE, {"phase": "commentary"}),
     (REASONING, {}),
+    (REASONING_SUMMARY, {}),
     (FUNCTION_CALL, CALL),
     (CUSTOM_TOOL_CALL, CALL | {"namespace": "n"}),
 ]
@@ -130,6 +132,31 @@ def test_log_probabilities_are_in_the_deltas_and_in_all_that_follows() -> None:
     text_done, part_done, item_done = (build(item) for build in MESSAGE.closing)
     assert text_done["logprobs"] == [LOGPROB] * 3
     assert part_done["part"]["logprobs"] == item_done["item"]["content"][0]["logprobs"] == [LOGPROB] * 3
+
+
+def test_a_summary_is_told_in_the_order_of_the_api() -> None:
+    item = OpenItem(REASONING_SUMMARY, "rs_1", output_index=0)
+    log = [build(item) for build in REASONING_SUMMARY.opening]
+    log += events.decode(item.append("Hm.", 2))
+    item.status = "completed"
+    log += [build(item) for build in REASONING_SUMMARY.closing]
+    assert [event["type"] for event in log] == [
+        "response.output_item.added",
+        "response.reasoning_summary_part.added",
+        "response.reasoning_summary_text.delta",
+        "response.reasoning_summary_text.done",
+        "response.reasoning_summary_part.done",
+        "response.output_item.done",
+    ]
+    assert [event.get("summary_index") for event in log] == [None, 0, 0, 0, 0, None]
+    summary = [{"type": "summary_text", "text": "Hm."}]
+    assert item.as_object() == {
+        "id": "rs_1",
+        "type": "reasoning",
+        "status": "completed",
+        "summary": summary,
+        "content": [],
+    }
 
 
 def test_a_call_tells_its_arguments_as_they_were_written() -> None:

@@ -14,7 +14,7 @@ MINIMAL = {"name": "m", "directory": "weights", "endpoint": "triton:8001"}
 def test_a_profile_with_all_its_members(tmp_path: Path) -> None:
     path = tmp_path / "m.toml"
     path.write_text(
-        'name = "m"\ndirectory = "weights"\nendpoint = "triton:8001"\nengine = "e"\ntriton_model = "t"\n'
+        'name = "m"\ndirectory = "weights"\nendpoint = "triton:8001"\nengine = "triton_vllm"\ntriton_model = "t"\n'
         'chat_template = "/t.jinja"\ncontext_length = 4096\nfirst_token_timeout_s = 9\ntoken_timeout_s = 1.5\n'
         "probe_timeout_s = 1\n"
     )
@@ -22,7 +22,7 @@ def test_a_profile_with_all_its_members(tmp_path: Path) -> None:
         name="m",
         directory=tmp_path / "weights",
         endpoint="triton:8001",
-        engine="e",
+        engine="triton_vllm",
         triton_model="t",
         chat_template=Path("/t.jinja"),
         context_length=4096,
@@ -48,6 +48,9 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"token_timeout_s": True}, "token_timeout_s = True must be a positive number"),
         ({"endpoint": "http://triton:8001"}, "must be host:port"),
         ({"endpoint": "triton"}, "must be host:port"),
+        ({"endpoint": "http://vllm:8000/v1"}, 'or engine must be "openai_chat"'),
+        ({"engine": "openai"}, "no engine 'openai'. There is auto, .*; openai_chat, a server of chat completions"),
+        ({"engine": "openai", "endpoint": "http://vllm:8000/v1"}, "no engine 'openai'"),
         ({"endpoints": "a:1"}, "must be a list of texts"),
         ({"endpoints": []}, "must be a list of texts"),
         ({"endpoints": [7]}, "must be a list of texts"),
@@ -55,6 +58,7 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"engine": "openai_chat"}, "must be a URL"),
         ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
         ({"images": True}, "images = True must be one of native, placeholder, refuse"),
+        ({"roles": ["system", "sytem"]}, "roles has 'sytem'; there is system, developer,"),
         ({"image_token": ""}, "image_token = '' must be text"),
         ({"image_tokens": 0}, "image_tokens = 0 must be a positive whole number"),
     ],
@@ -80,6 +84,11 @@ def test_a_chat_completions_server_has_a_url_and_perhaps_a_key(tmp_path: Path) -
     profile = profiles.from_values(given | {"chat_model": "meta/llama"}, base=tmp_path)
     assert (profile.endpoint, profile.chat_model) == ("http://vllm:8000/v1", "meta/llama")
     assert profile.api_key_file == tmp_path / "key"
+
+
+def test_a_chat_completions_server_needs_no_directory() -> None:
+    given = {"name": "m", "engine": "openai_chat", "endpoint": "http://vllm:8000/v1"}
+    assert profiles.from_values(given).directory is None
 
 
 def test_images_are_refused_unless_the_profile_says_otherwise() -> None:

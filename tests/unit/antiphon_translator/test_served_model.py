@@ -11,6 +11,7 @@ from antiphon_translator.conversation import Conversation, Image, Message
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.parsing import families
 from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.roles import Roles
 from antiphon_translator.served_model import ServedModel
 from tests.support.served_models import model, write_directory
 
@@ -20,6 +21,11 @@ HELLO = Conversation((Message("user", ("Hello",)),))
 @pytest.fixture
 def profile(tmp_path: Path) -> ModelProfile:
     return ModelProfile(name="m", directory=write_directory(tmp_path / "m"), endpoint="t:1")
+
+
+def folder(profile: ModelProfile) -> Path:
+    assert profile.directory is not None
+    return profile.directory
 
 
 def test_a_model_directory_is_all_it_takes(profile: ModelProfile) -> None:
@@ -34,21 +40,42 @@ def test_the_profiles_own_template_wins(profile: ModelProfile, tmp_path: Path) -
     assert list(loaded.prompt.encode(HELLO, now_s=0).ids) == [2]
 
 
-@pytest.mark.parametrize(("asked", "length"), [(4096, 4096), (100_000, 8192)])
-def test_the_smaller_context_length_counts(profile: ModelProfile, asked: int, length: int) -> None:
-    assert served_model.load(replace(profile, context_length=asked)).context_length == length
+@pytest.mark.parametrize("asked", [4096, 8192])
+def test_an_engine_may_be_built_for_less_than_the_model_can_do(profile: ModelProfile, asked: int) -> None:
+    assert served_model.load(replace(profile, context_length=asked)).context_length == asked
+
+
+def test_more_context_than_the_model_has_is_refused_with_both_numbers(profile: ModelProfile) -> None:
+    with pytest.raises(SettingsError, match="context_length = 100000 is more than the 8192 tokens"):
+        served_model.load(replace(profile, context_length=100_000))
+
+
+def test_a_chat_server_needs_no_directory(tmp_path: Path) -> None:
+    chat = ModelProfile(name="m", endpoint="http://t/v1", engine="openai_chat")
+    loaded = served_model.load(chat)
+    assert (loaded.is_measured, loaded.context_length, loaded.prompt.roles) == (False, 0, Roles())
+    assert served_model.load(replace(chat, context_length=4096)).context_length == 4096
+    (tmp_path / "t.jinja").write_text("{% for m in messages %}{{ m.role }}{{ m.content }}{% endfor %}")
+    seen = served_model.load(replace(chat, chat_template=tmp_path / "t.jinja"))
+    assert seen.prompt.roles.user_runs
+
+
+def test_a_chat_servers_directory_needs_no_template(profile: ModelProfile) -> None:
+    (folder(profile) / "chat_template.jinja").unlink()
+    loaded = served_model.load(replace(profile, engine="openai_chat", endpoint="http://t/v1"))
+    assert (loaded.is_measured, loaded.context_length) == (False, 8192)
 
 
 def test_what_is_missing_is_told_with_what_would_help(profile: ModelProfile, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot read its chat template"):
         served_model.load(replace(profile, chat_template=tmp_path / "none.jinja"))
-    (profile.directory / "chat_template.jinja").write_text("{% if %}")
+    (folder(profile) / "chat_template.jinja").write_text("{% if %}")
     with pytest.raises(SettingsError, match="does not compile.*line 1"):
         served_model.load(profile)
-    (profile.directory / "chat_template.jinja").unlink()
+    (folder(profile) / "chat_template.jinja").unlink()
     with pytest.raises(SettingsError, match="name one with chat_template"):
         served_model.load(profile)
-    (profile.directory / "config.json").unlink()
+    (folder(profile) / "config.json").unlink()
     with pytest.raises(SettingsError, match="set context_length"):
         served_model.load(
             replace(profile, chat_template=Path(__file__).parents[2] / "support/smollm2/chat_template.jinja")
@@ -63,11 +90,11 @@ GPT_OSS = "<|start|>{{ messages[0].content }}<|channel|><|message|>"
 
 
 def test_gpt_oss_has_a_writer_of_its_own(profile: ModelProfile, tmp_path: Path) -> None:
-    (profile.directory / "chat_template.jinja").write_text(GPT_OSS)
+    (folder(profile) / "chat_template.jinja").write_text(GPT_OSS)
     loaded = served_model.load(profile)
     assert loaded.syntax.family.name == "gpt_oss"
     assert written(loaded).endswith("<|start|>user<|message|>Hello<|end|><|start|>assistant")
-    (profile.directory / "chat_template.jinja").unlink()
+    (folder(profile) / "chat_template.jinja").unlink()
     assert served_model.load(replace(profile, family="gpt_oss")).prompt.variables == {"reasoning_effort"}
 
 
@@ -75,6 +102,19 @@ def test_a_template_that_the_profile_names_wins_over_it(profile: ModelProfile, t
     (tmp_path / "t.jinja").write_text(GPT_OSS)
     loaded = served_model.load(replace(profile, chat_template=tmp_path / "t.jinja"))
     assert written(loaded) == "<|start|>Hello<|channel|><|message|>"
+
+
+def test_the_roles_are_those_of_the_template_that_writes_the_prompt(profile: ModelProfile, tmp_path: Path) -> None:
+    assert served_model.load(profile).prompt.roles.late_system
+    (folder(profile) / "chat_template.jinja").write_text(GPT_OSS)  # writes the first message only
+    assert served_model.load(profile).prompt.roles.user_runs
+    chat = replace(profile, engine="openai_chat", endpoint="http://t/v1")
+    assert not served_model.load(chat).prompt.roles.user_runs
+
+
+def test_the_profile_may_name_the_roles(profile: ModelProfile) -> None:
+    named = served_model.load(replace(profile, roles=("system", "tool"))).prompt.roles
+    assert named.names == ("system", "tool")
 
 
 def test_every_writer_that_a_family_names_is_there() -> None:

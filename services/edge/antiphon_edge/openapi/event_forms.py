@@ -16,6 +16,10 @@ _ITEM: Object = _INDEX | {"item": said(named("OutputItem"), "As it is now: begun
 _PART: Object = _OF_PART | {
     "part": said(any_of("OutputText", "ReasoningText"), "As it is now: empty when it is added, whole when done.")
 }
+_OF_SUMMARY: Object = _OF_ITEM | {"summary_index": said(INTEGER, "Where the part stands in the item's `summary`.")}
+_SUMMARY: Object = _OF_SUMMARY | {
+    "part": said(named("SummaryText"), "As it is now: empty when it is added, whole when done.")
+}
 _DELTA: Object = {"delta": said(STRING, "What follows on what came before.")}
 _WHOLE = said(STRING, "All deltas joined.")
 
@@ -31,6 +35,10 @@ MEMBERS: dict[str, Object] = {
     events.OUTPUT_TEXT_DONE: _OF_PART | {"text": _WHOLE} | _LOGPROBS,
     events.REASONING_TEXT_DELTA: _OF_PART | _DELTA,
     events.REASONING_TEXT_DONE: _OF_PART | {"text": _WHOLE},
+    events.REASONING_SUMMARY_PART_ADDED: _SUMMARY,
+    events.REASONING_SUMMARY_PART_DONE: _SUMMARY,
+    events.REASONING_SUMMARY_TEXT_DELTA: _OF_SUMMARY | _DELTA,
+    events.REASONING_SUMMARY_TEXT_DONE: _OF_SUMMARY | {"text": _WHOLE},
     events.FUNCTION_CALL_ARGUMENTS_DELTA: _OF_ITEM | _DELTA,
     events.FUNCTION_CALL_ARGUMENTS_DONE: _OF_ITEM | {"arguments": _WHOLE},
     events.CUSTOM_TOOL_CALL_INPUT_DELTA: _OF_ITEM | _DELTA,

@@ -11,6 +11,7 @@ from antiphon_core.errors import (
     ContextLengthExceeded,
     ConversationNotFound,
     EngineFault,
+    EngineOverloaded,
     EngineTimeout,
     EngineUnavailable,
     IdempotencyMismatch,
@@ -34,7 +35,14 @@ from antiphon_edge.openapi.descriptions import DESCRIPTIONS
 Errors = tuple[type[AntiphonError], ...]
 
 _BODY: Errors = (InvalidRequest, TooLarge)
-_ENGINE: Errors = (ModelNotFound, TranslatorUnavailable, EngineUnavailable, EngineTimeout, EngineFault)
+_ENGINE: Errors = (
+    ModelNotFound,
+    TranslatorUnavailable,
+    EngineUnavailable,
+    EngineOverloaded,
+    EngineTimeout,
+    EngineFault,
+)
 _INPUT: Errors = (
     *_BODY,
     PreviousResponseNotFound,

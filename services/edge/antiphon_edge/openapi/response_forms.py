@@ -47,6 +47,7 @@ _PARTS: dict[str, Object] = {
         }
     ),
     "ReasoningText": record({"type": const("reasoning_text"), "text": STRING}),
+    "SummaryText": record({"type": const("summary_text"), "text": STRING}),
 }
 
 _OUTPUT_ITEMS: dict[str, Object] = {
@@ -65,10 +66,14 @@ _OUTPUT_ITEMS: dict[str, Object] = {
         },
     ),
     "OutputReasoning": record(
-        {"id": STRING, "type": const("reasoning"), "summary": said(array(ANY_OBJECT), "Empty: nothing is summed up.")},
+        {
+            "id": STRING,
+            "type": const("reasoning"),
+            "summary": said(array(named("SummaryText")), "The thoughts, where `reasoning.summary` was asked for."),
+        },
         {
             "status": _ITEM_STATUS,
-            "content": said(array(named("ReasoningText")), "The thoughts themselves."),
+            "content": said(array(named("ReasoningText")), "The thoughts, where no summary has them."),
             "encrypted_content": said(nullable(STRING), "Sealed: only this server can open it."),
         },
     ),
@@ -158,7 +163,10 @@ _RESPONSE: dict[str, Object] = {
             "tool_choice": _asked({"anyOf": [STRING, ANY_OBJECT]}),
             "tools": _asked(array(ANY_OBJECT)),
             "text": _asked(record({"format": ANY_OBJECT}, {"verbosity": STRING})),
-            "reasoning": _asked(record({"effort": nullable(STRING), "summary": nullable(STRING)})),
+            "reasoning": said(
+                record({"effort": nullable(STRING), "summary": nullable(STRING)}),
+                "As asked for; `summary` is `detailed` where there is one, whichever was asked for.",
+            ),
             "metadata": _METADATA,
             "service_tier": said(STRING, "`default`, whatever was asked for."),
             "safety_identifier": _asked(nullable(STRING)),
@@ -261,7 +269,9 @@ _SERVICE: dict[str, Object] = {
             "created": _SECONDS,
             "owned_by": said(STRING, "`antiphon`."),
             "root": said(STRING, "The same as `id`."),
-            "max_model_len": said(INTEGER, "Tokens that prompt and answer have together."),
+            "max_model_len": said(
+                nullable(INTEGER), "Tokens that prompt and answer have together; null where only its server knows."
+            ),
             "ready": said(BOOLEAN, "Whether its engine would answer now."),
         }
     ),

@@ -81,6 +81,6 @@ def _model(model: Model) -> Object:
         "created": model.created_at,
         "owned_by": "antiphon",
         "root": model.root,
-        "max_model_len": model.context_length,
+        "max_model_len": model.context_length or None,
         "ready": model.ready,
     }

@@ -54,7 +54,7 @@ class ReasoningSealer:
         if item["type"] != "reasoning" or item.get("encrypted_content"):
             return item
         if item["id"] not in self._sealed:
-            text = "".join(part["text"] for part in item.get("content", ()))
+            text = "".join(part["text"] for part in item.get("content") or item.get("summary") or ())
             self._sealed[item["id"]] = self._sealer.seal(self._tenant, text)
         return item | {"encrypted_content": self._sealed[item["id"]]}
 

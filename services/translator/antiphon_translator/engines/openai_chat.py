@@ -13,14 +13,14 @@ from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 
-from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, compact, loads
 from antiphon_core.telemetry import correlation
-from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
+from antiphon_translator.engines import chat_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
-from antiphon_translator.engines.openai_wire import ChunkReader, Dialect
+from antiphon_translator.engines.openai_wire import ChunkReader, Dialect, ListedModel
 from antiphon_translator.engines.sse import EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
@@ -29,17 +29,6 @@ from antiphon_translator.profiles import ModelProfile
 log = logging.getLogger(__name__)
 
 _DONE = b"[DONE]"
-_LOGGED_CHARS_MAX = 1_000
-_BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
-    401: (EngineUnavailable, "refuses the API key"),
-    403: (EngineUnavailable, "refuses the API key"),
-    404: (EngineUnavailable, "has no such model"),
-    408: (EngineTimeout, "did not answer in time"),
-    429: (EngineUnavailable, "is overloaded"),
-    502: (EngineUnavailable, "cannot be reached"),
-    503: (EngineUnavailable, "is not ready"),
-    504: (EngineTimeout, "did not answer in time"),
-}
 
 
 class OpenAIChatEngine:
@@ -64,6 +53,10 @@ class OpenAIChatEngine:
     async def ready(self) -> None:
         await self._models()
 
+    async def listed(self) -> list[ListedModel]:
+        """All models of the server. Raises as `ready`, and EngineFault for a list that cannot be read."""
+        return openai_wire.listed(await self._models())
+
     async def close(self) -> None:
         if self._pool is not None:
             pool, self._pool = self._pool, None
@@ -75,6 +68,8 @@ class OpenAIChatEngine:
         try:
             async with timed(self._timeouts, flow) as timer, self._asked("POST", "/chat/completions", body) as response:
                 await self._pass_on(response.content, reader, deliver, flow, timer)
+        except InvalidRequest:
+            raise  # the server is as it was
         except AntiphonError:
             self._dialect = None  # the server may come back as another
             raise
@@ -121,14 +116,11 @@ class OpenAIChatEngine:
             raise self._error(event.get("error") or event, status=200)
         return event
 
-    def _error(self, told: object, *, status: int) -> AntiphonError:
-        """The error that an answer stands for; its own words go to the log."""
-        log.warning("model '%s': the server reports: %d %.*s", self._profile.name, status, _LOGGED_CHARS_MAX, told)
-        if (refusal := guide_errors.of_text(str(told), server=self._server)) is not None:
-            return refusal
-        code = told.get("code") if isinstance(told, dict) else None
-        kind, what = _BY_STATUS.get(code if isinstance(code, int) else status, (EngineFault, "reported an error"))
-        return kind(f"{self._server} {what}.")
+    def _error(self, told: object, *, status: int, retry_after: str | None = None) -> AntiphonError:
+        """The error that an answer stands for."""
+        return chat_errors.of_answer(
+            told, status=status, server=self._server, model=self._profile.name, url=self._url, retry_after=retry_after
+        )
 
     async def _described(self) -> Dialect:
         """What the server takes, asked for once, and again after a failure."""
@@ -151,7 +143,8 @@ class OpenAIChatEngine:
             response = await self._connected().request(method, self._url + path, body, self._headers())
             try:
                 if response.status != 200:
-                    raise self._error((await response.read()).decode("utf-8", "replace"), status=response.status)
+                    told = chat_errors.parsed(await response.read())
+                    raise self._error(told, status=response.status, retry_after=response.headers.get("Retry-After"))
                 yield response
             finally:
                 response.close()

@@ -13,6 +13,7 @@ from typing import Any
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object, loads
 from antiphon_translator.generation import (
+    UNLIMITED,
     Chat,
     EngineChunk,
     FinishReason,
@@ -78,6 +79,23 @@ def dialect_of(models: Object, name: str) -> Dialect:
     return DIALECTS.get(str(owner), PLAIN)
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model as its server lists it. `context_length` is what vLLM and SGLang say of it."""
+
+    name: str
+    context_length: int | None = None
+
+
+def listed(models: Object) -> list[ListedModel]:
+    """The models in a server's list. EngineFault: it is no such list."""
+    try:
+        found = [(one["id"], one.get("max_model_len")) for one in models["data"]]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise EngineFault("The engine's list of models cannot be read.") from error
+    return [ListedModel(str(name), length if isinstance(length, int) else None) for name, length in found]
+
+
 def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
     """The body of POST /chat/completions. EngineFault: it asks for what the server cannot be told."""
     chat = request.chat
@@ -86,13 +104,14 @@ def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
     written: Object = {
         "model": request.lora or model,
         "messages": list(chat.messages),
-        "max_tokens": request.max_tokens,
         "stream": True,
         "stream_options": {"include_usage": True},
         **_sampling(request.sampling, dialect),
         **_tools(chat),
         **_guide(request.guide, dialect),
     }
+    if request.max_tokens != UNLIMITED:
+        written["max_tokens"] = request.max_tokens
     if request.stop:
         written["stop"] = list(request.stop)
     if request.ignore_eos:

@@ -1,4 +1,4 @@
-"""Which engines there are: the names that a profile's `engine` can have."""
+"""What makes the engine that a profile names: a row for each of profiles.ENGINES."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from antiphon_core.clock import SystemClock
-from antiphon_core.config import SettingsError
 from antiphon_core.telemetry import metrics
 from antiphon_translator.engines import triton_detect, triton_text, triton_tokens, triton_vllm
 from antiphon_translator.engines.base import Engine
@@ -26,12 +25,8 @@ ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
 
 
 def create(profile: ModelProfile, channels: TritonChannels) -> Engine:
-    """The engine that a profile names; it connects on first use. SettingsError: there is no such engine."""
-    factory = ENGINES.get(profile.engine)
-    if factory is None:
-        raise SettingsError(
-            f"Model '{profile.name}': there is no engine '{profile.engine}'; there is {', '.join(ENGINES)}."
-        )
+    """The engine that a profile names; it connects on first use."""
+    factory = ENGINES[profile.engine]
     if len(profile.endpoints) < 2:
         return WatchedEngine(factory(profile, channels), profile)
     alone = [replace(profile, endpoint=name, endpoints=()) for name in profile.endpoints]

@@ -38,6 +38,10 @@ class TurnMedia:
         self.has_read = False
         """Whether there was any."""
 
+    def anew(self) -> TurnMedia:
+        """A reader of the same media that has counted none of them yet."""
+        return TurnMedia(self._sight, self._downloads)
+
     def read(self, part: Object, path: str) -> str | Image:
         """What the model is given of a part that is media. InvalidRequest."""
         self.has_read = True

@@ -11,8 +11,7 @@ How a conversation is put to a template:
   break) for all others. Which of the two is read from the template's syntax tree when it is loaded.
 * An image is a part of its own for the former, and what they write for one is found out when they are loaded. Where the
   operator names a token for images, that token is written as text, whatever the template.
-* `developer` becomes `system` for templates that do not know the role, and system messages that stand next to each
-  other become one, separated by a blank line: most templates allow a single one.
+* Roles are given as they are: which of them a template reads, roles.py has seen to.
 * What an assistant reasoned, called and got back is given in the members that templates look for:
   `reasoning_content`, `tool_calls` (arguments as objects), messages of the role `tool`.
 * Switches (`enable_thinking` and the like) are passed only to a template that uses them.
@@ -24,9 +23,8 @@ How a conversation is put to a template:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from itertools import groupby, pairwise
 from typing import Any, NoReturn
 
 import minijinja
@@ -61,7 +59,6 @@ class JinjaTemplate:
             raise InvalidTemplate(f"{error.message} (line {error.lineno})") from error
         self._special_tokens = dict(special_tokens)
         self._content_is_list = loops_over_content(tree)
-        self._knows_developer = "developer" in source
         self.variables = frozenset(meta.find_undeclared_variables(tree))
         """Everything that the template asks for by name."""
         self.literals = _literals(tree) | set(self._special_tokens.values()) | {image_token or ""}
@@ -86,8 +83,6 @@ class JinjaTemplate:
     ) -> dict[str, Any]:
         """What the template is given."""
         messages = conversation.each(self._plain)
-        if _has_system_run(messages):
-            messages = [self._plain(message) for message in self._merged(conversation.messages)]
         if conversation.continues_last:
             _tag(messages[-1])
         return {
@@ -126,20 +121,8 @@ class JinjaTemplate:
         half, whole = (self._offered(probes.long_chat(messages)) for messages in _LONG)
         return twin if twin.agrees(offers) and twin.is_faster(half, whole) else None
 
-    def _merged(self, messages: Iterable[Message]) -> Iterator[Message]:
-        """Messages with those of the system that stand next to each other as one."""
-        for role, run in groupby(messages, key=self._role):
-            if role == "system":
-                yield Message(role, ("\n\n".join(message.text for message in run),))
-            else:
-                yield from run
-
-    def _role(self, message: Message) -> str:
-        role = message.role
-        return "system" if role == "developer" and not self._knows_developer else role
-
     def _plain(self, message: Message) -> dict[str, Any]:
-        role = self._role(message)
+        role = message.role
         shown = Message(role, (message.text,)) if role == "system" else message
         plain: dict[str, Any] = {"role": role, "content": self._content(shown)}
         if message.reasoning:
@@ -164,12 +147,6 @@ def _literals(tree: nodes.Template) -> set[str]:
     """The texts that stand in a template, between its tags and in them."""
     data = {node.data for node in tree.find_all(nodes.TemplateData)}
     return data | {node.value for node in tree.find_all(nodes.Const) if isinstance(node.value, str)}
-
-
-def _has_system_run(messages: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether two messages of the system stand next to each other."""
-    places = [place for place, message in enumerate(messages) if message["role"] == "system"]
-    return any(behind - before == 1 for before, behind in pairwise(places))
 
 
 def _plain_call(call: Call) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from antiphon_core.errors import ResponseNotFound, Unavailable
+from antiphon_core.rpc import server as server_module
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_core.telemetry import correlation
@@ -56,7 +57,8 @@ class Fixture:
 
 
 @pytest.fixture
-async def fixture() -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
+async def fixture(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
+    monkeypatch.setattr(server_module, "READY_POLL_S", 3600.0)  # on a busy machine a call takes longer than a poll
     state, server = Fixture(), RpcServer()
     server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
     port = await server.start("127.0.0.1", 0)

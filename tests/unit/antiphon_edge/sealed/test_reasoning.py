@@ -11,7 +11,7 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.fold import Fold, fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
-from antiphon_edge.sealed.reasoning import INCLUDE, opened, sealer_of, unchanged
+from antiphon_edge.sealed.reasoning import INCLUDE, ReasoningSealer, opened, sealer_of, unchanged
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from tests.support.pushed import generated
@@ -78,6 +78,12 @@ def test_a_seal_alone_is_opened(sealer: Sealer) -> None:
     first, second, third = opened(items, sealer, "t")
     assert (first, third) == (items[0], items[2])
     assert second["content"] == [{"type": "reasoning_text", "text": THOUGHT}]
+
+
+def test_a_summary_is_sealed_where_it_stands_for_the_reasoning(sealer: Sealer) -> None:
+    item = {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": THOUGHT}], "content": []}
+    sealed = ReasoningSealer(sealer, "t").item(item)
+    assert sealer.open("t", sealed["encrypted_content"]) == THOUGHT
 
 
 def test_a_text_beside_its_seal_stays(sealer: Sealer) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
+from antiphon_core.errors import EngineFault, EngineOverloaded, EngineTimeout, EngineUnavailable, InvalidRequest
 from antiphon_core.flow import Flow
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
@@ -66,8 +66,10 @@ async def test_a_stream(fake: FakeChat, engine: OpenAIChatEngine) -> None:
     assert (asked["model"], asked["messages"]) == ("m", REQUEST.chat.messages if REQUEST.chat else None)
 
 
-async def test_the_server_has_its_own_name_and_wants_a_key(fake: FakeChat, profile: ModelProfile) -> None:
-    key = profile.directory / "key"
+async def test_the_server_has_its_own_name_and_wants_a_key(
+    fake: FakeChat, profile: ModelProfile, tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
     engine = OpenAIChatEngine(replace(profile, chat_model="meta/m", api_key_file=key))
     with pytest.raises(EngineUnavailable, match="API key of model 'm' is unreadable"):
         await engine.ready()
@@ -100,7 +102,6 @@ async def test_what_the_server_takes_is_asked_once_and_again_after_a_failure(
 @pytest.mark.parametrize(
     ("status", "error", "words"),
     [
-        (400, EngineFault, "reported an error"),
         (404, EngineUnavailable, "no such model"),
         (429, EngineUnavailable, "overloaded"),
         (500, EngineFault, "reported an error"),
@@ -117,6 +118,27 @@ async def test_errors_by_status(
     assert "secret" not in str(caught.value)
 
 
+async def test_all_models_of_the_server_are_listed(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    assert [each.name for each in await engine.listed()] == ["m"]
+    fake.refusal = (401, {})
+    with pytest.raises(EngineUnavailable, match="API key"):
+        await engine.listed()
+
+
+async def test_a_refused_request_is_no_reason_to_ask_anew_what_the_server_takes(
+    fake: FakeChat, engine: OpenAIChatEngine
+) -> None:
+    fake.refusal, fake.retry_after = (400, {"error": {"message": "Not so."}}), "7"
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="refuses the request: Not so."):
+            await chunks_of(engine)
+    assert fake.model_calls == 1
+    fake.refusal = (429, {})
+    with pytest.raises(EngineOverloaded) as caught:
+        await chunks_of(engine)
+    assert caught.value.facts == {"retry_after_ms": "7000"}
+
+
 @pytest.mark.parametrize(("status", "words"), [(401, "refuses the API key"), (503, "is not ready")])
 async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, words: str) -> None:
     await engine.ready()
@@ -129,7 +151,7 @@ async def test_readiness(fake: FakeChat, engine: OpenAIChatEngine, status: int, 
     ("told", "error", "words"),
     [
         ({"error": {"message": "x", "code": 503}}, EngineUnavailable, "is not ready"),
-        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, EngineFault, "reported an error"),
+        ({"error": {"message": "x", "type": "BadRequestError", "code": 400}}, InvalidRequest, "refuses the request: x"),
         ({"error": "boom"}, EngineFault, "reported an error"),
         ({"error": {"message": "failed to parse grammar", "code": 400}}, InvalidRequest, "make no grammar"),
         ({"object": "error", "message": "x", "code": 429}, EngineUnavailable, "overloaded"),

@@ -9,8 +9,19 @@ import pytest
 
 from antiphon_core.errors import EngineFault
 from antiphon_core.jsons import Object
-from antiphon_translator.engines.openai_wire import DIALECTS, PLAIN, STANDARD, ChunkReader, Dialect, body, dialect_of
+from antiphon_translator.engines.openai_wire import (
+    DIALECTS,
+    PLAIN,
+    STANDARD,
+    ChunkReader,
+    Dialect,
+    ListedModel,
+    body,
+    dialect_of,
+    listed,
+)
 from antiphon_translator.generation import (
+    UNLIMITED,
     Chat,
     EngineChunk,
     FinishReason,
@@ -36,6 +47,20 @@ def test_a_plain_body() -> None:
         "stream": True,
         "stream_options": {"include_usage": True},
     }
+
+
+def test_a_length_that_the_server_limits_is_not_sent() -> None:
+    assert "max_tokens" not in body(replace(REQUEST, max_tokens=UNLIMITED), "m", VLLM)
+
+
+def test_models_are_listed_with_what_their_server_says_of_their_length() -> None:
+    models: Object = {"data": [{"id": "a", "max_model_len": 4096}, {"id": "b"}, {"id": "c", "max_model_len": "x"}]}
+    assert listed(models) == [ListedModel("a", 4096), ListedModel("b"), ListedModel("c")]
+    assert listed({"data": []}) == []
+    lists: list[Object] = [{}, {"data": [7]}, {"data": [{}]}, {"data": None}]
+    for unreadable in lists:
+        with pytest.raises(EngineFault, match="cannot be read"):
+            listed(unreadable)
 
 
 def test_a_body_with_everything() -> None:

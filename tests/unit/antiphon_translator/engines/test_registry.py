@@ -2,9 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-from antiphon_core.config import SettingsError
+from antiphon_translator import profiles
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
@@ -37,14 +35,9 @@ def test_a_profile_gets_the_engine_that_it_names() -> None:
     assert {name: create(profile(name), TritonChannels()).level for name in LEVELS} == LEVELS
     assert isinstance(inner(create(profile("triton_tokens"), TritonChannels())), TritonEngine)
     assert isinstance(inner(create(profile("openai_chat"), TritonChannels())), OpenAIChatEngine)
-    assert set(ENGINES) == {"auto", *LEVELS}
+    assert set(ENGINES) == set(profiles.ENGINES) == {"auto", *LEVELS}
 
 
 def test_several_endpoints_are_one_engine() -> None:
     assert isinstance(create(profile("triton_tokens", "t:1", "t:2"), TritonChannels()), EndpointsEngine)
     assert isinstance(inner(create(profile("triton_tokens", "t:1"), TritonChannels())), TritonEngine)
-
-
-def test_an_unknown_engine_is_told_with_the_known_ones() -> None:
-    with pytest.raises(SettingsError, match="'m': there is no engine 'steam'; there is auto, triton_tokens"):
-        create(profile("steam"), TritonChannels())

@@ -46,7 +46,10 @@ async def fake() -> AsyncIterator[FakeTriton]:
 @pytest.fixture
 def profile(fake: FakeTriton) -> ModelProfile:
     """Its time limits end no test; the one about a time limit shortens that."""
-    return ModelProfile("m", Path(), fake.endpoint, token_timeout_s=2 * PATIENCE_S, probe_timeout_s=2 * PATIENCE_S)
+    patience_s = 2 * PATIENCE_S
+    return ModelProfile(
+        name="m", directory=Path(), endpoint=fake.endpoint, token_timeout_s=patience_s, probe_timeout_s=patience_s
+    )
 
 
 @pytest.fixture(params=["lean", "grpc"])

@@ -46,21 +46,9 @@ def test_a_text_is_not_escaped_and_not_evaluated() -> None:
     assert render(TEXTS, Message("user", ("{{ 7*7 }} <b>",))) == "[user:{{ 7*7 }} <b>]"
 
 
-def test_developer_becomes_system_where_the_template_does_not_know_it() -> None:
-    asked = (Message("developer", ("a",)), Message("user", ("b",)))
-    assert render(TEXTS, *asked) == "[system:a][user:b]"
-    assert render(TEXTS + "{# developer #}", *asked) == "[developer:a][user:b]"
-
-
-def test_system_messages_side_by_side_become_one() -> None:
-    asked = (
-        Message("system", ("a", "b")),
-        Message("developer", ("c",)),
-        Message("user", ("d",)),
-        Message("user", ("e",)),
-        Message("system", ("f",)),
-    )
-    assert render(TEXTS, *asked) == "[system:a\nb\n\nc][user:d][user:e][system:f]"
+def test_roles_are_given_as_they_are() -> None:
+    asked = (Message("developer", ("a",)), Message("system", ("b", "c")), Message("system", ("d",)))
+    assert render(TEXTS, *asked) == "[developer:a][system:b\nc][system:d]"
 
 
 def test_content_is_a_list_for_templates_that_loop_over_it() -> None:

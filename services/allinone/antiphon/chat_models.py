@@ -1,0 +1,81 @@
+"""`antiphon up --openai URL`: the models that a server of chat completions lists, each with a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from antiphon import profile_files
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import AntiphonError
+from antiphon_translator import model_directory, profiles
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.openai_wire import ListedModel
+from antiphon_translator.profiles import CHAT_ENGINE
+
+READY_TIMEOUT_S = 5.0
+
+
+class ChatModels:
+    """The models of one server: a part of `antiphon up`. Its profiles are all there is to start."""
+
+    name = "models"
+    ready_timeout_s = READY_TIMEOUT_S
+
+    def __init__(self, url: str, members: Sequence[dict[str, str | int]], folder: Path) -> None:
+        self.names = [str(each["name"]) for each in members]
+        self.engine = f"chat completions at {url}"
+        self._members = members
+        self._folder = folder
+
+    async def start(self) -> None:
+        profile_files.replace_all(self._folder, self._members)
+
+    async def stop(self) -> None:
+        pass
+
+
+async def discovered(
+    url: str, *, profiles_folder: Path, key_file: Path | None, directory: Path | None, only: str | None
+) -> ChatModels:
+    """Asks a server for its models. `directory` is that of the one model that is served, `only` its name where the
+    server has several. SettingsError: the server cannot be asked, or does not have what was asked for."""
+    base = url.rstrip("/") if urlsplit(url).path.strip("/") else url.rstrip("/") + "/v1"
+    shared = _shared(base, key_file)
+    found = await _listed(shared)
+    served = [each for each in found if only in (None, each.name)]
+    if not served:
+        listed = ", ".join(each.name for each in found) or "no models"
+        raise SettingsError(f"The server at {base} has no model '{only or 'at all'}'; it lists {listed}.")
+    if directory is not None and len(served) > 1:
+        names = ", ".join(each.name for each in served)
+        raise SettingsError(f"--model-dir is for one model; choose one with --model-name: {names}.")
+    return ChatModels(base, [shared | _members(each, directory) for each in served], profiles_folder)
+
+
+def _shared(url: str, key_file: Path | None) -> dict[str, str | int]:
+    """What all profiles of the server have in common."""
+    key: dict[str, str | int] = {} if key_file is None else {"api_key_file": str(key_file.absolute())}
+    return {"engine": CHAT_ENGINE, "endpoint": url} | key
+
+
+async def _listed(shared: dict[str, str | int]) -> list[ListedModel]:
+    engine = OpenAIChatEngine(profiles.from_values({"name": "of --openai", **shared}, source="--openai"))
+    try:
+        return await engine.listed()
+    except AntiphonError as error:
+        raise SettingsError(f"Cannot list the models at {shared['endpoint']}: {error.message}") from error
+    finally:
+        await engine.close()
+
+
+def _members(model: ListedModel, directory: Path | None) -> dict[str, str | int]:
+    """A profile's own members. The server's limit counts where it is the smaller one."""
+    members: dict[str, str | int] = {"name": model.name}
+    lengths = [model.context_length]
+    if directory is not None:
+        members["directory"] = str(directory.absolute())
+        lengths.append(model_directory.read(directory).context_length)
+    known = [length for length in lengths if length is not None]
+    return members | ({"context_length": min(known)} if known else {})

@@ -1,0 +1,81 @@
+"""`antiphon profile check FILE`: what becomes of a model profile, and whether the server that it names answers.
+
+The exit status is 1 if the server does not, 2 if the profile has a mistake.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from antiphon_core.errors import AntiphonError
+from antiphon_translator import profiles, served_model
+from antiphon_translator.engines import registry
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.served_model import ServedModel
+
+UNKNOWN = "not known here: the server says when a prompt is too long"
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    check = actions.add_parser("check", help="say what is wrong in a profile, what becomes of it, and who answers")
+    check.add_argument("file", type=Path, metavar="FILE", help="a model profile (*.toml)")
+    check.add_argument("--offline", action="store_true", help="leave the server alone")
+    check.set_defaults(run=_check)
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Prints what becomes of a profile. SettingsError: what is wrong in it."""
+    profile = profiles.load(options.file)
+    model = served_model.load(profile)
+    for name, value in _facts(profile, model):
+        print(f"{name + ':':<16}{value}")
+    reason = "" if options.offline else asyncio.run(_reason(profile))
+    if not options.offline:
+        print(f"{'server:':<16}{reason or 'ready'}")
+    return 1 if reason else 0
+
+
+def _facts(profile: ModelProfile, model: ServedModel) -> Iterator[tuple[str, str]]:
+    yield "name", profile.name
+    yield "engine", f"{profile.engine} ({profiles.ENGINES[profile.engine]})"
+    yield "endpoints", ", ".join(profile.endpoints or (profile.endpoint,))
+    yield "directory", str(profile.directory or "none: tokens are counted by the server alone")
+    yield "context length", str(model.context_length or UNKNOWN)
+    yield "family", model.syntax.literal.name
+    yield "roles", ", ".join(model.prompt.roles.names)
+    yield "images", profile.images
+
+
+async def _reason(profile: ModelProfile) -> str:
+    """Why a server cannot be asked now; empty if all can."""
+    for endpoint in profile.endpoints or (profile.endpoint,):
+        reason = await _reason_at(replace(profile, endpoint=endpoint, endpoints=()))
+        if reason:
+            return f"{endpoint}: {reason}" if profile.endpoints else reason
+    return ""
+
+
+async def _reason_at(profile: ModelProfile) -> str:
+    engine = registry.ENGINES[profile.engine](profile, TritonChannels())
+    try:
+        await engine.controls()
+        await engine.ready()
+        return await _missing(profile, engine) if isinstance(engine, OpenAIChatEngine) else ""
+    except AntiphonError as error:
+        return error.message
+    finally:
+        await engine.close()
+
+
+async def _missing(profile: ModelProfile, engine: OpenAIChatEngine) -> str:
+    """Whether a chat server lists the model that it will be asked for."""
+    listed = [model.name for model in await engine.listed()]
+    asked = profile.lora or profile.chat_model or profile.name
+    return "" if asked in listed else f"has no model '{asked}' (chat_model); it lists {', '.join(listed) or 'none'}"

@@ -1,0 +1,104 @@
+"""Finds out which roles a chat template reads, by rendering small conversations when the model is loaded.
+
+A capability is there if the template does not refuse the conversation and writes all of its texts, in their order. What
+a template drops in silence, the model would never read, and its client would see a 200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_translator.conversation import Call, Conversation, Message
+from antiphon_translator.roles import Roles
+
+_TOOL: Object = {
+    "type": "function",
+    "function": {"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}},
+}
+_SYSTEM, _MORE_SYSTEM = Message("system", ("alpha1",)), Message("system", ("bravo2",))
+_DEVELOPER, _NOBODY = Message("developer", ("bravo2",)), Message("nobody", ("bravo2",))
+_ASK, _ASK_MORE, _LAST = Message("user", ("charlie3",)), Message("user", ("delta4",)), Message("user", ("golf7",))
+_ANSWER, _ANSWER_MORE = Message("assistant", ("echo5",)), Message("assistant", ("foxtrot6",))
+_LONG, _SHORT = "call_0123456789abcdef01234567", "abcdef123"
+
+
+class Render(Protocol):
+    def __call__(self, conversation: Conversation, *, now_s: int) -> str: ...
+
+
+def of(render: Render) -> Roles:
+    """Returns the capabilities of the template behind `render`."""
+    if not _shows(render, _ASK):
+        return Roles()  # a template that refuses a word alone tells nothing
+    has_developer = _knows_developer(render)
+    others = (_MORE_SYSTEM, _DEVELOPER) if has_developer else (_MORE_SYSTEM,)
+    pairs = [(_SYSTEM, each) for each in others] + [(each, _SYSTEM) for each in others]
+    call_id = next((each for each in (_LONG, _SHORT) if _shows(render, *_called(each))), "")
+    return Roles(
+        system=_shows(render, _SYSTEM, _ASK),
+        developer=has_developer,
+        several_system=all(_shows(render, *pair, _ASK) for pair in pairs),
+        late_system=all(_shows_late(render, other) for other in others),
+        user_runs=_shows(render, _ASK, _ASK_MORE) and _shows(render, _ASK, _ANSWER, _ASK_MORE, _LAST),
+        assistant_runs=_shows(render, _ASK, _ANSWER, _ANSWER_MORE, _LAST),
+        tool=bool(call_id),
+        user_after_tool=_shows(render, *_called(call_id or _LONG), _LAST),
+        empty=all(_shows(render, *chat) for chat in _with_empty_messages()),
+        long_call_ids=call_id != _SHORT,
+    )
+
+
+def _knows_developer(render: Render) -> bool:
+    """Whether the template has heard of developers: one that writes the name of any role has not."""
+    if not _shows(render, _DEVELOPER, _ASK):
+        return False
+    written, of_nobody = (_written(render, each, _ASK) or "" for each in (_DEVELOPER, _NOBODY))
+    return written != of_nobody.replace(_NOBODY.role, _DEVELOPER.role)
+
+
+def _shows_late(render: Render, late: Message) -> bool:
+    return all(
+        _shows(render, *chat)
+        for chat in (
+            (_ASK, _ANSWER, late, _LAST),
+            (_SYSTEM, _ASK, _ANSWER, late, _LAST),
+            (_SYSTEM, _ASK, late),
+        )
+    )
+
+
+def _called(call_id: str) -> tuple[Message, ...]:
+    calling = Message("assistant", (), calls=(Call(call_id, "f", {}),))
+    return _ASK, calling, Message("tool", ("hotel8",), call_id=call_id, name="f")
+
+
+def _with_empty_messages() -> Sequence[tuple[Message, ...]]:
+    return (_ASK, _emptied(_ANSWER), _LAST), (_emptied(_ASK), _ANSWER, _LAST)
+
+
+def _emptied(message: Message) -> Message:
+    return message._replace(parts=("",))
+
+
+def _shows(render: Render, *messages: Message) -> bool:
+    """Whether all texts of a conversation are written, in their order."""
+    written = _written(render, *messages)
+    if written is None:
+        return False
+    place = 0
+    for message in messages:
+        place = written.find(message.text, place)
+        if place < 0:
+            return False
+    return True
+
+
+def _written(render: Render, *messages: Message) -> str | None:
+    tools = (_TOOL,) if any(message.calls for message in messages) else ()
+    try:
+        return render(Conversation(messages, tools), now_s=0)
+    except InvalidRequest:
+        return None

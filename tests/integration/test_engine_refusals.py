@@ -1,0 +1,71 @@
+"""Over HTTP, before a chat server that refuses: its reason is the caller's where the request is at fault, and an SDK
+asks again only where that may help."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from openai import AsyncOpenAI, BadRequestError, RateLimitError
+
+from antiphon_core import events
+from tests.support.templated_system import TemplatedSystem, by_chat
+
+SECRETS = "http://10.0.0.7:8000/v1"
+REFUSED = (
+    400,
+    {"object": "error", "message": f"Roles must alternate. See {SECRETS}\nTraceback (most recent call last)"},
+)
+TOO_LONG = (400, {"error": {"message": "This model's maximum context length is 8192 tokens.", "code": 400}})
+OVERLOADED = (429, {"error": {"message": SECRETS, "code": 429}})
+
+
+@pytest.fixture
+async def system(tmp_path: Path) -> AsyncIterator[TemplatedSystem]:
+    async with by_chat(tmp_path, "Qwen3.5-4B") as running:
+        yield running
+
+
+def client(system: TemplatedSystem, retries: int = 2) -> AsyncOpenAI:
+    return AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none", max_retries=retries)
+
+
+async def test_a_refused_request_is_a_400_with_its_reason_and_is_asked_once(system: TemplatedSystem) -> None:
+    system.server.refusal = REFUSED
+    async with client(system) as asking:
+        with pytest.raises(BadRequestError, match="Roles must alternate. See") as caught:
+            await asking.responses.create(model="m", input="Hi")
+    assert caught.value.code == "engine_refused"
+    assert len(system.server.requests) == 1
+    for secret in ("10.0.0.7", "Traceback", system.server.endpoint):
+        assert secret not in str(caught.value.body)
+
+
+async def test_a_prompt_that_is_too_long_is_a_400_of_that_code(system: TemplatedSystem) -> None:
+    system.server.refusal = TOO_LONG
+    answer = await system.http.create(model="m", input="Hi")
+    assert (answer.status, answer.error["code"]) == (400, "context_length_exceeded")
+    told = (await system.http.create(model="m", input="Hi", stream=True)).events
+    assert [event["type"] for event in told[-2:]] == [events.ERROR, events.FAILED]
+    assert told[-1]["response"]["error"]["code"] == "context_length_exceeded"
+
+
+async def test_an_overloaded_server_is_a_429_with_its_time(system: TemplatedSystem) -> None:
+    system.server.refusal, system.server.retry_after = OVERLOADED, "7"
+    async with client(system, retries=0) as asking:
+        with pytest.raises(RateLimitError) as caught:
+            await asking.responses.create(model="m", input="Hi")
+    headers = caught.value.response.headers
+    assert (headers["retry-after"], headers["retry-after-ms"]) == ("7", "7000")
+    assert headers["x-should-retry"] == "true"
+    assert "10.0.0.7" not in str(caught.value.body)
+
+
+async def test_a_refusal_leaves_the_server_ready(system: TemplatedSystem) -> None:
+    system.server.refusal = REFUSED
+    await system.http.create(model="m", input="Hi")
+    calls = system.server.model_calls
+    system.server.refusal = None
+    assert (await system.http.create(model="m", input="Hi")).status == 200
+    assert system.server.model_calls == calls

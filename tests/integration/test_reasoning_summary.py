@@ -1,0 +1,99 @@
+"""Over HTTP, before a chat server that reasons: clients that show nothing but summaries have one to show."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from openai import AsyncOpenAI
+
+from antiphon_core.fold import fold
+from antiphon_core.jsons import Object
+from tests.support.fake_chat import delta, ending
+from tests.support.templated_system import TemplatedSystem, by_chat
+
+ORDER = [
+    "response.output_item.added",
+    "response.reasoning_summary_part.added",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_summary_text.done",
+    "response.reasoning_summary_part.done",
+    "response.output_item.done",
+]
+SCRIPT = [
+    delta(reasoning_content="Hm. "),
+    delta(reasoning_content="Well."),
+    delta(content="Yes."),
+    *ending(),
+]
+SUMMARY = [{"type": "summary_text", "text": "Hm. Well."}]
+
+
+@pytest.fixture
+async def system(tmp_path: Path) -> AsyncIterator[TemplatedSystem]:
+    async with by_chat(tmp_path, "Qwen3.5-4B") as running:
+        running.server.script = SCRIPT
+        yield running
+
+
+def of_reasoning(log: list[Object]) -> list[str]:
+    """The types of the events of the first item, each run of deltas as two."""
+    names = [event["type"] for event in log if event.get("output_index") == 0]
+    at = names.index(ORDER[2])
+    deltas = names.count(ORDER[2])
+    return [*names[:at], *ORDER[2:4], *names[at + deltas :]]
+
+
+@pytest.mark.parametrize("length", ["auto", "concise", "detailed"])
+async def test_a_summary_is_streamed_stored_and_told_again(system: TemplatedSystem, length: str) -> None:
+    log = (await system.http.create(model="m", input="Hi", stream=True, reasoning={"summary": length})).events
+    assert of_reasoning(log) == ORDER
+    told = log[-1]["response"]
+    assert fold(log) == told
+    thought, answer = told["output"]
+    assert (thought["summary"], thought["content"]) == (SUMMARY, [])
+    assert answer["content"][0]["text"] == "Yes."
+    assert told["reasoning"]["summary"] == "detailed"
+    stored = await system.http.get(f"/v1/responses/{told['id']}")
+    assert stored.json["output"] == told["output"]
+    again = (await system.http.get(f"/v1/responses/{told['id']}?stream=true")).events
+    assert of_reasoning(again) == ORDER
+    assert fold(again) == told
+
+
+async def test_the_model_reads_it_again_in_the_next_turn(system: TemplatedSystem) -> None:
+    first = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"summary": "auto"})
+    await system.ask([{"role": "user", "content": "Go on."}], previous_response_id=first["id"])
+    resent = [{"role": "user", "content": "Hi"}, *first["output"], {"role": "user", "content": "Go on."}]
+    await system.ask(resent, store=False)
+    for request in system.server.requests[1:]:
+        assert request["messages"][1]["reasoning_content"] == "Hm. Well."
+
+
+async def test_the_reasoning_is_told_as_it_is_where_no_summary_is_asked_for(system: TemplatedSystem) -> None:
+    told = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"effort": "high"})
+    assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
+    assert told["reasoning"] == {"effort": "high", "summary": None}
+
+
+async def test_a_profile_may_keep_it_from_being_a_summary(tmp_path: Path) -> None:
+    async with by_chat(tmp_path, "Qwen3.5-4B", reasoning_summary="none") as system:
+        system.server.script = SCRIPT
+        told = await system.ask([{"role": "user", "content": "Hi"}], reasoning={"summary": "auto"})
+        assert told["output"][0]["summary"] == []
+        assert told["reasoning"]["summary"] is None
+
+
+async def test_the_sdk_reads_it(system: TemplatedSystem) -> None:
+    asked: Object = {"model": "m", "input": "Hi", "reasoning": {"summary": "auto"}}
+    async with (
+        AsyncOpenAI(base_url=f"{system.http.url}/v1", api_key="none") as client,
+        client.responses.stream(**asked) as stream,
+    ):
+        texts = [event.delta async for event in stream if event.type == "response.reasoning_summary_text.delta"]
+        final = await stream.get_final_response()
+    assert "".join(texts) == "Hm. Well."
+    assert final.output[0].type == "reasoning"
+    assert [part.text for part in final.output[0].summary] == ["Hm. Well."]

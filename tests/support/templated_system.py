@@ -1,0 +1,130 @@
+"""All of Antiphon in one process before a model with a real chat template: spoken to in token ids, or behind a scripted
+chat server that renders with that template, drops what it drops and refuses what it refuses.
+
+The vocabulary is SmolLM2's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from antiphon_core.clock import SystemClock
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, loads
+from antiphon_edge.server import EdgeServer
+from antiphon_edge.settings import EdgeSettings
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.service import StoreService
+from antiphon_translator import profiles, served_model
+from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.scripted import Emit, ScriptedEngine
+from antiphon_translator.served_model import ServedModel
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from antiphon_translator.templates import jinja
+from antiphon_translator.templates.jinja import JinjaTemplate
+from tests.support.fake_chat import FakeChat, delta, ending, fake_chat
+from tests.support.http import Http
+from tests.support.served_models import END_ID, tokenizer, write_directory
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "templates"
+SPECIAL_TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+@dataclass(frozen=True)
+class TemplatedSystem:
+    """A running one. `prompts` gives what the model read, turn by turn; `server` is that behind the chat engine."""
+
+    http: Http
+    prompts: Callable[[], Sequence[str]]
+    server: FakeChat = field(default_factory=FakeChat)
+
+    async def ask(self, items: Sequence[Object], **members: Any) -> Object:
+        """The answer to these items. AssertionError: there is none."""
+        answer = await self.http.create(model="m", input=list(items), **members)
+        assert answer.status == 200, answer.body
+        found: Object = answer.json
+        return found
+
+
+def source_of(template: str) -> str:
+    """The template whose file begins with this name."""
+    (path,) = GOLDEN.glob(f"{template}*.jinja")
+    return path.read_text("utf-8")
+
+
+def rendering(template: str) -> Callable[[Object], str]:
+    """Renders requests of chat completions as a server does: roles and texts as they came, arguments as objects."""
+    compiled = JinjaTemplate(source_of(template), special_tokens=SPECIAL_TOKENS)._template
+
+    def render(request: Object) -> str:
+        for message in request["messages"]:
+            for call in message.get("tool_calls", ()):
+                call["function"]["arguments"] = loads(call["function"]["arguments"])
+        offered = {**SPECIAL_TOKENS, "tools": request.get("tools"), "strftime_now": jinja._clock(0)}
+        try:
+            return compiled.render(offered | {"messages": request["messages"], "add_generation_prompt": True})
+        except jinja._TEMPLATE_FAULTS as error:
+            raise InvalidRequest(str(error)) from error
+
+    return render
+
+
+@asynccontextmanager
+async def by_tokens(folder: Path, template: str) -> AsyncIterator[TemplatedSystem]:
+    """The model is asked in ids, which are made here."""
+    engine = ScriptedEngine([Emit([*tokenizer().encode("Yes."), END_ID])])
+    model = served_model.load(_profile(folder, template, endpoint="triton:8001"))
+
+    def prompts() -> Sequence[str]:
+        return [model.tokenizer.decode(request.prompt_ids) for request in engine.requests]
+
+    async with running(model, engine) as http:
+        yield TemplatedSystem(http, prompts)
+
+
+@asynccontextmanager
+async def by_chat(
+    folder: Path, template: str, *, is_seen: bool = True, **members: Any
+) -> AsyncIterator[TemplatedSystem]:
+    """The model is behind a chat server. `members` are more of its profile's; unless it `is_seen`, the profile has no
+    directory."""
+    async with fake_chat() as fake:
+        fake.render, fake.script = rendering(template), [delta(content="Yes."), *ending()]
+        members |= {"endpoint": fake.endpoint, "engine": "openai_chat"}
+        profile = _profile(folder, template, **members) if is_seen else profiles.from_values({"name": "m"} | members)
+        async with running(served_model.load(profile), OpenAIChatEngine(profile)) as http:
+            yield TemplatedSystem(http, lambda: fake.prompts, fake)
+
+
+def _profile(folder: Path, template: str, **members: Any) -> profiles.ModelProfile:
+    directory = write_directory(folder / "model")
+    (directory / "chat_template.jinja").write_text(source_of(template), "utf-8")
+    return profiles.from_values({"name": "m", "directory": str(directory)} | members)
+
+
+@asynccontextmanager
+async def running(model: ServedModel, engine: Engine) -> AsyncIterator[Http]:
+    """Edge, store and translator with one model."""
+    backend, clock = open_backend("memory://"), SystemClock()
+    await backend.open()
+    translator = TranslatorService(TranslatorSettings(), clock=clock)
+    translator.add(model, engine)
+    server = EdgeServer(
+        EdgeSettings(port=0, drain_s=1.0), StoreService(backend), translator, clock=clock, ids=RandomIds()
+    )
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(backend.close)
+        stack.push_async_callback(translator.close)
+        await server.start()
+        stack.push_async_callback(server.stop)
+        session = await stack.enter_async_context(aiohttp.ClientSession())
+        yield Http(session, server.url)

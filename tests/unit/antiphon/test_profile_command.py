@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon import cli
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from tests.support.served_models import write_directory
+
+Output = pytest.CaptureFixture[str]
+CHAT = 'name = "m"\nengine = "openai_chat"\nendpoint = "http://127.0.0.1:9/v1"\n'
+
+
+def written(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "m.toml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_it_says_what_becomes_of_a_profile(tmp_path: Path, capsys: Output) -> None:
+    write_directory(tmp_path / "model")
+    path = written(tmp_path, 'name = "m"\ndirectory = "model"\nendpoint = "t:1"\n')
+    assert cli.main(["profile", "check", path, "--offline"]) == 0
+    told = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines())
+    assert told["context length"].strip() == "8192"
+    assert told["engine"].strip().startswith("auto (")
+    assert "late_system" in told["roles"]
+    assert "server" not in told
+
+
+def test_a_chat_server_needs_nothing_but_its_url(tmp_path: Path, capsys: Output) -> None:
+    assert cli.main(["profile", "check", written(tmp_path, CHAT), "--offline"]) == 0
+    assert "the server says when a prompt is too long" in capsys.readouterr().out
+
+
+def test_a_server_that_does_not_answer_is_told_with_its_reason(tmp_path: Path, capsys: Output) -> None:
+    assert cli.main(["profile", "check", written(tmp_path, CHAT)]) == 1
+    assert "The server of model 'm' cannot be reached." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("found", "status", "told"), [("m", 0, "ready"), ("other", 1, "no model 'm' (chat_model)")])
+def test_a_chat_server_has_to_list_the_model(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, found: str, status: int, told: str
+) -> None:
+    async def models(_engine: OpenAIChatEngine) -> object:
+        return {"data": [{"id": found}]}
+
+    monkeypatch.setattr(OpenAIChatEngine, "_models", models)
+    assert cli.main(["profile", "check", written(tmp_path, CHAT)]) == status
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (CHAT.replace("openai_chat", "openai"), "there is no engine 'openai'. There is auto, "),
+        (CHAT.replace('engine = "openai_chat"\n', 'directory = "x"\n'), 'or engine must be "openai_chat"'),
+        (CHAT.replace('engine = "openai_chat"\n', ""), "'directory' is missing"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, capsys: Output, text: str, words: str) -> None:
+    assert cli.main(["profile", "check", written(tmp_path, text)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert words in line

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import (
+    AntiphonError,
+    ContextLengthExceeded,
+    EngineFault,
+    EngineOverloaded,
+    EngineTimeout,
+    EngineUnavailable,
+    InvalidRequest,
+)
+from antiphon_translator.engines import chat_errors
+
+URL = "http://vllm.internal:8000/v1"
+
+
+def error(told: object, status: int = 400, retry_after: str | None = None) -> AntiphonError:
+    return chat_errors.of_answer(told, status=status, server="The server", model="m", url=URL, retry_after=retry_after)
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ({"object": "error", "message": "Roles must alternate.", "type": "BadRequestError", "code": 400}, 400),
+        ({"error": {"message": "Roles must alternate.", "code": "bad"}}, 422),
+        ({"detail": [{"loc": ["body", "messages"], "msg": "Roles must alternate."}]}, 422),
+        ({"detail": "Roles must alternate."}, 400),
+        ({"error": "Roles must alternate."}, 400),
+        ("Roles must alternate.", 400),
+        ({"error": {"message": "Roles must alternate.", "code": 400}}, 200),
+    ],
+)
+def test_a_refused_request_is_the_callers_with_the_servers_reason(told: object, status: int) -> None:
+    found = error(told, status)
+    assert type(found) is InvalidRequest
+    assert found.message == "The server refuses the request: Roles must alternate."
+    assert found.code == "engine_refused"
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        (
+            {"message": "This model's maximum context length is 8192 tokens. However, you requested 9000", "code": 400},
+            400,
+        ),
+        ({"error": {"message": "Too long.", "code": "context_length_exceeded"}}, 400),
+        ({"error": {"message": "Too long.", "type": "exceed_context_size_error", "code": 400}}, 400),
+        ({"error": {"message": "the request exceeds the available context size, try increasing it", "code": 500}}, 500),
+        ({"message": "Requested token count exceeds the model's maximum context length of 4096 tokens."}, 400),
+        ({"message": "The decoder prompt (length 9) is longer than the maximum model length of 8."}, 400),
+        ({"message": "max_tokens must be at least 1, got -186.", "code": 400}, 400),
+    ],
+)
+def test_a_prompt_that_is_too_long_has_the_code_that_clients_act_on(told: object, status: int) -> None:
+    found = error(told, status)
+    assert isinstance(found, ContextLengthExceeded)
+    assert (found.code, found.field) == ("context_length_exceeded", "input")
+
+
+@pytest.mark.parametrize(
+    ("given", "wait_ms"),
+    [("7", "7000"), ("0.25", "250"), ("1e9", "3600000"), ("soon", None), ("-1", None), (None, None)],
+)
+def test_an_overloaded_server_says_when_to_come_back(given: str | None, wait_ms: str | None) -> None:
+    found = error({"error": {"message": "secret"}}, 429, given)
+    assert type(found) is EngineOverloaded
+    assert found.facts.get("retry_after_ms") == wait_ms
+    assert "secret" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, EngineUnavailable),
+        (404, EngineUnavailable),
+        (408, EngineTimeout),
+        (500, EngineFault),
+        (503, EngineUnavailable),
+        (504, EngineTimeout),
+    ],
+)
+def test_an_error_of_the_servers_is_told_in_our_words(status: int, kind: type[AntiphonError]) -> None:
+    found = error({"error": {"message": "secret words"}}, status)
+    assert type(found) is kind
+    assert "secret" not in found.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "left"),
+    [
+        ('No.\nTraceback (most recent call last):\n  File "/app/x.py", line 1\nKeyError', "No."),
+        ('No.\n  File "/app/x.py", line 1, in f', "No."),
+        ("Traceback (most recent call last): boom", "it gives no reason."),
+        ("See http://10.0.0.1:9/docs now", "See [...] now"),
+        ("from 10.1.2.3:8000 and [fe80::1]:80", "from [...] and [...]"),
+        ("at vllm.internal:8000, on vllm.internal", "at [...], on [...]"),
+        ("worker.pod.svc:50051 said no", "[...] said no"),
+        ("in /usr/lib/python3/site.py at 0x7f00deadbeef", "in [...] at [...]"),
+        ("Use a/b or 1/2; </think> is 3.5: 12:30", "Use a/b or 1/2; </think> is 3.5: 12:30"),
+        ("", "it gives no reason."),
+    ],
+)
+def test_addresses_paths_and_traces_stay_here(reason: str, left: str) -> None:
+    assert chat_errors.readable(reason, URL) == left
+
+
+def test_a_long_reason_is_cut() -> None:
+    assert len(chat_errors.readable("no " * 1_000, URL)) == chat_errors.REASON_CHARS_MAX + 3
+
+
+@pytest.mark.parametrize(("body", "told"), [(b'{"a": 1}', {"a": 1}), (b"\xffno", "\ufffdno")])
+def test_a_body_that_is_no_json_is_text(body: bytes, told: Any) -> None:
+    assert chat_errors.parsed(body) == told
+
+
+def test_a_guide_that_cannot_be_followed_is_named() -> None:
+    assert error({"error": {"message": "failed to parse grammar", "code": 400}}).field == "text.format"
