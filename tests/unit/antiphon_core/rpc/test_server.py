@@ -57,8 +57,11 @@ class Fixture:
 
 
 @pytest.fixture
-async def fixture(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
-    monkeypatch.setattr(server_module, "READY_POLL_S", 3600.0)  # on a busy machine a call takes longer than a poll
+async def fixture(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
+    """Readiness is asked for as often as the test says: where it says nothing, not again."""
+    monkeypatch.setattr(server_module, "READY_POLL_S", getattr(request, "param", 3600.0))
     state, server = Fixture(), RpcServer()
     server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
     port = await server.start("127.0.0.1", 0)
@@ -133,6 +136,7 @@ async def test_a_cancelled_stream_closes_its_handler(fixture: Setup) -> None:
     await asyncio.wait_for(state.closed.wait(), PATIENCE_S)
 
 
+@pytest.mark.parametrize("fixture", [0.02], indirect=True)
 async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) -> None:
     state, _, channel = fixture
     health: Any = health_pb2_grpc.HealthStub(channel)
