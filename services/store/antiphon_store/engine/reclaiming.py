@@ -75,7 +75,7 @@ class Reclaiming:
 
     async def _reclaim(self, tenant: str, kind: Kind, row_id: str, most: int) -> list[Reclaimed]:
         """Takes a candidate away, and the ancestors that go with it, so many at most."""
-        partition = _partition(tenant, kind, row_id)
+        partition = partition_of(tenant, kind, row_id)
         if kind is not Kind.NODE:
             decide = _DECISIONS[kind]
             reclaimed = await self._runner.run(partition, lambda view: decide(view, row_id))
@@ -108,12 +108,13 @@ class Reclaiming:
 
     async def _show_again(self, tenant: str, kind: Kind, row_id: str) -> bool:
         """Puts a candidate back to when it can go: whether that is now."""
-        partition = _partition(tenant, kind, row_id)
+        partition = partition_of(tenant, kind, row_id)
         family = await self._family(partition, row_id) if kind is Kind.NODE else None
         return await self._runner.run(partition, partial(sweeping.show_again, kind=kind, row_id=row_id, family=family))
 
 
-def _partition(tenant: str, kind: Kind, row_id: str) -> Partition:
+def partition_of(tenant: str, kind: Kind, row_id: str) -> Partition:
+    """Where a row lies that an entry names."""
     if kind is Kind.KEY:
         return keys.partition_of(tenant, row_id)
     return Partition(tenant, tree_tag(row_id) or session_tag(tenant, row_id))

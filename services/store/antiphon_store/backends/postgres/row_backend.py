@@ -12,6 +12,7 @@ from antiphon_store.backends import named_queries
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import row_schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
+from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
 from antiphon_store.backends.postgres.row_programs import applied, fetched, gets_of, outcome_of, tree_of, written
 from antiphon_store.backends.postgres.server import Connection
@@ -44,6 +45,7 @@ class PostgresRows:
         self._schema = database_schema
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
+        self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)

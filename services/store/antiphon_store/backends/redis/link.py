@@ -26,6 +26,7 @@ from antiphon_store.backends.redis.joint_calls import JointCalls, ScriptCall
 from antiphon_store.backends.redis.scripts import READY, Argument, Script
 
 READY_TIMEOUT_S = 0.8
+KEYS_PER_CALL = 1000  # that a server looks at
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
@@ -69,6 +70,18 @@ class Link:
                 yield
             finally:
                 _atom_of.reset(former)
+
+    async def keys(self, pattern: str) -> AsyncIterator[str]:
+        """The keys of all masters that match; one may come twice. StoreUnavailable."""
+        async with self._call():
+            async for key in self._client.scan_iter(match=pattern, count=KEYS_PER_CALL):
+                yield key.decode()
+
+    async def unlink(self, keys: Sequence[str]) -> int:
+        """Takes keys away: how many there were. StoreUnavailable."""
+        async with self._call():
+            count: int = await self._client.unlink(*keys)
+            return count
 
     async def ready(self) -> None:
         """StoreUnavailable: no master would run a script that writes, or none says so in time."""

@@ -54,3 +54,4 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 ANNOUNCE = compose("announce")
 TENANTS = compose("tenants")
 READY = compose("ready")
+FORGET = compose("forget")
