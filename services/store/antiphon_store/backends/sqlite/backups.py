@@ -17,25 +17,25 @@ from antiphon_store.backends.sqlite.schema import require_ours
 from antiphon_store.operations.files import OperationError, new_file
 from antiphon_store.rows.maintenance import Progress
 
-PAGES = 1024  # of 8 KiB, between two words about the progress
+PAGES = 1024  # of 8 KiB, between two calls of `on_progress`
 
 
-async def backup(path: Path, file: Path, on_progress: Progress) -> None:
+async def backup(path: Path, file: Path, on_progress: Progress, *, pages: int = PAGES) -> None:
     """Copies the store's file."""
-    await asyncio.to_thread(_copy, path, file, "rw", on_progress)
+    await asyncio.to_thread(_copy, path, file, "rw", on_progress, pages)
 
 
 async def restore(file: Path, path: Path, on_progress: Progress) -> None:
     """Makes the store's file from a backup, which is only read."""
     await asyncio.to_thread(_make_folder, path)
-    await asyncio.to_thread(_copy, file, path, "ro", on_progress)
+    await asyncio.to_thread(_copy, file, path, "ro", on_progress, PAGES)
 
 
 def _make_folder(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _copy(source: Path, target: Path, mode: str, on_progress: Progress) -> None:
+def _copy(source: Path, target: Path, mode: str, on_progress: Progress, pages: int) -> None:
     if not source.exists():
         raise OperationError(f"{source} does not exist.")
     try:
@@ -44,7 +44,7 @@ def _copy(source: Path, target: Path, mode: str, on_progress: Progress) -> None:
             if require_ours(reading) is None:
                 raise OperationError(f"{source} is empty.")
             with closing(sqlite3.connect(draft)) as writing:
-                reading.backup(writing, pages=PAGES, progress=lambda *_counts: on_progress(PAGES))
+                reading.backup(writing, pages=pages, progress=lambda *_counts: on_progress(pages))
                 writing.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
                 _require_whole(writing, source)
     except sqlite3.DatabaseError as error:
