@@ -17,10 +17,24 @@ from antiphon_store.engine.reclaiming import partition_of
 from antiphon_store.operations.rows_by_name import rows_of
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
-from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Kind, Partition, Payload, Ref, Row, named_node
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Applied,
+    Chain,
+    Entry,
+    Index,
+    Kind,
+    Partition,
+    Payload,
+    Program,
+    Ref,
+    Row,
+    named_node,
+)
 
 ENTRIES_PER_PAGE = 500
 KEYS_AT_ONCE = 64
+CHAIN_BYTES = 2**60  # any number
 
 
 class Finding(NamedTuple):
@@ -65,9 +79,14 @@ class _Tree:
             self._rest[ref] = Row(row.fields)
             for name in _damaged_payloads(ref, row):
                 yield True, f"{ref.kind} {ref.id}: the checksum of its {name} differs"
+        has_all_parents = True
         for ref, row in self._rest.items():
             for is_damage, text in await _CHECKS[ref.kind](self, ref, row) if ref.kind in _CHECKS else ():
+                has_all_parents = has_all_parents and not (is_damage and ref.kind is Kind.NODE)
                 yield is_damage, text
+        if has_all_parents:
+            for ref in await self._broken_chains():
+                yield True, f"node {ref.id}: the chain that ends with it is not whole"
 
     async def node(self, ref: Ref, row: Row) -> Iterable[tuple[bool, str]]:
         """Its parent, and the depth behind it."""
@@ -106,6 +125,18 @@ class _Tree:
         there = partition_of(self._partition.tenant, Kind.NODE, response_id)
         is_there = await _row(self._rows, there, Ref(Kind.NODE, response_id)) is not None
         return [] if is_there else [(False, f"key {ref.id}: its response {response_id} is not there")]
+
+    async def _broken_chains(self) -> list[Ref]:
+        """The nodes without children of which the database does not find all ancestors."""
+        nodes = {ref: row.fields for ref, row in self._rest.items() if ref.kind is Kind.NODE}
+        parents = {fields["parent"] for fields in nodes.values()}
+        broken = []
+        for ref, length in [(ref, fields["depth"] + 1) for ref, fields in nodes.items() if ref.id not in parents]:
+            chain = Chain(ref.id, Payload.NONE, length, CHAIN_BYTES)
+            found = await self._rows.transact(self._partition, Program(reads=[chain]))
+            if not isinstance(found, Applied) or len(found.answers[0]) not in (0, length):  # none: its time is over
+                broken.append(ref)
+        return broken
 
     async def _find(self, ref: Ref) -> Row | None:
         return self._rest.get(ref) or await self._find_now(ref)
