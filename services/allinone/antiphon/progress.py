@@ -20,20 +20,20 @@ class ProgressLine:
         self._now_s = now_s
         self._next_s = now_s() + QUIET_S
         self._count = 0
-        self._shown = ""
+        self._width = 0  # of the line that stands there
 
     def __call__(self, count: int) -> None:
         self._count += count
         if self._now_s() >= self._next_s and self._stream.isatty():
             self._next_s = self._now_s() + REFRESH_S
-            self._write(f"{self._count:,} {self._unit}")
+            text = f"{self._count:,} {self._unit}"
+            self._stream.write(f"\r{text.ljust(self._width)}")
+            self._stream.flush()
+            self._width = len(text)
 
     def end(self) -> None:
         """Takes the line away."""
-        if self._shown:
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        self._stream.write(f"\r{text.ljust(len(self._shown))}\r{text}")
-        self._stream.flush()
-        self._shown = text
+        if self._width:
+            self._stream.write(f"\r{' ' * self._width}\r")
+            self._stream.flush()
+            self._width = 0

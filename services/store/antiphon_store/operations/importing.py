@@ -83,6 +83,7 @@ class _Import:
         finally:
             for each in self._running:
                 each.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
         return Imported(self._written, self._kept)
 
     async def _wait(self, *, at_most: int) -> None:
@@ -159,7 +160,7 @@ def _rows(parsed: Iterator[dict[str, Any]]) -> Iterator[_Line]:
         except (KeyError, ValueError) as error:
             raise OperationError(f"Row {count + 1} of the export is not one that this release knows.") from error
         count += 1
-    raise OperationError(f"The export is cut off behind {count} rows. Those were written.")
+    raise OperationError(f"The export is cut off behind {count} rows.")
 
 
 def _payload(value: Any) -> bytes:
