@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from antiphon_core.jsons import loads
+from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.store import NO_PRECONDITION, Fence
 from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
@@ -38,6 +41,17 @@ async def test_an_import_files_what_the_operations_filed(
     assert {name[2] for name in expected.keys() ^ found.keys()} == {replaced}
     differing = {name[1] for name, at in found.items() if expected[name] != at}
     assert differing == {Index.HOLDER}, "there it only counts which job came last"
+
+
+async def test_an_import_over_what_went_on_files_nothing_anew(rows: MemoryRows, stored: StoredTenant) -> None:
+    lines: list[bytes] = []
+    await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
+    engine = RowEngine(rows)
+    await engine.remove(stored.tenant, stored.line[-1].id, NO_PRECONDITION)
+    await engine.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED, "")
+    before = await entries(rows)
+    await import_lines(rows, rows.maintenance, lines, lambda _count: None, may_merge=True)
+    assert (await entries(rows)).keys() == before.keys()
 
 
 @pytest.mark.parametrize(

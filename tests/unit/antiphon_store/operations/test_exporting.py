@@ -22,22 +22,26 @@ def unseen(_count: int) -> None:
 
 
 class BusyRows(MemoryRows):
-    """Before each read of an export another turn ends in the session, and its log grows."""
+    """Before and after each read of an export another turn ends in the session, and its log grows."""
 
     stored: StoredTenant | None = None
 
     async def transact(self, partition: Partition, program: Program) -> Outcome:
+        await self._write()
+        outcome = await super().transact(partition, program)
+        await self._write()
+        return outcome
+
+    async def _write(self) -> None:
         stored, self.stored = self.stored, None
-        if stored is not None:
-            engine = RowEngine(self)
-            await stored._turn(engine)
-            end = (await engine.read_log(stored.tenant, stored.running.id, position=0, max_bytes=1)).next_position
-            await engine.append_events(
-                stored.tenant, EventAppend(stored.running.id, end, 1, b"data"), fence=None, ttl_ms=10**9
-            )
-            await engine.put(stored.tenant, Write(draft(stored.line[-1])))
-            self.stored = stored
-        return await super().transact(partition, program)
+        if stored is None:
+            return
+        engine, log = RowEngine(self), stored.running.id
+        await stored._turn(engine)
+        end = (await engine.read_log(stored.tenant, log, position=0, max_bytes=1)).next_position
+        await engine.append_events(stored.tenant, EventAppend(log, end, 1, b"data"), fence=None, ttl_ms=10**9)
+        await engine.put(stored.tenant, Write(draft(stored.line[-1])))
+        self.stored = stored
 
 
 async def test_an_export_beside_writers_is_whole(empty: MemoryRows) -> None:

@@ -6,7 +6,21 @@ import pytest
 
 from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.operations.verifying import verify
-from antiphon_store.rows.model import Change, Delete, File, Index, Kind, Partition, Program, Put, Ref, Set
+from antiphon_store.rows.model import (
+    Applied,
+    Chain,
+    Change,
+    Delete,
+    File,
+    Index,
+    Kind,
+    Outcome,
+    Partition,
+    Program,
+    Put,
+    Ref,
+    Set,
+)
 from tests.support.stored_tenant import StoredTenant
 
 
@@ -36,6 +50,23 @@ async def test_a_gap_inside_a_log_is_damage(rows: MemoryRows, tree: Partition, s
     log = stored.running.id
     found = await found_after(rows, tree, Delete(Ref(Kind.BATCH, f"{log}/{1:012d}")))
     assert found == [(True, f"log {log}: its events from 1 on are missing")]
+
+
+async def test_a_chain_that_the_database_does_not_find_is_damage(
+    rows: MemoryRows, tree: Partition, stored: StoredTenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transact = MemoryRows.transact
+
+    async def without_roots(self: MemoryRows, partition: Partition, program: Program) -> Outcome:
+        outcome = await transact(self, partition, program)
+        if any(isinstance(each, Chain) for each in program.reads):
+            assert isinstance(outcome, Applied)
+            return outcome._replace(answers=[chain[1:] for chain in outcome.answers])
+        return outcome
+
+    monkeypatch.setattr(MemoryRows, "transact", without_roots)
+    found = await found_after(rows, tree)
+    assert (True, f"node {stored.branch.id}: the chain that ends with it is not whole") in found
 
 
 async def test_pointers_and_keys_that_lead_nowhere_are_hints(rows: MemoryRows, tree: Partition) -> None:

@@ -48,6 +48,7 @@ def test_a_backup_is_of_one_moment_and_never_begins_again(
     def write_meanwhile(_count: int) -> None:
         nonlocal steps
         steps += 1
+        assert steps <= pages, "it began again"
         write(store, b"later")
 
     asyncio.run(backups.backup(path, tmp_path / "backup", write_meanwhile, pages=1))
