@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -12,16 +12,15 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import canonical, loads
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.operations.statistics import statistics
 from antiphon_store.operations.verifying import verify
-from antiphon_store.rows.maintenance import MaintainedRows
 from antiphon_store.rows.model import Change, Delete, File, Index, Kind, Partition, Program, Ref, Set
 from tests.contract.store.row_backends import ROW_BACKENDS
+from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
 
@@ -34,19 +33,24 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-@pytest.fixture(params=ROW_BACKENDS)
+BACKENDS: dict[str, Callable[[ManualClock, Path], Any]] = {
+    **ROW_BACKENDS,
+    "memory": lambda clock, _folder: MaintainedMemory(clock),
+}
+
+
+@pytest.fixture(params=BACKENDS)
 async def rows(request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Any]:
     async with AsyncExitStack() as stack:
-        opened = ROW_BACKENDS[request.param](clock, tmp_path)
-        assert isinstance(opened, MaintainedRows)
+        opened = BACKENDS[request.param](clock, tmp_path)
         await opened.open()
         stack.push_async_callback(opened.close)
         yield opened
 
 
 @pytest.fixture
-async def memory(clock: ManualClock) -> MemoryRows:
-    opened = MemoryRows(clock)
+async def memory(clock: ManualClock) -> MaintainedMemory:
+    opened = MaintainedMemory(clock)
     await opened.open()
     return opened
 
@@ -83,7 +87,7 @@ async def findings(rows: Any, tenant: str) -> list[tuple[bool, str]]:
 
 
 async def test_an_export_imported_elsewhere_and_back_answers_the_same(
-    rows: Any, memory: MemoryRows, clock: ManualClock, stored: StoredTenant
+    rows: Any, memory: MaintainedMemory, clock: ManualClock, stored: StoredTenant
 ) -> None:
     here, there = RowEngine(rows), RowEngine(memory)
     await stored.fill(here)
@@ -127,7 +131,7 @@ async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: Stored
     assert await findings(rows, other.tenant) == []
 
 
-async def test_statistics_are_the_same_everywhere(rows: Any, memory: MemoryRows, stored: StoredTenant) -> None:
+async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedMemory, stored: StoredTenant) -> None:
     await stored.fill(RowEngine(rows))
     found = await statistics(rows.maintenance, stored.tenant, unseen)
     await import_lines(memory, memory.maintenance, await exported(rows, stored.tenant), unseen)
@@ -167,5 +171,5 @@ async def test_a_verification_tells_damage_from_hints(rows: Any, stored: StoredT
         ]
     )
     hints = [text for is_damage, text in found if not is_damage]
-    assert any(text.startswith(f"session {stored.session}: its head resp_gone is gone") for text in hints)
+    assert f"session {stored.session}: it names node resp_gone, which is not there" in hints
     assert any(text.startswith("index item item: it names node") for text in hints)

@@ -26,7 +26,7 @@ ELSEWHERE = {
         "tests/contract/store/test_operations.py",
         "a protocol: every row backend runs it",
     ),
-    "antiphon_store/backends/memory_maintenance.py": (
+    "antiphon_store/backends/sql_maintenance.py": (
         "tests/contract/store/test_operations.py",
         "the same on every database",
     ),

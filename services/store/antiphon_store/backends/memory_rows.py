@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory_maintenance import MemoryMaintenance
 from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.local import TooLong, decide
 from antiphon_store.rows.model import (
@@ -108,10 +107,9 @@ class MemoryRows:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self.trees: defaultdict[Partition, _Tree] = defaultdict(_Tree)
-        self.tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
+        self._trees: defaultdict[Partition, _Tree] = defaultdict(_Tree)
+        self._tenant_wide: defaultdict[tuple[str, Index, str], _Index] = defaultdict(_Index)
         self._open = False
-        self.maintenance = MemoryMaintenance(self)
 
     async def open(self) -> None:
         self._open = True
@@ -147,7 +145,7 @@ class MemoryRows:
         with_rows: bool = False,
     ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        tree = self.trees[partition]
+        tree = self._trees[partition]
         lines = islice(self._index(partition, tree, index, key).behind(after, descending=descending), limit)
         return now_ms, [
             Entry(entry_id, at, tree.rows.get(Ref(Kind.NODE, named_node(entry_id))) if with_rows else None)
@@ -158,11 +156,11 @@ class MemoryRows:
         self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
     ) -> tuple[int, Sequence[Entry]]:
         now_ms = self._now_ms()
-        return now_ms, list(islice(_below(self.trees[partition], starts, levels), max_nodes))
+        return now_ms, list(islice(_below(self._trees[partition], starts, levels), max_nodes))
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         now_ms = self._now_ms()
-        entries = self.tenant_wide[tenant, index, key]
+        entries = self._tenant_wide[tenant, index, key]
         due = [Entry(entry_id, at) for at, entry_id in islice(entries.lines, limit) if at <= now_ms]
         for each in due:
             entries.file(each.id, now_ms + hide_ms)
@@ -171,7 +169,7 @@ class MemoryRows:
     async def tenants(self) -> Sequence[str]:
         self._now_ms()
         return sorted(
-            {tenant for (tenant, index, _), found in self.tenant_wide.items() if index is Index.ENDS and found.lines}
+            {tenant for (tenant, index, _), found in self._tenant_wide.items() if index is Index.ENDS and found.lines}
         )
 
     # ---- Within a primitive ----
@@ -183,16 +181,16 @@ class MemoryRows:
 
     def _index(self, partition: Partition, tree: _Tree, index: Index, key: str) -> _Index:
         if index in TENANT_WIDE:
-            return self.tenant_wide[partition.tenant, index, key]
+            return self._tenant_wide[partition.tenant, index, key]
         return tree.indexes[index, key]
 
     def tree(self, partition: Partition) -> _Tree:
         """The rows of a partition."""
-        return self.trees[partition]
+        return self._trees[partition]
 
     def change_entry(self, partition: Partition, change: File | Unfile, now_ms: int) -> None:
         """Writes an entry or takes it away."""
-        entries = self._index(partition, self.trees[partition], change.of, change.key)
+        entries = self._index(partition, self._trees[partition], change.of, change.key)
         if isinstance(change, Unfile):
             entries.unfile(change.id)
         else:

@@ -24,8 +24,7 @@ from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Re
 from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import View
 
-TREES_AT_ONCE = 32
-ROWS_IN_MEMORY = 256  # of one tree
+ROWS_AT_ONCE = 500  # of several trees, which are written side by side
 
 _SET_BY_GROWING = ("v", "depth", "created", "updated")
 
@@ -59,47 +58,27 @@ async def import_lines(
     if not may_merge:
         async for _ in maintenance.partitions(tenant):
             raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
-    return await _Import(rows, tenant, on_progress).run(_rows(parsed))
+    runner, rows_ = DecisionRunner(rows), _rows(parsed)
+    imported = Imported(0, 0)
+    while lines_ := list(islice(rows_, ROWS_AT_ONCE)):
+        trees = [(Partition(tenant, tree), list(each)) for tree, each in groupby(lines_, key=lambda line: line.tree)]
+        written = await asyncio.gather(*[_write(runner, *each) for each in trees], return_exceptions=True)
+        for each in written:
+            if isinstance(each, BaseException):
+                raise each
+            imported = Imported(imported.written + each.written, imported.kept + each.kept)
+        on_progress(len(lines_))
+    return imported
 
 
-class _Import:
-    """Writes trees side by side, and the rows of each in their order."""
-
-    def __init__(self, rows: RowBackend, tenant: str, on_progress: Progress) -> None:
-        self._runner = DecisionRunner(rows)
-        self._tenant = tenant
-        self._on_progress = on_progress
-        self._running: set[asyncio.Task[None]] = set()
-        self._written = self._kept = 0
-
-    async def run(self, lines: Iterator[_Line]) -> Imported:
-        try:
-            for tree, found in groupby(lines, key=lambda line: line.tree):
-                while len(piece := list(islice(found, ROWS_IN_MEMORY))) == ROWS_IN_MEMORY:
-                    await self._write(Partition(self._tenant, tree), piece)
-                await self._wait(at_most=TREES_AT_ONCE - 1)
-                self._running.add(asyncio.create_task(self._write(Partition(self._tenant, tree), piece)))
-            await self._wait(at_most=0)
-        finally:
-            for each in self._running:
-                each.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
-        return Imported(self._written, self._kept)
-
-    async def _wait(self, *, at_most: int) -> None:
-        """Until no more trees than these are being written."""
-        while len(self._running) > at_most:
-            done, self._running = await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-            for each in done:
-                each.result()
-
-    async def _write(self, partition: Partition, lines: Iterable[_Line]) -> None:
-        for _tree, ref, row in lines:
-            stored = await self._runner.run(partition, partial(_add, ref=ref, row=row))
-            self._written += stored is None
-            self._kept += stored is not None
-            await self._runner.run(partition, partial(_file_entries, ref=ref, row=stored or row))
-            self._on_progress(1)
+async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_Line]) -> Imported:
+    """Writes rows of one tree in their order."""
+    is_new = []
+    for _tree, ref, row in lines:
+        stored = await runner.run(partition, partial(_add, ref=ref, row=row))
+        is_new.append(stored is None)
+        await runner.run(partition, partial(_file_entries, ref=ref, row=stored or row))
+    return Imported(sum(is_new), len(is_new) - sum(is_new))
 
 
 def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:

@@ -7,9 +7,8 @@ hint     A name that leads nowhere. Everybody who follows one looks at the row f
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from antiphon_store.backends import packing
 from antiphon_store.decisions import logs
@@ -33,7 +32,6 @@ from antiphon_store.rows.model import (
 )
 
 ENTRIES_PER_PAGE = 500
-KEYS_AT_ONCE = 64
 CHAIN_BYTES = 2**60  # any number
 
 
@@ -56,11 +54,10 @@ async def verify(
         async for is_damage, text in tree.findings(await maintenance.names(partition), on_progress):
             yield Finding(is_damage, partition.tenant, text)
     for each in sorted(tenants):
-        async for keys in _groups(maintenance.index_keys(each)):
-            for found in await asyncio.gather(*[_dangling_entries(rows, key) for key in keys]):
-                on_progress(1)
-                for text in found:
-                    yield Finding(False, each, text)
+        async for key in maintenance.index_keys(each):
+            async for text in _dangling_entries(rows, key):
+                yield Finding(False, each, text)
+            on_progress(1)
 
 
 class _Tree:
@@ -81,50 +78,35 @@ class _Tree:
                 yield True, f"{ref.kind} {ref.id}: the checksum of its {name} differs"
         has_all_parents = True
         for ref, row in self._rest.items():
-            for is_damage, text in await _CHECKS[ref.kind](self, ref, row) if ref.kind in _CHECKS else ():
-                has_all_parents = has_all_parents and not (is_damage and ref.kind is Kind.NODE)
-                yield is_damage, text
+            if ref.kind in _CHECKS and (text := await _CHECKS[ref.kind](self, ref, row)):
+                has_all_parents = has_all_parents and ref.kind is not Kind.NODE
+                yield True, text
+            target = _target(self._partition, ref, row.fields)
+            if target is not None and await _row(self._rows, *target) is None:
+                yield False, f"{ref.kind} {ref.id}: it names {target[1].kind} {target[1].id}, which is not there"
         if has_all_parents:
             for ref in await self._broken_chains():
                 yield True, f"node {ref.id}: the chain that ends with it is not whole"
 
-    async def node(self, ref: Ref, row: Row) -> Iterable[tuple[bool, str]]:
-        """Its parent, and the depth behind it."""
+    async def node(self, ref: Ref, row: Row) -> str:
+        """What is wrong with its parent, and with the depth behind it."""
         parent_id, depth = row.fields["parent"], row.fields["depth"]
         parent = await self._find(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
         if parent_id is not None and parent is None:
-            return [(True, f"node {ref.id}: its parent {parent_id} is missing")] if await self._find_now(ref) else []
+            return f"node {ref.id}: its parent {parent_id} is missing" if await self._is_there(ref) else ""
         if depth != (parent.fields["depth"] + 1 if parent is not None else 0):
-            return [(True, f"node {ref.id}: its depth {depth} is not the one behind its parent")]
-        return []
+            return f"node {ref.id}: its depth {depth} is not the one behind its parent"
+        return ""
 
-    async def log(self, ref: Ref, row: Row) -> Iterable[tuple[bool, str]]:
-        """Its batches, one behind the other up to its end."""
+    async def log(self, ref: Ref, row: Row) -> str:
+        """What is missing of its batches, one behind the other up to its end."""
         position = 0
         while position < row.fields["next"]:
             batch = await self._find(Ref(Kind.BATCH, logs.batch_id(ref.id, position)))
             if batch is None:
-                missing = f"log {ref.id}: its events from {position} on are missing"
-                return [(True, missing)] if await self._find_now(ref) else []
+                return f"log {ref.id}: its events from {position} on are missing" if await self._is_there(ref) else ""
             position += batch.fields["count"]
-        return []
-
-    async def session(self, ref: Ref, row: Row) -> Iterable[tuple[bool, str]]:
-        head = row.fields.get("head")
-        if head is None or await self._find(Ref(Kind.NODE, head)) is not None:
-            return []
-        return [(False, f"session {ref.id}: its head {head} is gone, as it is when its time is over")]
-
-    async def pointer(self, ref: Ref, row: Row) -> Iterable[tuple[bool, str]]:
-        tree = row.fields["tree"]
-        session = await _row(self._rows, self._partition._replace(tree=tree), Ref(Kind.SESSION, ref.id))
-        return [] if session is not None else [(False, f"pointer {ref.id}: it has no session in tree {tree}")]
-
-    async def key(self, ref: Ref, row: Row) -> Iterable[tuple[bool, str]]:
-        response_id = row.fields["response"]
-        there = partition_of(self._partition.tenant, Kind.NODE, response_id)
-        is_there = await _row(self._rows, there, Ref(Kind.NODE, response_id)) is not None
-        return [] if is_there else [(False, f"key {ref.id}: its response {response_id} is not there")]
+        return ""
 
     async def _broken_chains(self) -> list[Ref]:
         """The nodes without children of which the database does not find all ancestors."""
@@ -139,19 +121,25 @@ class _Tree:
         return broken
 
     async def _find(self, ref: Ref) -> Row | None:
-        return self._rest.get(ref) or await self._find_now(ref)
+        return self._rest.get(ref) or await _row(self._rows, self._partition, ref)
 
-    async def _find_now(self, ref: Ref) -> Row | None:
-        return await _row(self._rows, self._partition, ref)
+    async def _is_there(self, ref: Ref) -> bool:
+        """Whether it was not taken away meanwhile, and then perhaps what it names before it."""
+        return await _row(self._rows, self._partition, ref) is not None
 
 
-_CHECKS = {
-    Kind.NODE: _Tree.node,
-    Kind.LOG: _Tree.log,
-    Kind.SESSION: _Tree.session,
-    Kind.POINTER: _Tree.pointer,
-    Kind.KEY: _Tree.key,
-}
+_CHECKS = {Kind.NODE: _Tree.node, Kind.LOG: _Tree.log}
+
+
+def _target(partition: Partition, ref: Ref, fields: Mapping[str, Any]) -> tuple[Partition, Ref] | None:
+    """The row that a session's head, a pointer or a key names."""
+    if ref.kind is Kind.SESSION and fields.get("head") is not None:
+        return partition, Ref(Kind.NODE, fields["head"])
+    if ref.kind is Kind.POINTER:
+        return partition._replace(tree=fields["tree"]), Ref(Kind.SESSION, ref.id)
+    if ref.kind is Kind.KEY:
+        return partition_of(partition.tenant, Kind.NODE, fields["response"]), Ref(Kind.NODE, fields["response"])
+    return None
 
 
 def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
@@ -170,29 +158,18 @@ def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
     return [name for name, (written, found) in sums.items() if written != found]
 
 
-async def _groups(keys: AsyncIterator[IndexKey]) -> AsyncIterator[Sequence[IndexKey]]:
-    group = []
-    async for key in keys:
-        group.append(key)
-        if len(group) == KEYS_AT_ONCE:
-            yield group
-            group = []
-    yield group
-
-
-async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
+async def _dangling_entries(rows: RowBackend, key: IndexKey) -> AsyncIterator[str]:
     """The entries under a key that name no row."""
-    after: tuple[int, str] | None = None
-    found = []
+    entries: Sequence[Entry] = ()
     while True:
+        after = (entries[-1].at, entries[-1].id) if entries else None
         _, entries = await rows.page(key.partition, key.of, key.key, after=after, limit=ENTRIES_PER_PAGE)
         for each in entries:
             partition, ref = _named(key, each)
             if await _row(rows, partition, ref) is None:
-                found.append(f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there")
+                yield f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there"
         if len(entries) < ENTRIES_PER_PAGE:
-            return found
-        after = entries[-1].at, entries[-1].id
+            return
 
 
 def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:

@@ -9,20 +9,20 @@ import pytest
 from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.store import NO_PRECONDITION, Fence
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.rows.model import Index, Kind, Partition, Ref, Row, Unfile, made_id
 from antiphon_store.testing.subject import draft
+from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.rows import node
 from tests.support.stored_tenant import StoredTenant
 
 Lines = dict[tuple[Partition, Index, str, str], int]
 
 
-async def entries(rows: MemoryRows) -> Lines:
+async def entries(rows: MaintainedMemory) -> Lines:
     found: Lines = {}
     async for partition, index, key in rows.maintenance.index_keys("acme"):
         _, page = await rows.page(partition, index, key, after=None, limit=1000)
@@ -31,7 +31,7 @@ async def entries(rows: MemoryRows) -> Lines:
 
 
 async def test_an_import_files_what_the_operations_filed(
-    rows: MemoryRows, empty: MemoryRows, stored: StoredTenant
+    rows: MaintainedMemory, empty: MaintainedMemory, stored: StoredTenant
 ) -> None:
     lines: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
@@ -43,7 +43,7 @@ async def test_an_import_files_what_the_operations_filed(
     assert differing == {Index.HOLDER}, "there it only counts which job came last"
 
 
-async def test_an_import_over_what_went_on_files_nothing_anew(rows: MemoryRows, stored: StoredTenant) -> None:
+async def test_an_import_over_what_went_on_files_nothing_anew(rows: MaintainedMemory, stored: StoredTenant) -> None:
     lines: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
     engine = RowEngine(rows)

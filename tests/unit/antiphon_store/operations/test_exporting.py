@@ -7,13 +7,13 @@ from typing import Any
 from antiphon_core.jsons import loads
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.model import Kind, Outcome, Partition, Program
 from antiphon_store.testing.subject import draft
+from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
 
@@ -21,7 +21,7 @@ def unseen(_count: int) -> None:
     """Progress that nobody looks at."""
 
 
-class BusyRows(MemoryRows):
+class BusyRows(MaintainedMemory):
     """Before and after each read of an export another turn ends in the session, and its log grows."""
 
     stored: StoredTenant | None = None
@@ -44,7 +44,7 @@ class BusyRows(MemoryRows):
         self.stored = stored
 
 
-async def test_an_export_beside_writers_is_whole(empty: MemoryRows) -> None:
+async def test_an_export_beside_writers_is_whole(empty: MaintainedMemory) -> None:
     rows, stored = BusyRows(), StoredTenant("acme")
     await rows.open()
     await stored.fill(RowEngine(rows))

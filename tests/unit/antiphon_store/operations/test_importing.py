@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.exporting import FORMAT, export
 from antiphon_store.operations.files import OperationError
-from antiphon_store.operations.importing import ROWS_IN_MEMORY, import_lines
+from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
+from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
 
 HEADER = dumps({"format": FORMAT, "tenant": "acme"})
@@ -21,7 +21,7 @@ def unseen(_count: int) -> None:
 
 
 @pytest.fixture
-async def lines(rows: MemoryRows, stored: StoredTenant) -> list[bytes]:
+async def lines(rows: MaintainedMemory, stored: StoredTenant) -> list[bytes]:
     found: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, found.append, unseen)
     return found
@@ -40,13 +40,13 @@ async def lines(rows: MemoryRows, stored: StoredTenant) -> list[bytes]:
         ([HEADER, dumps({"tree": "t", "kind": "session", "fields": {}}), END], "Row 1 of the export"),
     ],
 )
-async def test_what_is_no_export_is_refused(empty: MemoryRows, given: list[bytes], says: str) -> None:
+async def test_what_is_no_export_is_refused(empty: MaintainedMemory, given: list[bytes], says: str) -> None:
     with pytest.raises(OperationError, match=says):
         await import_lines(empty, empty.maintenance, given, unseen)
 
 
 async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
-    empty: MemoryRows, stored: StoredTenant, rows: MemoryRows, lines: list[bytes]
+    empty: MaintainedMemory, stored: StoredTenant, rows: MaintainedMemory, lines: list[bytes]
 ) -> None:
     with pytest.raises(OperationError, match=f"cut off behind {len(lines) - 3} rows"):
         await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], unseen)
@@ -55,15 +55,15 @@ async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
     assert await stored.answers(RowEngine(empty)) == await stored.answers(RowEngine(rows))
 
 
-async def test_a_node_without_its_parent_is_refused(empty: MemoryRows, lines: list[bytes]) -> None:
+async def test_a_node_without_its_parent_is_refused(empty: MaintainedMemory, lines: list[bytes]) -> None:
     given = [line for line in lines[:-1] if (loads(line).get("fields") or {}).get("depth") != 0]
     given.append(dumps({"rows": len(given) - 1}))
     with pytest.raises(OperationError, match="comes before its parent"):
         await import_lines(empty, empty.maintenance, given, unseen)
 
 
-async def test_a_large_tree_is_written_in_order(empty: MemoryRows) -> None:
-    count = 3 * ROWS_IN_MEMORY + 1
+async def test_a_large_tree_is_written_in_order(empty: MaintainedMemory) -> None:
+    count = 3 * ROWS_AT_ONCE + 1
     rows = [dumps({"tree": "t", "kind": "session", "id": f"s{n}", "fields": {"fence": n}}) for n in range(count)]
     seen: list[int] = []
     imported = await import_lines(empty, empty.maintenance, [HEADER, *rows, dumps({"rows": count})], seen.append)

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from antiphon_core.jsons import dumps
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.operations.statistics import statistics
 from antiphon_store.rows.model import Kind, Partition, Program, Put, Ref
+from tests.support.memory_maintenance import MaintainedMemory
 
 
-async def test_rows_and_bytes_are_counted_by_tenant_and_kind(empty: MemoryRows) -> None:
+async def test_rows_and_bytes_are_counted_by_tenant_and_kind(empty: MaintainedMemory) -> None:
     for tenant, tree, row_id in [("b", "t", "x"), ("a", "t", "x"), ("a", "u", "y")]:
         await empty.transact(
             Partition(tenant, tree), Program(changes=[Put(Ref(Kind.JOB, row_id), {"n": 1}, body=b"four")])

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from redis.asyncio import Redis
+from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
@@ -26,7 +26,6 @@ from antiphon_store.backends.redis.joint_calls import JointCalls, ScriptCall
 from antiphon_store.backends.redis.scripts import READY, Argument, Script
 
 READY_TIMEOUT_S = 0.8
-KEYS_PER_CALL = 1000  # that a server looks at
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
@@ -71,17 +70,11 @@ class Link:
             finally:
                 _atom_of.reset(former)
 
-    async def keys(self, pattern: str) -> AsyncIterator[str]:
-        """The keys of all masters that match; one may come twice. StoreUnavailable."""
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Redis | RedisCluster]:
+        """The client itself, for what is neither a script nor urgent. StoreUnavailable."""
         async with self._call():
-            async for key in self._client.scan_iter(match=pattern, count=KEYS_PER_CALL):
-                yield key.decode()
-
-    async def unlink(self, keys: Sequence[str]) -> int:
-        """Takes keys away: how many there were. StoreUnavailable."""
-        async with self._call():
-            count: int = await self._client.unlink(*keys)
-            return count
+            yield self._client
 
     async def ready(self) -> None:
         """StoreUnavailable: no master would run a script that writes, or none says so in time."""

@@ -7,14 +7,15 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from urllib.parse import unquote
 
-from antiphon_store.backends.redis import row_keys, row_scripts, scripts
+from antiphon_store.backends.redis import row_keys, row_scripts
 from antiphon_store.backends.redis.link import Link
 from antiphon_store.backends.redis.scripts import Argument
 from antiphon_store.rows.maintenance import IndexKey, Name
 from antiphon_store.rows.model import Index, Kind, Partition, Ref
 
 ROWS_PER_CALL = 500
-KEYS_PER_CALL = 200
+KEYS_PER_CALL = 1000  # that a server looks at
+KEYS_AT_ONCE = 200  # that are taken away
 
 _ROWS = re.compile(rf"antiphon:\{{([^:}}]*):([^:}}]*)\}}:(?:{'|'.join(Kind)})", re.DOTALL)
 _TREE_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*)\}:(children|made):(.*)", re.DOTALL)
@@ -29,7 +30,7 @@ class RedisMaintenance:
 
     async def partitions(self, tenant: str | None = None) -> AsyncIterator[Partition]:
         seen: set[Partition] = set()
-        async for key in self._link().keys(row_keys.of_tenant(tenant)):
+        async for key in self._keys(tenant):
             found = _ROWS.fullmatch(key)
             partition = Partition(unquote(found[1]), unquote(found[2])) if found else None
             if partition is not None and partition not in seen:
@@ -52,26 +53,25 @@ class RedisMaintenance:
 
     async def index_keys(self, tenant: str) -> AsyncIterator[IndexKey]:
         seen: set[str] = set()
-        async for key in self._link().keys(row_keys.of_tenant(tenant)):
+        async for key in self._keys(tenant):
             found = _index_key(tenant, key)
             if found is not None and key not in seen:
                 seen.add(key)
                 yield found
 
     async def erase(self, tenant: str) -> AsyncIterator[int]:
-        link, count = self._link(), 1
-        while count:
-            count, keys = 0, []
-            async for key in link.keys(row_keys.of_tenant(tenant)):
-                keys.append(key)
-                if len(keys) == KEYS_PER_CALL:
-                    count += await link.unlink(keys)
-                    yield len(keys)
-                    keys = []
-            if keys:
-                count += await link.unlink(keys)
-                yield len(keys)
-        await link.run(scripts.FORGET, [row_keys.TENANTS], [tenant])
+        while found := [key async for key in self._keys(tenant)]:
+            for start in range(0, len(found), KEYS_AT_ONCE):
+                async with self._link().client() as client:
+                    yield await client.unlink(*found[start : start + KEYS_AT_ONCE])
+        async with self._link().client() as client:
+            await client.srem(row_keys.TENANTS, tenant)
+
+    async def _keys(self, tenant: str | None) -> AsyncIterator[str]:
+        """All keys of a tenant, or of all; one may come twice."""
+        async with self._link().client() as client:
+            async for key in client.scan_iter(match=row_keys.of_tenant(tenant), count=KEYS_PER_CALL):
+                yield key.decode()
 
 
 def _index_key(tenant: str, key: str) -> IndexKey | None:

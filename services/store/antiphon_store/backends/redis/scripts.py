@@ -54,4 +54,3 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 ANNOUNCE = compose("announce")
 TENANTS = compose("tenants")
 READY = compose("ready")
-FORGET = compose("forget")
