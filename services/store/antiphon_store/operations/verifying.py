@@ -7,6 +7,7 @@ hint     A name that leads nowhere. Everybody who follows one looks at the row f
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,7 @@ from antiphon_store.rows.model import (
 )
 
 ENTRIES_PER_PAGE = 500
+KEYS_AT_ONCE = 64
 CHAIN_BYTES = 2**60  # any number
 
 
@@ -54,10 +56,11 @@ async def verify(
         async for is_damage, text in tree.findings(await maintenance.names(partition), on_progress):
             yield Finding(is_damage, partition.tenant, text)
     for each in sorted(tenants):
-        async for key in maintenance.index_keys(each):
-            async for text in _dangling_entries(rows, key):
-                yield Finding(False, each, text)
-            on_progress(1)
+        async for keys in _groups(maintenance.index_keys(each)):
+            for found in await asyncio.gather(*[_dangling_entries(rows, key) for key in keys]):
+                for text in found:
+                    yield Finding(False, each, text)
+            on_progress(len(keys))
 
 
 class _Tree:
@@ -158,8 +161,20 @@ def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
     return [name for name, (written, found) in sums.items() if written != found]
 
 
-async def _dangling_entries(rows: RowBackend, key: IndexKey) -> AsyncIterator[str]:
+async def _groups(keys: AsyncIterator[IndexKey]) -> AsyncIterator[list[IndexKey]]:
+    """Keys that are looked at together: most have one entry."""
+    group = []
+    async for key in keys:
+        group.append(key)
+        if len(group) == KEYS_AT_ONCE:
+            yield group
+            group = []
+    yield group
+
+
+async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
     """The entries under a key that name no row."""
+    found: list[str] = []
     entries: Sequence[Entry] = ()
     while True:
         after = (entries[-1].at, entries[-1].id) if entries else None
@@ -167,9 +182,9 @@ async def _dangling_entries(rows: RowBackend, key: IndexKey) -> AsyncIterator[st
         for each in entries:
             partition, ref = _named(key, each)
             if await _row(rows, partition, ref) is None:
-                yield f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there"
+                found.append(f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there")
         if len(entries) < ENTRIES_PER_PAGE:
-            return
+            return found
 
 
 def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
