@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos protos-release docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -80,6 +80,7 @@ types: $(VENV)/.installed-dev
 
 protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null
+	cd protos && ../node_modules/.bin/buf breaking --against released.binpb
 
 manifests: $(VENV)/.installed-dev
 	$(BIN)/python k8s/check.py
@@ -91,6 +92,9 @@ format: $(VENV)/.installed-dev  ## rewrite the code in the project's form
 
 protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 	PATH=$(abspath $(BIN)):$$PATH $(BIN)/python protos/generate.py
+
+protos-release: node_modules/.installed  ## take the .proto files as they are for those that no change may break
+	cd protos && ../node_modules/.bin/buf build --exclude-source-info --output released.binpb
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md

@@ -6,7 +6,7 @@
     │   └── ContextLengthExceeded
     ├── InvalidApiKey                  the edge does not know who asks over HTTP
     ├── Unauthenticated                a service does not know who calls it
-    ├── PermissionDenied               it knows, and the caller may not speak for that tenant
+    ├── PermissionDenied               the caller is known, and lacks the tenant or the role
     ├── NotFound
     │   ├── ResponseNotFound
     │   ├── ItemNotFound
@@ -112,6 +112,11 @@ class PermissionDenied(AntiphonError):
     @classmethod
     def of(cls, name: str, *, tenant: str) -> Self:
         return cls(f"The credential '{name}' may not speak for the tenant '{tenant}'.", name=name, tenant=tenant)
+
+    @classmethod
+    def of_roles(cls, name: str, *, method: str, roles: str) -> Self:
+        message = f"The credential '{name}' may not call {method}, which needs one of the roles: {roles}."
+        return cls(message, name=name, method=method, roles=roles)
 
 
 class NotFound(AntiphonError):
@@ -309,6 +314,7 @@ class GrpcStatus(IntEnum):
     """The status codes of gRPC that errors have here, by their numbers: settings and commands use this module, and
     importing `grpc` costs as much as all of them."""
 
+    UNKNOWN = 2
     INVALID_ARGUMENT = 3
     DEADLINE_EXCEEDED = 4
     NOT_FOUND = 5
@@ -343,7 +349,7 @@ TABLE: tuple[Row, ...] = (
     Row(
         PreviousResponseNotFound,
         "PREVIOUS_RESPONSE_NOT_FOUND",
-        _Code.INVALID_ARGUMENT,
+        _Code.NOT_FOUND,
         400,
         _REQUEST,
         "previous_response_not_found",
@@ -367,12 +373,12 @@ TABLE: tuple[Row, ...] = (
     Row(JobNotFound, "JOB_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ConversationNotFound, "CONVERSATION_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, None),
     Row(ModelNotFound, "MODEL_NOT_FOUND", _Code.NOT_FOUND, 404, _REQUEST, "model_not_found"),
-    Row(Conflict, "CONFLICT", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conflict"),
+    Row(Conflict, "CONFLICT", _Code.ABORTED, 409, _REQUEST, "conflict"),
     Row(AlreadyExists, "ALREADY_EXISTS", _Code.ALREADY_EXISTS, 409, _REQUEST, "already_exists"),
-    Row(VersionMismatch, "VERSION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "version_mismatch"),
-    Row(StatusMismatch, "STATUS_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "status_mismatch"),
-    Row(StaleFence, "STALE_FENCE", _Code.FAILED_PRECONDITION, 409, _REQUEST, "taken_over"),
-    Row(PositionMismatch, "POSITION_MISMATCH", _Code.FAILED_PRECONDITION, 409, _REQUEST, "position_mismatch"),
+    Row(VersionMismatch, "VERSION_MISMATCH", _Code.ABORTED, 409, _REQUEST, "version_mismatch"),
+    Row(StatusMismatch, "STATUS_MISMATCH", _Code.ABORTED, 409, _REQUEST, "status_mismatch"),
+    Row(StaleFence, "STALE_FENCE", _Code.ABORTED, 409, _REQUEST, "taken_over"),
+    Row(PositionMismatch, "POSITION_MISMATCH", _Code.ABORTED, 409, _REQUEST, "position_mismatch"),
     Row(LogClosed, "LOG_CLOSED", _Code.FAILED_PRECONDITION, 409, _REQUEST, "log_closed"),
     Row(
         IdempotencyMismatch,
@@ -382,7 +388,7 @@ TABLE: tuple[Row, ...] = (
         _REQUEST,
         "idempotency_key_reused",
     ),
-    Row(SessionLocked, "SESSION_LOCKED", _Code.FAILED_PRECONDITION, 400, _REQUEST, "conversation_locked"),
+    Row(SessionLocked, "SESSION_LOCKED", _Code.ABORTED, 400, _REQUEST, "conversation_locked"),
     Row(
         PreviousResponseNotReady,
         "PREVIOUS_RESPONSE_NOT_READY",
@@ -391,7 +397,7 @@ TABLE: tuple[Row, ...] = (
         _REQUEST,
         "previous_response_not_ready",
     ),
-    Row(SessionLost, "SESSION_LOST", _Code.FAILED_PRECONDITION, 409, _REQUEST, "conversation_lost"),
+    Row(SessionLost, "SESSION_LOST", _Code.ABORTED, 409, _REQUEST, "conversation_lost"),
     Row(LimitExceeded, "LIMIT_EXCEEDED", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "limit_exceeded"),
     Row(ChainTooLong, "CHAIN_TOO_LONG", _Code.RESOURCE_EXHAUSTED, 400, _REQUEST, "context_length_exceeded"),
     Row(TooLarge, "TOO_LARGE", _Code.RESOURCE_EXHAUSTED, 413, _REQUEST, "request_too_large"),
@@ -411,7 +417,7 @@ TABLE: tuple[Row, ...] = (
     Row(EngineUnavailable, "ENGINE_UNAVAILABLE", _Code.UNAVAILABLE, 503, _SERVER, "engine_unavailable"),
     Row(Timeout, "TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "timeout"),
     Row(EngineTimeout, "ENGINE_TIMEOUT", _Code.DEADLINE_EXCEEDED, 504, _SERVER, "engine_timeout"),
-    Row(EngineFault, "ENGINE_FAULT", _Code.ABORTED, 502, _SERVER, "engine_fault"),
+    Row(EngineFault, "ENGINE_FAULT", _Code.UNKNOWN, 502, _SERVER, "engine_fault"),
     Row(Unimplemented, "UNIMPLEMENTED", _Code.UNIMPLEMENTED, 501, _SERVER, "unimplemented"),
     Row(InternalError, "INTERNAL", _Code.INTERNAL, 500, _SERVER, "server_error"),
 )

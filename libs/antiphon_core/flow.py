@@ -20,8 +20,6 @@ class Flow:
 
     def __init__(self) -> None:
         self._pausing: set[int] = set()
-        self._open = asyncio.Event()
-        self._open.set()
         self._listeners: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     @property
@@ -33,7 +31,6 @@ class Flow:
         was_paused = self.is_paused
         self._pausing.add(id(receiver))
         if not was_paused:
-            self._open.clear()
             for pause, _ in tuple(self._listeners):
                 pause()
 
@@ -43,7 +40,6 @@ class Flow:
             return
         self._pausing.discard(id(receiver))
         if not self._pausing:
-            self._open.set()
             for _, resume in tuple(self._listeners):
                 resume()
 
@@ -63,4 +59,6 @@ class Flow:
     async def wait_until_open(self) -> None:
         """For a source that asks for more in a loop: returns when the flow is not paused."""
         while self._pausing:
-            await self._open.wait()
+            opened = asyncio.Event()  # made when needed: it has 0.7 KB, and few streams are ever paused
+            with self.fed_by(pause=opened.clear, resume=opened.set):
+                await opened.wait()

@@ -87,10 +87,10 @@ def fold(log: Iterable[Object]) -> Object:
 class Fold:
     """A fold in progress over frames as they pass by, for whoever may have to end a stream that it did not begin.
 
-    Frames are kept, and decoded when asked for, or when too many piled up. All that a frame says before its number is
-    its head. Deltas to one part have the same head: of those that come one by one it is kept once, and a delta needs 40
-    bytes instead of 250. An event that brings the whole response replaces what was kept before it: each of the opening
-    events repeats the instructions and tools of the request, which may be 10 MiB.
+    Frames are kept, and decoded when asked for, or when too many piled up. All that a frame says before the value of
+    its number is its head. Deltas to one part have the same head: it is kept once for a run of them, and a delta needs
+    30 bytes instead of 250. An event that brings the whole response replaces what was kept before it: each of the
+    opening events repeats the instructions and tools of the request, which may be 10 MiB.
     """
 
     def __init__(self) -> None:
@@ -109,31 +109,32 @@ class Fold:
     def feed(self, *, first_sequence: int, count: int, frames: bytes) -> None:
         """Takes the frames of the next `count` events."""
         self.next_sequence = first_sequence + count
-        if count != 1:
-            self._keep_whole(frames)
-        elif self._head and frames.startswith(self._head):
-            self._rests += frames[len(self._head) :]
+        rests = _without_head(frames, self._head, count) if self._head else None
+        if rests is not None:
+            self._rests += rests
             if len(self._rests) > FOLD_DELTAS_BYTES_MAX:
                 self._collapse()
-        elif frames.startswith(_WHOLE):
+        elif count == 1 and frames.startswith(_WHOLE):
             self._restart(frames)
         else:
-            self._begin_run(frames)
+            self._begin_run(frames, count)
 
     def response(self) -> Object:
         """The response as of now; empty before response.created."""
         self._collapse()
         return self._response
 
-    def _begin_run(self, frame: bytes) -> None:
+    def _begin_run(self, frames: bytes, count: int) -> None:
+        """Opens the run of the first frame's head. Frames with different heads are kept as they are."""
         self._close_run()
-        self._head = frame[: max(frame.find(_NUMBER), 0)]
-        self._rests += frame[len(self._head) :]
-
-    def _keep_whole(self, frames: bytes) -> None:
-        """Keeps a batch as it is: a server that sends much at once would pay for every frame that is cut."""
-        self._close_run()
-        self._keep(_Run(b"", frames))
+        before, name, _rest = frames.partition(_NUMBER)
+        head = before + name if name else b""
+        rests = _without_head(frames, head, count)
+        if rests is None:
+            self._keep(_Run(b"", frames))
+        else:
+            self._head = head
+            self._rests += rests
 
     def _keep(self, run: _Run) -> None:
         self._runs.append(run)
@@ -169,13 +170,25 @@ class _Run(NamedTuple):
         if not self.head:
             return _decoded(self.rests)
         try:
-            shared: Object = loads(self.head[self.head.find(b"{") :] + _NUMBER + b"0}")
-            own: list[Object] = loads(b"[{" + self.rests[: -len(_FRAME_END)].replace(_EVENT_END, b"},{") + b"]")
+            shared: Object = loads(self.head[self.head.find(b"{") :] + b"0}")
+            rests = self.rests[: -len(_FRAME_END)].replace(_EVENT_END, b"},{" + _NUMBER)
+            own: list[Object] = loads(b"[{" + _NUMBER + rests + b"]")
         except ValueError:  # the number stands within another member
             return _decoded(self.head + self.rests[: -len(_FRAME_END)].replace(_FRAME_END, _FRAME_END + self.head))
         if all("delta" in event for event in own) and all(map(_DELTA_MEMBERS.issuperset, own)):
             own = [_joined(own)]
         return [shared | event for event in own]
+
+
+def _without_head(frames: bytes, head: bytes, count: int) -> bytes | None:
+    """So many frames, each without this head; None if one of them has another head. One call cuts all, in 0.3 to
+    0.5 us a frame: to cut them one by one takes 1 us each. JSON has no line feeds, so a frame ends nowhere else."""
+    if not frames.startswith(head):
+        return None
+    rests = frames[len(head) :]
+    if count > 1:
+        rests = rests.replace(_FRAME_END + head, _FRAME_END)
+    return rests if len(frames) - len(rests) == count * len(head) else None
 
 
 def _decoded(frames: bytes) -> list[Object]:

@@ -128,8 +128,8 @@ BATCH_EVENTS_MAX = 64  # events in one Generate message: past that a larger batc
 BATCH_BYTES_MAX = 64 * 2**10
 STREAM_WAITING_BYTES_MAX = 256 * 2**10  # frames that wait for a slow reader, then flow control stops the engine
 ENGINE_CONNECTIONS_ITEMS_MAX = 1_024  # HTTP, to one server: more turns than it runs at once, the others wait
-FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames of a stream that an edge keeps unfolded, where several came at once
-FOLD_DELTAS_BYTES_MAX = 16 * 2**10  # of deltas that came one by one, without what their frames have in common
+FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames of a stream that an edge keeps unfolded
+FOLD_DELTAS_BYTES_MAX = 16 * 2**10  # of deltas, without what their frames have in common
 # One message of an engine: 16 tokens with their logits over a vocabulary of 200,000 words are 13 MB.
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.writer import Writer
 from antiphon_store.engine.facade import RowEngine
 from tests.bench.measuring import print_table, time_calls

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from google.rpc import error_details_pb2
 
 from tests.support.system import Command
 
 BUF = Path(__file__).parents[2] / "node_modules/.bin/buf"
-SERVICE = "antiphon.store.v1.ResponseStoreService"
+PUBLIC = [f"antiphon.store.v1.{name}" for name in ("Conversations", "Responses", "Sessions", "Trees")]
+INTERNAL = [f"antiphon.store.internal.v1.{name}" for name in ("EventLogs", "Jobs", "Quotas", "Retention", "Turns")]
+GRPC = ["grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"]
 UNKNOWN = "resp_" + "0" * 48
 
 
@@ -32,19 +36,33 @@ def buf_curl(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_services_are_listed(store_url: str) -> None:
     listed = buf_curl(store_url, "--list-services").stdout.split()
-    assert listed == [SERVICE, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"]
+    assert sorted(listed) == sorted([*PUBLIC, *INTERNAL, *GRPC])
 
 
-def test_health_is_answered_for_each_service(store_url: str) -> None:
-    done = buf_curl("-d", json.dumps({"service": SERVICE}), f"{store_url}/grpc.health.v1.Health/Check")
+@pytest.mark.parametrize("service", [*PUBLIC, *INTERNAL])
+def test_health_is_answered_for_each_service(store_url: str, service: str) -> None:
+    done = buf_curl("-d", json.dumps({"service": service}), f"{store_url}/grpc.health.v1.Health/Check")
     assert json.loads(done.stdout) == {"status": "SERVING"}
 
 
 def test_a_call_and_an_error(store_url: str) -> None:
-    done = buf_curl("-d", '{"session_id": "conv-1"}', f"{store_url}/{SERVICE}/DescribeSession")
+    done = buf_curl("-d", '{"session_id": "conv-1"}', f"{store_url}/antiphon.store.v1.Sessions/DescribeSession")
     assert json.loads(done.stdout) == {"sessionId": "conv-1"}
-    failed = buf_curl("-d", json.dumps({"id": UNKNOWN}), f"{store_url}/{SERVICE}/Get")
+    failed = buf_curl("-d", json.dumps({"id": UNKNOWN}), f"{store_url}/antiphon.store.v1.Responses/GetResponseRecord")
     error = json.loads(failed.stderr)
     assert error["code"] == "not_found"
     assert UNKNOWN in error["message"]
     assert error["details"][0]["type"] == "google.rpc.ErrorInfo"
+
+
+def test_a_wrong_field_and_a_lost_race_are_told_with_the_details_of_google(store_url: str) -> None:
+    sessions = f"{store_url}/antiphon.store.v1.Sessions/TryAcquireSession"
+    wrong = json.loads(buf_curl("-d", '{"session_id": "a b", "holder": "me"}', sessions).stderr)
+    assert wrong["code"] == "invalid_argument"
+    details = {detail["type"]: b64decode(detail["value"] + "==") for detail in wrong["details"]}
+    (violation,) = error_details_pb2.BadRequest.FromString(details["google.rpc.BadRequest"]).field_violations
+    assert violation.field == "session_id"
+    buf_curl("-d", '{"session_id": "s", "holder": "me"}', sessions)
+    locked = json.loads(buf_curl("-d", '{"session_id": "s", "holder": "you"}', sessions).stderr)
+    assert locked["code"] == "aborted"
+    assert "google.rpc.RetryInfo" in {detail["type"] for detail in locked["details"]}

@@ -17,9 +17,10 @@ from antiphon_core.errors import AntiphonError, PermissionDenied, ResponseNotFou
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.rpc import watched
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.methods import SERVICES, STORE, Method
+from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
+from antiphon_core.rpc.services import Method
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.client import StoreClient
 from antiphon_store.server import handlers
@@ -30,8 +31,9 @@ from tests.support.certificates import authority, signed_by
 from tests.support.system import Command
 
 EDGE, BILLING, WRONG = "edge-token-0123456789", "billing-token-0123456789", "wrong-token-0123456789"
-FILE = f"edge {EDGE} *\nbilling {BILLING} acme,globex\n"
-METHODS = [method for service in SERVICES for method in service.methods.values()]
+ROLES = "reader,writer,gateway,operator"
+FILE = f"edge {EDGE} * {ROLES}\nbilling {BILLING} acme,globex {ROLES}\n"
+METHODS = [method for api in APIS for method in api.methods.values()]
 FRAME = b'event: x\ndata: {"type": "x", "sequence_number": 0}\n\n'
 
 
@@ -52,7 +54,7 @@ async def endpoint(tokens: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     service = StoreService(backend, settings)
     server = RpcServer(ServerSecurity.of(settings))
     server.add(STORE, handlers(service), ready=service.ready)
-    for other in SERVICES[1:]:
+    for other in APIS[1:]:
         server.add(other, {}, ready=service.ready)
     yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.drain(0)
@@ -88,7 +90,7 @@ async def test_no_token_and_a_wrong_one_are_refused_and_logged_without_it(
     assert WRONG not in str(caught.value)
     refusals = [record.message for record in caplog.records if record.name == "antiphon_core.rpc.server"]
     assert len(refusals) == 2
-    assert all("ResponseStoreService/Put from ipv4:127.0.0.1" in refusal for refusal in refusals)
+    assert all("Responses/PutResponseRecord from ipv4:127.0.0.1" in refusal for refusal in refusals)
     assert WRONG not in caplog.text
 
 
@@ -146,13 +148,13 @@ async def test_tokens_are_rotated_without_a_restart(
     new = "new-token-0123456789"
     async with client(endpoint, EDGE) as old_edge, client(endpoint, new) as new_edge:
         assert (await outcome(old_edge), await outcome(new_edge)) == (ResponseNotFound, Unauthenticated)
-        rotate(tokens, f"{FILE}edge {new} *\n")
+        rotate(tokens, f"{FILE}edge {new} * {ROLES}\n")
         assert (await outcome(old_edge), await outcome(new_edge)) == (ResponseNotFound, ResponseNotFound)
-        rotate(tokens, f"edge {new} *\n")
+        rotate(tokens, f"edge {new} * {ROLES}\n")
         assert (await outcome(old_edge), await outcome(new_edge)) == (Unauthenticated, ResponseNotFound)
         rotate(tokens, f"edge {EDGE}\n")
         assert (await outcome(old_edge), await outcome(new_edge)) == (Unauthenticated, ResponseNotFound)
-    assert "2 words instead of three" in caplog.text
+    assert "2 words instead of four" in caplog.text
     assert EDGE not in caplog.text
 
 
@@ -162,7 +164,7 @@ async def test_a_client_follows_its_token_file(endpoint: str, tokens: Path, tmp_
     own.write_text(EDGE + "\n")
     async with StoreClient(endpoint, credentials=ClientCredentials(token_file=own)) as store:
         assert await outcome(store) is ResponseNotFound
-        rotate(tokens, f"edge {new} *\n")
+        rotate(tokens, f"edge {new} * {ROLES}\n")
         assert await outcome(store) is Unauthenticated
         rotate(own, new + "\n")
         assert await outcome(store) is ResponseNotFound
@@ -171,7 +173,7 @@ async def test_a_client_follows_its_token_file(endpoint: str, tokens: Path, tmp_
 async def test_probes_need_no_token(endpoint: str) -> None:
     async with grpc.aio.insecure_channel(endpoint) as channel:
         health: Any = health_pb2_grpc.HealthStub(channel)
-        for service in ("", STORE.full_name):
+        for service in ("", *(each.full_name for each in STORE.services)):
             answer = await health.Check(health_pb2.HealthCheckRequest(service=service))
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
     async with client(endpoint) as anonymous:

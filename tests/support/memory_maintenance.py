@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from antiphon_core.clock import Clock
 from antiphon_core.jsons import dumps
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.rows.maintenance import IndexKey, Name
 from antiphon_store.rows.model import Partition
 

@@ -31,7 +31,7 @@ import redis
 from antiphon_core.clock import Clock
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.row_backend import RedisRows
+from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.engine.facade import RowEngine
 from tests.support.children import start_child
 from tests.support.debian import found_or_installed

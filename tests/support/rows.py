@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.model import (
     Change,

@@ -8,9 +8,9 @@ from typing import Any
 from antiphon_core.clock import Clock
 from antiphon_core.ids import tree_tag
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.postgres.row_backend import PostgresRows
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import Applied, Change, Delete, Get, Kind, Partition, Payload, Program, Ref, Row
 from antiphon_store.testing.wrapper import Wrapper

@@ -1,4 +1,4 @@
-"""The store as its callers see it. Meaning, limits, errors of each operation: protos/antiphon/store/v1/store.proto."""
+"""The store as its callers see it. Meaning, limits and errors of each operation: protos/antiphon/store/."""
 
 from __future__ import annotations
 

@@ -1,79 +1,106 @@
-"""Who calls: tokens in the metadata of a call, and the tenants that their bearers may speak for.
+"""Authentication: the credential behind a call, by its token or certificate, with its tenants and roles.
 
-The tenant in a call's metadata is believed from a caller whose token says so, and from nobody else. A credentials file
-has one line per token:
+The tenant in a call's metadata is believed only if the caller's credential covers it, and a method is served only to a
+credential with one of its roles. A credentials file has one line per token or certificate:
 
-    # NAME  TOKEN                                TENANTS: * for all, or a list with commas
-    edge    9f2c51d0a3e84b7f9f2c51d0a3e84b7f     *
-    billing 4b7a0c66e1d24f1c4b7a0c66e1d24f1c     acme,globex
+    # NAME    TOKEN                             TENANTS: * for all, or a list with commas    ROLES: a list with commas
+    edge      9f2c51d0a3e84b7f9f2c51d0a3e84b7f  *                                            gateway
+    billing   4b7a0c66e1d24f1c4b7a0c66e1d24f1c  acme,globex                                  reader,writer
+    cleaner   certificate:cleaner.antiphon.svc  *                                            operator
 
-A name may have several lines, so that a token can be rotated: add the new one, hand it out, take the old one away.
-Tokens are kept and compared as SHA-256 digests; none appears in a message or a log.
+A certificate is named by its common name or one of its alternative names. A name may have several lines, so that a
+token can be rotated: add the new one, hand it out, take the old one away. Tokens are kept and compared as SHA-256
+digests; none appears in a message or a log.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import PermissionDenied, Unauthenticated
+from antiphon_core.rpc.roles import Role, Roles, listed
 from antiphon_core.rpc.watched import Watched, read_text
 
 AUTHORIZATION_KEY = "authorization"
 ALL_TENANTS = "*"
+CERTIFICATE = "certificate:"
 TOKEN_CHARS_MIN = 16  # shorter ones can be guessed; `openssl rand -hex 32` makes 64
 
+_LINE = "NAME TOKEN TENANTS ROLES"
 _TOKEN = re.compile(r"[!-~]+")  # what a header can carry
+_CERTIFICATE_NAMES = ("x509_subject_alternative_name", "x509_common_name")  # of a certificate that TLS verified
+
+Peer = Mapping[str, Iterable[bytes]]
+"""gRPC's `auth_context`: the properties of the other end that TLS verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """The bearer of a token. `tenants` is None for one who may speak for all."""
+    """The right of a caller. `tenants` is None for all tenants."""
 
     name: str
     tenants: frozenset[str] | None
+    roles: Roles
 
     def covers(self, tenant: str) -> bool:
         return self.tenants is None or tenant in self.tenants
 
 
-Credentials = Mapping[bytes, Credential]
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The lines of a credentials file, by the digests of tokens and by the names of certificates."""
+
+    tokens: Mapping[bytes, Credential]
+    certificates: Mapping[str, Credential]
 
 
-class TokenGuard:
-    """Admits calls by the tokens of a credentials file, read again when it changes.
+class Guard:
+    """Admits calls by a credentials file, which is read again when it changes.
 
-    SettingsError: there is no such file, or what is wrong in which of its lines.
+    SettingsError: the file is missing, or one of its lines is wrong; the message names the line.
     """
 
     def __init__(self, path: Path) -> None:
         self._credentials = Watched([path], lambda: read_credentials(path))
 
-    def identify(self, metadata: Mapping[str, str]) -> Credential:
-        """The caller. Unauthenticated: there is no token, or nobody's."""
-        return identify(metadata, self._credentials.get())
+    def identify(self, metadata: Mapping[str, str], peer: Peer) -> Credential:
+        """The caller's credential. Unauthenticated: no token or certificate, or an unknown one."""
+        return identify(metadata, peer, self._credentials.get())
 
-    def authenticate(self, metadata: Mapping[str, str], tenant: str) -> None:
-        """Returns when the caller may speak for `tenant`. Unauthenticated, PermissionDenied: it may not."""
-        credential = self.identify(metadata)
+    def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> None:
+        """Returns when the caller may call the method `path`, which asks for one of `roles`, for `tenant`.
+        Unauthenticated, PermissionDenied."""
+        credential = self.identify(metadata, peer)
         if not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
+        if credential.roles.isdisjoint(roles):
+            raise PermissionDenied.of_roles(credential.name, method=path, roles=listed(roles))
 
 
-def identify(metadata: Mapping[str, str], credentials: Credentials) -> Credential:
-    """The bearer of the token in `metadata`. One digest and one look-up: how long the look-up takes tells about
-    digests, from which no token follows."""
+def identify(metadata: Mapping[str, str], peer: Peer, credentials: Credentials) -> Credential:
+    """The credential of the token in `metadata`, without one that of the peer's certificate. A token costs one digest
+    and one look-up: how long the look-up takes tells about digests, from which no token follows."""
     scheme, _, token = metadata.get(AUTHORIZATION_KEY, "").partition(" ")
     if not token or scheme.lower() != "bearer":
-        raise Unauthenticated("This call carries no token. Send one as metadata, 'authorization: Bearer TOKEN'.")
-    credential = credentials.get(digest(token))
+        return _identify_certificate(peer, credentials)
+    credential = credentials.tokens.get(digest(token))
     if credential is None:
         raise Unauthenticated("The token of this call is not one that is known here.")
     return credential
+
+
+def _identify_certificate(peer: Peer, credentials: Credentials) -> Credential:
+    for kind in _CERTIFICATE_NAMES:
+        for name in peer.get(kind, ()):
+            credential = credentials.certificates.get(name.decode(errors="replace"))
+            if credential is not None:
+                return credential
+    raise Unauthenticated("This call carries no token. Send one as metadata, 'authorization: Bearer TOKEN'.")
 
 
 def digest(token: str) -> bytes:
@@ -86,27 +113,45 @@ def text_metadata(metadata: Iterable[tuple[str, str | bytes]] | None) -> dict[st
 
 
 def read_credentials(path: Path) -> Credentials:
-    """What a credentials file says, by the digests of its tokens."""
-    found: dict[bytes, Credential] = {}
+    """The lines of a credentials file. SettingsError."""
+    tokens: dict[bytes, Credential] = {}
+    certificates: dict[str, Credential] = {}
+    for where, token, credential in _lines(path):
+        if token.startswith(CERTIFICATE):
+            first = certificates.setdefault(token.removeprefix(CERTIFICATE), credential)
+        else:
+            first = tokens.setdefault(digest(check_token(token, where)), credential)
+        if first is not credential:
+            raise SettingsError(f"{where}: an earlier line has the same token.")
+    if not tokens and not certificates:
+        raise SettingsError(f"{path} holds no credentials. A line is {_LINE}, such as 'edge ... * gateway'.")
+    return Credentials(tokens, certificates)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str, Credential]]:
+    """Each line that is neither empty nor a comment: its place, its token and its credential."""
     for number, line in enumerate(read_text(path, "the credentials file").splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("#"):
-            token, credential = _parse(line, f"{path}, line {number}")
-            if found.setdefault(digest(token), credential) is not credential:
-                raise SettingsError(f"{path}, line {number}: an earlier line has the same token.")
-    if not found:
-        raise SettingsError(f"{path} holds no credentials. A line is NAME TOKEN TENANTS, such as 'edge ... *'.")
-    return found
+            where = f"{path}, line {number}"
+            words = line.split()
+            if len(words) != 4:
+                raise SettingsError(f"{where}: {len(words)} words instead of four, {_LINE}.")
+            name, token, tenants, roles = words
+            yield where, token, Credential(name, _tenants(tenants, where), _roles(roles, where))
 
 
-def _parse(line: str, where: str) -> tuple[str, Credential]:
-    words = line.split()
-    if len(words) != 3:
-        raise SettingsError(f"{where}: {len(words)} words instead of three, NAME TOKEN TENANTS.")
-    name, token, listed = words
-    tenants = frozenset(listed.split(","))
+def _tenants(word: str, where: str) -> frozenset[str] | None:
+    tenants = frozenset(word.split(","))
     if "" in tenants or (ALL_TENANTS in tenants and len(tenants) > 1):
         raise SettingsError(f"{where}: TENANTS must be '*' or tenants with commas between them.")
-    return check_token(token, where), Credential(name, None if ALL_TENANTS in tenants else tenants)
+    return None if ALL_TENANTS in tenants else tenants
+
+
+def _roles(word: str, where: str) -> Roles:
+    roles = frozenset(word.split(","))
+    if not roles <= set(Role):
+        raise SettingsError(f"{where}: ROLES must be some of {listed(Role)}, with commas between them.")
+    return frozenset(map(Role, roles))
 
 
 def check_token(token: str, where: str) -> str:

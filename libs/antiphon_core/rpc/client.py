@@ -18,7 +18,7 @@ from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.methods import Method, Service
+from antiphon_core.rpc.services import Api, Method, Repeat
 from antiphon_core.rpc.status import from_rpc_error
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ READY_DEADLINE_S = 1.0
 
 
 class RpcClient:
-    """Calls one service. Must be made and used inside a running event loop, and closed.
+    """Calls the services of one API. Must be made and used inside a running event loop, and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over everything the name resolves
     to. `unavailable` is raised when the service cannot be reached. SettingsError: a file of `credentials` will not do.
@@ -36,27 +36,27 @@ class RpcClient:
     def __init__(
         self,
         endpoint: str,
-        service: Service,
+        api: Api,
         *,
         unavailable: type[Unavailable],
         credentials: ClientCredentials = ANONYMOUS,
     ) -> None:
-        self._service = service
+        self._api = api
         self._unavailable = unavailable
         self._token = credentials.open_token()
         self._channel = self._open_channel(endpoint, credentials.open_tls())
         self._health: Any = health_pb2_grpc.HealthStub(self._channel)
         self._callables: dict[str, Any] = {
             name: (self._channel.unary_stream if method.streams else self._channel.unary_unary)(method.path)
-            for name, method in service.methods.items()
+            for name, method in api.methods.items()
         }
 
     def _open_channel(self, endpoint: str, tls: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
         if tls is not None:
-            return grpc.aio.secure_channel(endpoint, tls, options=_options(self._service))
+            return grpc.aio.secure_channel(endpoint, tls, options=_options(self._api))
         if self._token is not None and not stays_here(endpoint):
             log.warning("the token for %s is sent without encryption; tls_ca_file turns TLS on", endpoint)
-        return grpc.aio.insecure_channel(endpoint, options=_options(self._service))
+        return grpc.aio.insecure_channel(endpoint, options=_options(self._api))
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,7 +77,7 @@ class RpcClient:
         timeout_s: float | None = None,
     ) -> Any:
         """The answer of a unary RPC. AntiphonError: what the service raised, or why it could not be asked."""
-        method = self._service.methods[name]
+        method = self._api.methods[name]
         try:
             data = await self._start(method, request, tenant, request_id, timeout_s)
         except grpc.aio.AioRpcError as error:
@@ -94,7 +94,7 @@ class RpcClient:
         timeout_s: float | None = None,
     ) -> AsyncGenerator[Any, None]:
         """The answers of a streaming RPC. Closing the generator cancels the RPC."""
-        method = self._service.methods[name]
+        method = self._api.methods[name]
         rpc = self._start(method, request, tenant, request_id, timeout_s)
         try:
             while (data := await rpc.read()) is not grpc.aio.EOF:
@@ -112,13 +112,13 @@ class RpcClient:
 
     async def ready(self) -> None:
         """Returns when the service reports SERVING; raises `unavailable` with the reason otherwise."""
-        request = health_pb2.HealthCheckRequest(service=self._service.full_name)
+        request = health_pb2.HealthCheckRequest(service=self._api.name)
         try:
             answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
-            raise self._unavailable(f"{self._service.full_name}: {error.details()}") from error
+            raise self._unavailable(f"{self._api.name}: {error.details()}") from error
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
-            raise self._unavailable(f"{self._service.full_name} reports that it is not ready.")
+            raise self._unavailable(f"{self._api.name} reports that it is not ready.")
 
     def _start(self, method: Method, request: Any, tenant: str, request_id: str, timeout_s: float | None) -> Any:
         metadata = call_metadata(tenant, request_id, self._token)
@@ -135,13 +135,14 @@ def call_metadata(tenant: str, request_id: str, token: Callable[[], str] | None)
     return metadata
 
 
-def _options(service: Service) -> list[tuple[str, Any]]:
-    # Every write can be repeated (store.proto, "Repetition"), so a lost connection is tried again.
+def _options(api: Api) -> list[tuple[str, Any]]:
+    # After a lost connection gRPC sends again by itself what can be repeated (services.Repeat).
+    repeatable = [method for method in api.methods.values() if method.row.repeat is not Repeat.KEYED]
     service_config = {
         "loadBalancingConfig": [{"round_robin": {}}],
         "methodConfig": [
             {
-                "name": [{"service": service.full_name}],
+                "name": [{"service": method.service, "method": method.name} for method in repeatable],
                 "retryPolicy": {
                     "maxAttempts": 3,
                     "initialBackoff": "0.05s",

@@ -22,7 +22,7 @@ from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.rpc.client import call_metadata
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.methods import Service
+from antiphon_core.rpc.services import Api
 from antiphon_core.rpc.status import from_grpc_error
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ _PAUSES_S = (0.05, 0.1)  # between three attempts
 
 
 class LeanStreams:
-    """Calls the streaming methods of one service, at all addresses of `endpoint` in turn. For one event loop.
+    """Calls the streaming methods of one API, at all addresses of `endpoint` in turn. For one event loop.
 
     ValueError: the endpoint is neither host:port nor dns:///host:port. SettingsError: a file of `credentials` will not
     do.
@@ -42,12 +42,12 @@ class LeanStreams:
     def __init__(
         self,
         endpoint: str,
-        service: Service,
+        api: Api,
         *,
         unavailable: type[Unavailable],
         credentials: ClientCredentials = ANONYMOUS,
     ) -> None:
-        self._service = service
+        self._api = api
         self._unavailable = unavailable
         self._token = credentials.open_token()
         tls = credentials.open_ssl()
@@ -72,7 +72,7 @@ class LeanStreams:
 
         AntiphonError: what the service raised, or why it could not be asked. Raises what `receive` raises.
         """
-        method = self._service.methods[name]
+        method = self._api.methods[name]
         data = encode(method.request, request)
         answers = _Answers(lambda message: receive(decode(method.response, message)))
         pauses_s = iter(_PAUSES_S)

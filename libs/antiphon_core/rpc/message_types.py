@@ -4,7 +4,8 @@ betterproto2's runtime is left out: it accepts truncated and mistyped bytes in s
 a message (docs/adr/0055-hot-messages-as-protobuf.md). A `MessageType` copies the fields between the two classes in 2-7
 microseconds instead.
 
-A hot message, which is sent for each batch of tokens, has one class: handlers and wire modules work with protobuf's.
+Where no handler is written by hand, or a message is sent for each batch of tokens, there is nothing to copy for: the
+store's table and the wire modules of hot messages work with protobuf's class (`STRICT`).
 """
 
 from __future__ import annotations
@@ -20,31 +21,25 @@ from google.protobuf.message_factory import GetMessageClass
 
 from antiphon_protos.message_pool import default_message_pool
 
-HOT = frozenset(
-    {
-        "antiphon.store.v1.AppendEventsRequest",
-        "antiphon.store.v1.AppendToLogsRequest",
-        "antiphon.store.v1.AppendToLogsResponse",
-        "antiphon.store.v1.ReadEventsResponse",
-        "antiphon.translator.v1.GenerateResponse",
-    }
-)
+STRICT = ("antiphon.store.", "antiphon.translator.v1.GenerateResponse")
+"""How the full names of the messages begin that arrive as protobuf's class. They may be sent as either class."""
 
 _Read = Callable[[Any], Any]
 
 
 class MessageType:
-    """One message: `message` is the class to work with, `strict` is protobuf's; they are the same for a hot message.
+    """One message: `message` is the class to work with, `strict` is protobuf's; they are the same for a strict message.
 
     `parts` are the fields that hold messages: name, type, and whether the field is repeated.
     """
 
-    __slots__ = ("_from_strict", "_to_strict", "message", "name", "parts", "strict")
+    __slots__ = ("_from_strict", "_generated", "_to_strict", "message", "name", "parts", "strict")
 
     def __init__(self, descriptor: Descriptor) -> None:
         self.name: str = descriptor.name
         self.strict: type[Any] = GetMessageClass(descriptor)
-        self.message: type[Any] = self.strict if descriptor.full_name in HOT else _generated_class(descriptor)
+        self._generated = _generated_class(descriptor)
+        self.message: type[Any] = self.strict if descriptor.full_name.startswith(STRICT) else self._generated
         self.parts = tuple(
             (field.name, message_type(field.message_type), field.is_repeated)
             for field in descriptor.fields
@@ -62,10 +57,10 @@ class MessageType:
 
     def to_strict(self, message: Any) -> Any:
         """Protobuf's message. ValueError, TypeError: a field has a value that the wire cannot carry."""
-        if type(message) is not self.message:
-            raise TypeError(f"{self.name} is sent as a {self.message}, not a {type(message)}.")
-        if self.message is self.strict:
+        if type(message) is self.strict:
             return message
+        if type(message) is not self._generated:
+            raise TypeError(f"{self.name} is sent as a {self.message}, not a {type(message)}.")
         return self.strict(**self.values(message))
 
     def values(self, message: Any) -> dict[str, Any]:

@@ -1,111 +1,117 @@
-"""The table of methods: every RPC of every service, with its deadline.
+"""The table of methods: one row for each RPC of each service.
 
-Names and message types come from the descriptors; what a descriptor cannot say (how long a caller waits) stands here.
-A row without a method, or a method without a row, fails at import.
+Names and messages come from the descriptors. A row adds the method of the port that the RPC calls, the roles that may
+call it, its deadline and whether it can be repeated. The table drives servers, clients, metrics and tests
+(docs/adr/0072-two-store-apis-and-one-table.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import antiphon_protos.antiphon.store.internal.v1
+import antiphon_protos.antiphon.store.v1
+import antiphon_protos.antiphon.translator.v1  # noqa: F401 - each adds its files to the pool
+from antiphon_core.ports.conversations import ConversationStore as Conversations
+from antiphon_core.ports.event_logs import EventLogs
+from antiphon_core.ports.jobs import Jobs
+from antiphon_core.ports.lineage import LineageStore as Lineage
+from antiphon_core.ports.retention import Retention
+from antiphon_core.ports.spending import Spending
+from antiphon_core.ports.store import ResponseStore as Store
+from antiphon_core.ports.translator import Translator
+from antiphon_core.rpc.roles import Role, Roles
+from antiphon_core.rpc.services import Api, Repeat, Row, make_service
+from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool as _pool
 
-from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
-
-from antiphon_core.rpc.message_types import MessageType, message_type
-from antiphon_protos.antiphon.store.v1 import ANTIPHON_STORE_V1_STORE_PROTO_DESCRIPTOR as _STORE_FILE
-from antiphon_protos.antiphon.translator.v1 import (
-    ANTIPHON_TRANSLATOR_V1_TRANSLATOR_PROTO_DESCRIPTOR as _TRANSLATOR_FILE,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One RPC. `deadline_s` is how long a caller waits unless it says otherwise; None for streams without an end."""
-
-    name: str
-    path: str
-    request: MessageType
-    response: MessageType
-    streams: bool
-    deadline_s: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Service:
-    full_name: str
-    descriptor: ServiceDescriptor
-    methods: Mapping[str, Method]
-
+_READ: Roles = frozenset({Role.READER, Role.WRITER, Role.GATEWAY})
+_WRITE: Roles = frozenset({Role.WRITER, Role.GATEWAY})
+_TURN: Roles = frozenset({Role.GATEWAY})
+_OPERATE: Roles = frozenset({Role.OPERATOR})
 
 _POINT_S = 5.0  # one look-up or one small write
 _SCAN_S = 15.0  # may read a whole chain or tree
 _WAIT_S = 75.0  # waits for a lease or a job, LEASE_WAIT_MS_MAX at most
 
-_STORE_DEADLINES_S: dict[str, float | None] = {
-    "Put": _POINT_S,
-    "Get": _POINT_S,
-    "BatchGet": _SCAN_S,
-    "UpdateStatus": _POINT_S,
-    "Delete": _POINT_S,
-    "List": _SCAN_S,
-    "ListItems": _POINT_S,
-    "ResolveItems": _POINT_S,
-    "Chain": _SCAN_S,
-    "Fork": _POINT_S,
-    "Tree": _SCAN_S,
-    "Children": _POINT_S,
-    "Siblings": _POINT_S,
-    "Leaves": _SCAN_S,
-    "AcquireSession": _WAIT_S,
-    "RenewSession": _POINT_S,
-    "ReleaseSession": _POINT_S,
-    "DescribeSession": _POINT_S,
-    "BeginTurn": _WAIT_S,
-    "CommitTurn": _POINT_S,
-    "AbortTurn": _POINT_S,
-    "CreateConversation": _POINT_S,
-    "GetConversation": _POINT_S,
-    "UpdateConversation": _POINT_S,
-    "DeleteConversation": _POINT_S,
-    "AddConversationItems": _POINT_S,
-    "ListConversationItems": _POINT_S,
-    "GetConversationItem": _POINT_S,
-    "DeleteConversationItem": _POINT_S,
-    "AppendEvents": _POINT_S,
-    "AppendToLogs": _POINT_S,
-    "ReadEvents": None,
-    "EnqueueJob": _POINT_S,
-    "ClaimJob": _WAIT_S,
-    "HeartbeatJob": _POINT_S,
-    "SettleJob": _POINT_S,
-    "CancelJob": _POINT_S,
-    "DescribeJob": _POINT_S,
-    "Spend": _POINT_S,
-    "Sweep": _SCAN_S,
+_PUBLIC: dict[str, tuple[Row, ...]] = {
+    "Responses": (
+        Row("PutResponseRecord", Store.put, _WRITE, _POINT_S),
+        Row("GetResponseRecord", Store.get, _READ, _POINT_S),
+        Row("BatchGetResponseRecords", Lineage.batch_get, _READ, _SCAN_S),
+        Row("UpdateResponseRecordStatus", Lineage.update_status, _WRITE, _POINT_S),
+        Row("DeleteResponseRecord", Store.delete, _WRITE, _POINT_S),
+        Row("ListResponseRecords", Lineage.list_responses, _READ, _SCAN_S),
+        Row("ListInputItems", Store.list_items, _READ, _POINT_S),
+        Row("ResolveItems", Lineage.resolve_items, _READ, _POINT_S),
+    ),
+    "Trees": (
+        Row("GetChain", Store.chain, _READ, _SCAN_S),
+        Row("Fork", Lineage.fork, _WRITE, _POINT_S, Repeat.NAMED),
+        Row("ListTree", Lineage.tree, _READ, _SCAN_S),
+        Row("ListChildren", Lineage.children, _READ, _POINT_S),
+        Row("ListSiblings", Lineage.siblings, _READ, _POINT_S),
+        Row("ListLeaves", Lineage.leaves, _READ, _SCAN_S),
+    ),
+    "Sessions": (
+        Row("AcquireSession", Store.acquire_session, _WRITE, _WAIT_S),
+        Row("TryAcquireSession", Store.acquire_session, _WRITE, _POINT_S),
+        Row("RenewSession", Store.renew_session, _WRITE, _POINT_S),
+        Row("ReleaseSession", Store.release_session, _WRITE, _POINT_S),
+        Row("DescribeSession", Store.describe_session, _READ | _OPERATE, _POINT_S),
+    ),
+    "Conversations": (
+        Row("CreateConversation", Conversations.create_conversation, _WRITE, _POINT_S, Repeat.NAMED),
+        Row("GetConversation", Conversations.get_conversation, _READ, _POINT_S),
+        Row("UpdateConversation", Conversations.update_conversation, _WRITE, _POINT_S),
+        Row("DeleteConversation", Conversations.delete_conversation, _WRITE, _POINT_S),
+        Row("AddConversationItems", Conversations.add_conversation_items, _WRITE, _POINT_S, Repeat.KEYED),
+        Row("ListConversationItems", Conversations.list_conversation_items, _READ, _POINT_S),
+        Row("GetConversationItem", Conversations.get_conversation_item, _READ, _POINT_S),
+        Row("DeleteConversationItem", Conversations.delete_conversation_item, _WRITE, _POINT_S),
+    ),
 }
 
-_TRANSLATOR_DEADLINES_S: dict[str, float | None] = {"Generate": None, "CountTokens": _SCAN_S, "ListModels": _POINT_S}
+_INTERNAL: dict[str, tuple[Row, ...]] = {
+    "Turns": (
+        Row("BeginTurn", Store.begin_turn, _TURN, _WAIT_S),
+        Row("CommitTurn", Store.commit_turn, _TURN, _POINT_S),
+        Row("AbortTurn", Store.abort_turn, _TURN, _POINT_S),
+    ),
+    "EventLogs": (
+        Row("AppendEvents", EventLogs.append_events, _TURN, _POINT_S),
+        Row("AppendToLogs", EventLogs.append_events, _TURN, _POINT_S),
+        Row("ReadEvents", EventLogs.read_events, _TURN, None),
+    ),
+    "Jobs": (
+        Row("EnqueueJob", Jobs.enqueue_job, _TURN, _POINT_S),
+        Row("ClaimJob", Jobs.claim_job, _TURN, _WAIT_S),
+        Row("HeartbeatJob", Jobs.heartbeat_job, _TURN, _POINT_S),
+        Row("SettleJob", Jobs.settle_job, _TURN, _POINT_S),
+        Row("CancelJob", Jobs.cancel_job, _TURN | _OPERATE, _POINT_S),
+        Row("DescribeJob", Jobs.describe_job, _TURN | _OPERATE, _POINT_S),
+    ),
+    "Quotas": (Row("TakeQuota", Spending.spend, _TURN, _POINT_S, Repeat.KEYED),),
+    "Retention": (Row("Sweep", Retention.sweep, _OPERATE, _SCAN_S),),
+}
+
+_TRANSLATOR: dict[str, tuple[Row, ...]] = {
+    "TranslatorService": (
+        Row("Generate", Translator.generate, _TURN, None),
+        Row("CountTokens", Translator.count_tokens, _TURN, _SCAN_S),
+        Row("ListModels", Translator.models, _TURN, _POINT_S),
+    ),
+}
 
 
-def _method(service: str, method: MethodDescriptor, deadline_s: float | None) -> Method:
-    return Method(
-        name=method.name,
-        path=f"/{service}/{method.name}",
-        request=message_type(method.input_type),
-        response=message_type(method.output_type),
-        streams=method.server_streaming,
-        deadline_s=deadline_s,
+def _api(tables: dict[str, dict[str, tuple[Row, ...]]]) -> Api:
+    """An API of the services of `tables`, by their packages and names."""
+    return Api(
+        [
+            make_service(_pool.FindServiceByName(f"{package}.{name}"), rows)
+            for package, services in tables.items()
+            for name, rows in services.items()
+        ]
     )
 
 
-def _service(descriptor: ServiceDescriptor, deadlines_s: Mapping[str, float | None]) -> Service:
-    declared = {method.name for method in descriptor.methods}
-    if declared != set(deadlines_s):
-        raise TypeError(f"{descriptor.full_name}: rows and methods differ: {declared ^ set(deadlines_s)}")
-    methods = {m.name: _method(descriptor.full_name, m, deadlines_s[m.name]) for m in descriptor.methods}
-    return Service(full_name=descriptor.full_name, descriptor=descriptor, methods=methods)
-
-
-STORE = _service(_STORE_FILE.services_by_name["ResponseStoreService"], _STORE_DEADLINES_S)
-TRANSLATOR = _service(_TRANSLATOR_FILE.services_by_name["TranslatorService"], _TRANSLATOR_DEADLINES_S)
-SERVICES = (STORE, TRANSLATOR)
+STORE = _api({"antiphon.store.v1": _PUBLIC, "antiphon.store.internal.v1": _INTERNAL})
+TRANSLATOR = _api({"antiphon.translator.v1": _TRANSLATOR})
+APIS = (STORE, TRANSLATOR)

@@ -11,14 +11,14 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from antiphon_core.errors import Unauthenticated
-from antiphon_core.rpc.authentication import TokenGuard, text_metadata
+from antiphon_core.rpc.authentication import Guard, text_metadata
 from antiphon_core.rpc.status import to_status
 from antiphon_protos.google_proto_descriptor_pool import default_google_proto_descriptor_pool
 
 SERVICE_NAME: str = reflection.SERVICE_NAME
 
 
-def serve_reflection(server: Any, names: Sequence[str], guard: TokenGuard | None) -> None:
+def serve_reflection(server: Any, names: Sequence[str], guard: Guard | None) -> None:
     """Adds reflection of the services `names` to a server that has not started yet."""
     servicer: Any = reflection.aio.ReflectionServicer(names, pool=_pool())
     add: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
@@ -26,15 +26,15 @@ def serve_reflection(server: Any, names: Sequence[str], guard: TokenGuard | None
 
 
 class _Guarded:
-    """Reflection for those who have a token. It belongs to no tenant: any token will do."""
+    """Reflection for callers with a credential of any tenant and role."""
 
-    def __init__(self, servicer: Any, guard: TokenGuard) -> None:
+    def __init__(self, servicer: Any, guard: Guard) -> None:
         self._servicer = servicer
         self._guard = guard
 
     async def ServerReflectionInfo(self, requests: AsyncIterator[Any], context: Any) -> AsyncIterator[Any]:
         try:
-            self._guard.identify(text_metadata(context.invocation_metadata()))
+            self._guard.identify(text_metadata(context.invocation_metadata()), context.auth_context())
         except Unauthenticated as error:
             await context.abort_with_status(to_status(error))
         async for answer in self._servicer.ServerReflectionInfo(requests, context):

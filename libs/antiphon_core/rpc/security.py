@@ -7,22 +7,22 @@ from typing import Self
 
 import grpc
 
-from antiphon_core.rpc.authentication import TokenGuard
+from antiphon_core.rpc.authentication import Guard
 from antiphon_core.rpc.settings import RpcServerSettings
 from antiphon_core.rpc.tls import KeyPair, server_tls
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSecurity:
-    """What a server does about its callers: `guard` asks for tokens; `tls` encrypts, and may ask for certificates."""
+    """Authentication and encryption of a server: `guard` asks for credentials, `tls` may ask for certificates."""
 
-    guard: TokenGuard | None = None
+    guard: Guard | None = None
     tls: grpc.ServerCredentials | None = None
 
     @classmethod
     def of(cls, settings: RpcServerSettings) -> Self:
         """Reads the files. SettingsError: one of them will not do."""
-        guard = TokenGuard(settings.token_file) if settings.token_file else None
+        guard = Guard(settings.token_file) if settings.token_file else None
         if settings.tls_cert_file is None or settings.tls_key_file is None:
             return cls(guard)
         pair = KeyPair(settings.tls_cert_file, settings.tls_key_file)

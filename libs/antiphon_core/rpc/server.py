@@ -28,11 +28,11 @@ from antiphon_core.errors import (
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import reflection
 from antiphon_core.rpc.addresses import address
-from antiphon_core.rpc.authentication import TokenGuard, text_metadata
+from antiphon_core.rpc.authentication import Guard, text_metadata
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
-from antiphon_core.rpc.methods import Method, Service
 from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import to_status
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class RpcServer:
-    """A gRPC server for one or more services. Without `security` whoever reaches it may call, for every tenant. With
+    """A gRPC server for one or more APIs. Without `security` whoever reaches it may call, for every tenant. With
     `shares_port` other processes of this user may listen on its port, too: each connection is one of theirs or ours."""
 
     def __init__(self, security: ServerSecurity = OPEN, *, shares_port: bool = False) -> None:
@@ -76,15 +76,17 @@ class RpcServer:
         self._ready: dict[str, Ready] = {}
         self._watcher: asyncio.Task[None] | None = None
 
-    def add(self, service: Service, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
-        """Serves `service`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when the
-        service cannot serve; its health follows within READY_POLL_S."""
-        rpc_handlers = {
-            name: _rpc_handler(method, handlers.get(name, _unimplemented(service, method)), self._security.guard)
-            for name, method in service.methods.items()
-        }
-        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.full_name, rpc_handlers),))
-        self._ready[service.full_name] = ready
+    def add(self, api: Api, handlers: Mapping[str, Handler], *, ready: Ready) -> None:
+        """Serves the services of `api`. Methods without a handler answer UNIMPLEMENTED. `ready` raises Unavailable when
+        they cannot serve; their health follows within READY_POLL_S."""
+        for service in api.services:
+            rpc_handlers = {
+                name: _rpc_handler(method, handlers.get(name, _unimplemented(method)), self._security.guard)
+                for name, method in service.methods.items()
+            }
+            generic = grpc.method_handlers_generic_handler(service.full_name, rpc_handlers)
+            self._server.add_generic_rpc_handlers((generic,))
+            self._ready[service.full_name] = ready
 
     async def start(self, host: str, port: int) -> int:
         """Binds and serves; the port that it got. Port 0 lets the system choose."""
@@ -134,16 +136,16 @@ async def _is_ready(name: str, ready: Ready) -> bool:
     return True
 
 
-def _rpc_handler(method: Method, handler: Handler, guard: TokenGuard | None) -> grpc.RpcMethodHandler[Any, Any]:
+def _rpc_handler(method: Method, handler: Handler, guard: Guard | None) -> grpc.RpcMethodHandler[Any, Any]:
     if method.streams:
         return grpc.unary_stream_rpc_method_handler(_streaming(method, handler, guard))
     return grpc.unary_unary_rpc_method_handler(_unary(method, handler, guard))
 
 
-def _unary(method: Method, handler: Handler, guard: TokenGuard | None) -> Callable[..., Awaitable[bytes]]:
+def _unary(method: Method, handler: Handler, guard: Guard | None) -> Callable[..., Awaitable[bytes]]:
     async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
         try:
-            call = _call(context, guard)
+            call = _call(context, method, guard)
             answer: Any = await handler(decode(method.request, data), call)  # type: ignore[misc]
             return encode(method.response, answer)
         except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
@@ -152,10 +154,10 @@ def _unary(method: Method, handler: Handler, guard: TokenGuard | None) -> Callab
     return serve
 
 
-def _streaming(method: Method, handler: Handler, guard: TokenGuard | None) -> Callable[..., AsyncIterator[bytes]]:
+def _streaming(method: Method, handler: Handler, guard: Guard | None) -> Callable[..., AsyncIterator[bytes]]:
     async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
         try:
-            call = _call(context, guard)
+            call = _call(context, method, guard)
             answers: Any = handler(decode(method.request, data), call)
             async with aclosing(answers):
                 async for answer in answers:
@@ -166,11 +168,11 @@ def _streaming(method: Method, handler: Handler, guard: TokenGuard | None) -> Ca
     return serve
 
 
-def _call(context: grpc.aio.ServicerContext[Any, Any], guard: TokenGuard | None) -> Call:
+def _call(context: grpc.aio.ServicerContext[Any, Any], method: Method, guard: Guard | None) -> Call:
     metadata = text_metadata(context.invocation_metadata())
     tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
     if guard is not None:
-        guard.authenticate(metadata, tenant)
+        guard.admit(metadata, context.auth_context(), tenant, method.path, method.row.roles)
     return Call(
         tenant=tenant,
         request_id=metadata.get(REQUEST_ID_KEY, ""),
@@ -194,8 +196,8 @@ def known(error: Exception, what: str) -> AntiphonError:
     return InternalError("The server failed to handle this call. Its log says why.")
 
 
-def _unimplemented(service: Service, method: Method) -> Handler:
-    name = f"{service.full_name}.{method.name}"
+def _unimplemented(method: Method) -> Handler:
+    name = f"{method.service}.{method.name}"
 
     async def refuse(_request: Any, _call: Call) -> Any:
         raise Unimplemented.of(name)

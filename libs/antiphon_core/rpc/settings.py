@@ -31,8 +31,9 @@ class RpcServerSettings:
     token_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "File of the callers' credentials, a line for each: NAME TOKEN TENANTS, the last * or tenants with "
-            "commas between them. Read again when it changes."
+            "doc": "File of the callers' credentials, a line for each: NAME TOKEN TENANTS ROLES. TOKEN may be "
+            "certificate:NAME; TENANTS is * or a list with commas; ROLES is a list of reader, writer, gateway and "
+            "operator. Read again when it changes."
         },
     )
     tls_cert_file: Path | None = field(
@@ -43,13 +44,13 @@ class RpcServerSettings:
         default=None,
         metadata={
             "doc": "Authorities (PEM) whose certificates callers must show (mTLS). Without token_file, each caller "
-            "may speak for every tenant."
+            "has every tenant and role."
         },
     )
     insecure: bool = field(
         default=False,
         metadata={
-            "doc": "Whether anybody who reaches the port may speak for every tenant, on any address: for closed "
+            "doc": "Whether anybody who reaches the port has every tenant and role, on any address: for closed "
             "networks, and service meshes that authenticate."
         },
     )

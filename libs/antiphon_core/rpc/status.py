@@ -1,22 +1,31 @@
-"""Errors on the wire: an AntiphonError as google.rpc.Status with ErrorInfo, and back again."""
+"""Errors on the wire: an AntiphonError as google.rpc.Status with its details, and back again.
+
+ErrorInfo names the error with its facts, and is read by our own clients. BadRequest names the wrong field and RetryInfo
+the pause before another call, for callers with libraries that know them.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import grpc
-from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError
+from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
+from antiphon_core.cutting import cut
 from antiphon_core.errors import (
     ERROR_DOMAIN,
     AntiphonError,
+    GrpcStatus,
     InternalError,
     InvalidRequest,
     PermissionDenied,
+    PreviousResponseNotReady,
+    SessionLocked,
     Timeout,
     TooLarge,
     Unauthenticated,
@@ -25,11 +34,19 @@ from antiphon_core.errors import (
     revive,
     row_of,
 )
+from antiphon_core.limits import ERROR_FACT_BYTES_MAX
 
 if TYPE_CHECKING:  # its libraries are no part of the base install
     from antiphon_core.http2.errors import GrpcError
 
 log = logging.getLogger(__name__)
+
+# When the same call may succeed, after errors that do not say it themselves.
+_RETRY_AFTER_MS: dict[type[AntiphonError], int] = {
+    SessionLocked: 500,
+    PreviousResponseNotReady: 1000,
+    Unavailable: 1000,
+}
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 
@@ -50,9 +67,28 @@ def _rich_status(error: AntiphonError) -> status_pb2.Status:
     if error.field is not None:
         facts["field"] = error.field
     row = row_of(error)
-    detail = any_pb2.Any()
-    detail.Pack(error_details_pb2.ErrorInfo(reason=row.reason, domain=ERROR_DOMAIN, metadata=facts))
-    return status_pb2.Status(code=row.grpc_status, message=error.message, details=[detail])
+    info = error_details_pb2.ErrorInfo(reason=row.reason, domain=ERROR_DOMAIN, metadata=facts)
+    details = map(_packed, (info, *_advice(error)))
+    return status_pb2.Status(code=row.grpc_status, message=error.message, details=details)
+
+
+def _advice(error: AntiphonError) -> Iterator[Message]:
+    """BadRequest and RetryInfo, where they apply."""
+    if error.field is not None and row_of(error).grpc_status is GrpcStatus.INVALID_ARGUMENT:
+        violation = {"field": error.field, "description": cut(error.message, ERROR_FACT_BYTES_MAX)}
+        yield error_details_pb2.BadRequest(field_violations=[violation])
+    usual_ms = sum(pause_ms for kind, pause_ms in _RETRY_AFTER_MS.items() if isinstance(error, kind))
+    retry_after_ms = int(error.facts.get("retry_after_ms", usual_ms))
+    if retry_after_ms:
+        delay = duration_pb2.Duration()
+        delay.FromMilliseconds(retry_after_ms)
+        yield error_details_pb2.RetryInfo(retry_delay=delay)
+
+
+def _packed(message: Message) -> any_pb2.Any:
+    packed = any_pb2.Any()
+    packed.Pack(message)
+    return packed
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) -> AntiphonError:

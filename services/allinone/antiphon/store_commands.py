@@ -181,7 +181,7 @@ async def _opened(store: StoreSettings) -> AsyncIterator[tuple[RowBackend, Maint
         raise SettingsError(f"There is no file {path}. 'antiphon store migrate' makes an empty store.")
     rows = row_backend(store.url, durability=store.durability, migrate=False)
     if not isinstance(rows, MaintainedRows):
-        raise SettingsError("This database has no maintenance.")
+        raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
     await rows.open()
     try:
         yield rows, rows.maintenance

@@ -23,6 +23,7 @@ from antiphon_edge.door.connections import WriteBounds
 from antiphon_edge.door.cors import Cors
 from antiphon_edge.door.counting import OwnShare, SharedCounts
 from antiphon_edge.door.http_server import HttpServer
+from antiphon_edge.door.listener import ListeningSite
 from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.openapi import routes as openapi_routes
 from antiphon_edge.routes.chat import ChatRoutes
@@ -136,7 +137,7 @@ class EdgeServer:
             shutdown_timeout=self._settings.drain_s,
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._settings.host, self._settings.port, reuse_port=self._shares_port or None)
+        site = ListeningSite(self._runner, self._settings.host, self._settings.port, shares_port=self._shares_port)
         await site.start()
         host, port = self._runner.addresses[0][:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

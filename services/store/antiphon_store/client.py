@@ -3,48 +3,82 @@
     async with StoreClient("store:50051") as store:
         record = await store.get("default", response_id)
 
-Needs the base install only. What the service would refuse without looking at its data is refused here before it is
-sent, by the same rules: the wire has no negative counts and no difference between an empty id and none.
+Needs the base install only. Each operation is a method of the ports; its request and answer come from the table of
+methods (`calls.CODECS`). The client refuses values that the wire cannot carry; the service refuses all other mistakes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import aclosing
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from antiphon_core import limits, logs
-from antiphon_core.errors import StoreUnavailable
-from antiphon_core.ports.store import (
-    NO_PRECONDITION,
-    Fence,
-    ItemPage,
-    Lease,
-    Order,
-    Precondition,
-    Record,
-    Session,
-    Stamp,
-    TurnCommit,
-    TurnRequest,
-    TurnStart,
-)
+from antiphon_core import logs
+from antiphon_core.errors import InvalidRequest, StoreUnavailable
+from antiphon_core.ids import RandomIds, new_conversation_id
+from antiphon_core.ports.conversations import Conversation, ConversationStore
+from antiphon_core.ports.event_logs import EventAppend, EventLogs
+from antiphon_core.ports.jobs import Jobs
+from antiphon_core.ports.lineage import Fork, ForkSource, LineageStore
+from antiphon_core.ports.retention import Retention
+from antiphon_core.ports.spending import Spending
+from antiphon_core.ports.store import Fence, ResponseStore
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
-from antiphon_protos.antiphon.store import v1
-from antiphon_store import rules, wire
-from antiphon_store.conversations.client import ConversationCalls
+from antiphon_store.calls import CODECS
 from antiphon_store.event_logs.append_queue import AppendQueue
-from antiphon_store.event_logs.client import EventLogCalls
-from antiphon_store.event_logs.rules import end_of_log
-from antiphon_store.jobs.client import JobCalls
-from antiphon_store.lineage.client import LineageCalls
-from antiphon_store.retention.client import RetentionCalls
-from antiphon_store.spending.client import SpendingCalls
+from antiphon_store.lineage.rules import chosen_session_id
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+_IDS = RandomIds()
+_RPC_OF = {STORE.methods[name].row.port: name for name in reversed(list(CODECS))}  # the first row of a method counts
 
 
-class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, LineageCalls, SpendingCalls):
-    """Implements `antiphon_core.ports.store.ResponseStore`. Made and used inside a running event loop, and closed.
+def _call(
+    port: Callable[Concatenate[Any, _Parameters], Coroutine[Any, Any, _Result]],
+) -> Callable[Concatenate[StoreClient, _Parameters], Coroutine[Any, Any, _Result]]:
+    """Makes the client's method of `port`: a unary RPC."""
+    rpc = _RPC_OF[port]
+    codec = CODECS[rpc]
+
+    async def call(self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
+        tenant, request = codec.request(args, kwargs)
+        try:
+            answer = await self._rpc.call(rpc, request, tenant=tenant, request_id=logs.request_id.get())
+        except InvalidRequest as error:
+            codec.name_for_port(error)
+            raise
+        result: _Result = codec.answer.get(answer)
+        return result
+
+    return call
+
+
+def _stream(
+    port: Callable[Concatenate[Any, _Parameters], AsyncGenerator[_Result, None]],
+) -> Callable[Concatenate[StoreClient, _Parameters], AsyncGenerator[_Result, None]]:
+    """Makes the client's method of `port`: an RPC with a stream of answers."""
+    rpc = _RPC_OF[port]
+    codec = CODECS[rpc]
+
+    async def stream(
+        self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
+    ) -> AsyncGenerator[_Result, None]:
+        tenant, request = codec.request(args, kwargs)
+        reading = self._rpc.stream(rpc, request, tenant=tenant, request_id=logs.request_id.get())
+        async with aclosing(reading) as answers:
+            async for answer in answers:
+                yield codec.answer.get(answer)
+
+    return stream
+
+
+class StoreClient:
+    """Implements `antiphon_core.ports.full_store.FullStore` and `Retention`. Made and used inside a running event loop,
+    and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises
     StoreUnavailable when the store cannot be reached and Timeout when it does not answer in time; a write may have
@@ -70,151 +104,73 @@ class StoreClient(EventLogCalls, JobCalls, RetentionCalls, ConversationCalls, Li
     async def ready(self) -> None:
         await self._rpc.ready()
 
-    # ---- Records ----
+    put = _call(ResponseStore.put)
+    get = _call(ResponseStore.get)
+    batch_get = _call(LineageStore.batch_get)
+    update_status = _call(LineageStore.update_status)
+    delete = _call(ResponseStore.delete)
+    list_responses = _call(LineageStore.list_responses)
+    list_items = _call(ResponseStore.list_items)
+    resolve_items = _call(LineageStore.resolve_items)
 
-    async def put(
+    chain = _call(ResponseStore.chain)
+    tree = _call(LineageStore.tree)
+    children = _call(LineageStore.children)
+    siblings = _call(LineageStore.siblings)
+    leaves = _call(LineageStore.leaves)
+
+    acquire_session = _call(ResponseStore.acquire_session)
+    renew_session = _call(ResponseStore.renew_session)
+    release_session = _call(ResponseStore.release_session)
+    describe_session = _call(ResponseStore.describe_session)
+
+    get_conversation = _call(ConversationStore.get_conversation)
+    update_conversation = _call(ConversationStore.update_conversation)
+    delete_conversation = _call(ConversationStore.delete_conversation)
+    add_conversation_items = _call(ConversationStore.add_conversation_items)
+    list_conversation_items = _call(ConversationStore.list_conversation_items)
+    get_conversation_item = _call(ConversationStore.get_conversation_item)
+    delete_conversation_item = _call(ConversationStore.delete_conversation_item)
+
+    begin_turn = _call(ResponseStore.begin_turn)
+    commit_turn = _call(ResponseStore.commit_turn)
+    abort_turn = _call(ResponseStore.abort_turn)
+
+    read_events = _stream(EventLogs.read_events)
+
+    enqueue_job = _call(Jobs.enqueue_job)
+    claim_job = _call(Jobs.claim_job)
+    heartbeat_job = _call(Jobs.heartbeat_job)
+    settle_job = _call(Jobs.settle_job)
+    cancel_job = _call(Jobs.cancel_job)
+    describe_job = _call(Jobs.describe_job)
+
+    spend = _call(Spending.spend)
+    sweep = _call(Retention.sweep)
+
+    # A new fork or conversation gets its id here, before the call is sent: the channel may send a call twice, and both
+    # times the id must be the same.
+
+    _fork = _call(LineageStore.fork)
+    _create_conversation = _call(ConversationStore.create_conversation)
+
+    async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
+        session_id = chosen_session_id(source, _IDS) if new_session_id is None else new_session_id
+        return await self._fork(tenant, source, new_session_id=session_id)
+
+    async def create_conversation(
         self,
         tenant: str,
-        record: Record,
         *,
-        precondition: Precondition = NO_PRECONDITION,
+        conversation_id: str | None = None,
+        metadata: bytes = b"{}",
+        items: bytes = b"[]",
         ttl_ms: int | None = None,
-        idempotency_key: str | None = None,
-    ) -> Stamp:
-        rules.check_tenant(tenant)
-        rules.check_record(record)
-        rules.check_precondition(precondition)
-        rules.check_ttl(ttl_ms)
-        rules.check_key(idempotency_key)
-        request = v1.PutRequest(
-            record=wire.to_record(record),
-            precondition=wire.to_precondition(precondition),
-            ttl_ms=ttl_ms or 0,
-            idempotency_key=idempotency_key or "",
+    ) -> Conversation:
+        conversation_id = new_conversation_id(_IDS) if conversation_id is None else conversation_id
+        return await self._create_conversation(
+            tenant, conversation_id=conversation_id, metadata=metadata, items=items, ttl_ms=ttl_ms
         )
-        answer: v1.PutResponse = await self._call("Put", tenant, request)
-        return wire.from_stamp(wire.given(answer.stamp, "stamp"))
 
-    async def get(self, tenant: str, response_id: str) -> Record:
-        rules.check_tenant(tenant)
-        rules.check_response_id(response_id, "id")
-        answer: v1.GetResponse = await self._call("Get", tenant, v1.GetRequest(id=response_id))
-        return wire.from_record(wire.given(answer.record, "record"))
-
-    async def delete(self, tenant: str, response_id: str, *, precondition: Precondition = NO_PRECONDITION) -> None:
-        rules.check_tenant(tenant)
-        rules.check_response_id(response_id, "id")
-        rules.check_precondition(precondition)
-        request = v1.DeleteRequest(id=response_id, precondition=wire.to_precondition(precondition))
-        await self._call("Delete", tenant, request)
-
-    async def list_items(
-        self,
-        tenant: str,
-        response_id: str,
-        *,
-        after: str | None = None,
-        limit: int = limits.PAGE_ITEMS_DEFAULT,
-        order: Order = Order.DESCENDING,
-    ) -> ItemPage:
-        rules.check_tenant(tenant)
-        rules.check_response_id(response_id, "response_id")
-        rules.check_page_limit(limit)
-        rules.check_after(after)
-        request = v1.ListItemsRequest(
-            response_id=response_id, after=after or "", limit=limit, order=wire.to_order(order)
-        )
-        return wire.from_item_page(await self._call("ListItems", tenant, request))
-
-    # ---- Lineage ----
-
-    async def chain(
-        self,
-        tenant: str,
-        response_id: str,
-        *,
-        max_depth: int = limits.CHAIN_DEPTH_MAX,
-        max_bytes: int = limits.CHAIN_BYTES_MAX,
-    ) -> Sequence[Record]:
-        rules.check_tenant(tenant)
-        rules.check_response_id(response_id, "id")
-        rules.check_chain_bounds(max_depth, max_bytes)
-        request = v1.ChainRequest(id=response_id, max_depth=max_depth, max_bytes=max_bytes)
-        answer: v1.ChainResponse = await self._call("Chain", tenant, request)
-        return [wire.from_record(record) for record in answer.records]
-
-    # ---- Sessions ----
-
-    async def acquire_session(
-        self,
-        tenant: str,
-        session_id: str,
-        *,
-        holder: str,
-        ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT,
-        wait_ms: int = 0,
-    ) -> Lease:
-        rules.check_tenant(tenant)
-        rules.check_session_id(session_id, "session_id")
-        rules.check_holder(holder)
-        rules.check_lease_ttl(ttl_ms)
-        rules.check_wait(wait_ms)
-        request = v1.AcquireSessionRequest(session_id=session_id, holder=holder, ttl_ms=ttl_ms, wait_ms=wait_ms)
-        answer: v1.AcquireSessionResponse = await self._call("AcquireSession", tenant, request)
-        return wire.from_lease(wire.given(answer.lease, "lease"))
-
-    async def renew_session(self, tenant: str, fence: Fence, *, ttl_ms: int = limits.LEASE_TTL_MS_DEFAULT) -> Lease:
-        rules.check_tenant(tenant)
-        rules.check_fence(fence)
-        rules.check_lease_ttl(ttl_ms)
-        request = v1.RenewSessionRequest(fence=wire.to_fence(fence), ttl_ms=ttl_ms)
-        answer: v1.RenewSessionResponse = await self._call("RenewSession", tenant, request)
-        return wire.from_lease(wire.given(answer.lease, "lease"))
-
-    async def release_session(self, tenant: str, fence: Fence) -> bool:
-        rules.check_tenant(tenant)
-        rules.check_fence(fence)
-        request = v1.ReleaseSessionRequest(fence=wire.to_fence(fence))
-        answer: v1.ReleaseSessionResponse = await self._call("ReleaseSession", tenant, request)
-        return answer.released
-
-    async def describe_session(self, tenant: str, session_id: str) -> Session:
-        rules.check_tenant(tenant)
-        rules.check_session_id(session_id, "session_id")
-        request = v1.DescribeSessionRequest(session_id=session_id)
-        return wire.from_session(await self._call("DescribeSession", tenant, request))
-
-    # ---- Turns ----
-
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        rules.check_tenant(tenant)
-        rules.check_turn_request(request)
-        return wire.from_turn_start(await self._call("BeginTurn", tenant, wire.to_turn_request(request)))
-
-    async def commit_turn(self, tenant: str, commit: TurnCommit) -> Stamp:
-        rules.check_tenant(tenant)
-        rules.check_turn_commit(commit)
-        if commit.log_end is not None:
-            end_of_log(commit.record.id, commit.log_end)
-        answer: v1.CommitTurnResponse = await self._call("CommitTurn", tenant, wire.to_turn_commit(commit))
-        return wire.from_stamp(wire.given(answer.stamp, "stamp"))
-
-    async def abort_turn(
-        self,
-        tenant: str,
-        fence: Fence | None,
-        *,
-        idempotency_key: str | None = None,
-        response_id: str | None = None,
-    ) -> None:
-        rules.check_tenant(tenant)
-        rules.check_claim(idempotency_key, response_id)
-        if fence is not None:
-            rules.check_fence(fence)
-        request = v1.AbortTurnRequest(
-            fence=wire.to_fence(fence), idempotency_key=idempotency_key or "", response_id=response_id or ""
-        )
-        await self._call("AbortTurn", tenant, request)
-
-    async def _call(self, name: str, tenant: str, request: Any) -> Any:
-        return await self._rpc.call(name, request, tenant=tenant, request_id=logs.request_id.get())
+    async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None = None) -> int:
+        return await self._appends.append(*CODECS["AppendEvents"].request((tenant, append), {"fence": fence}))

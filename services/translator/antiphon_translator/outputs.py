@@ -12,7 +12,6 @@ encode a whole answer once more, only to know that number a little better, is no
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from io import StringIO
 from typing import Protocol
 
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
@@ -265,7 +264,7 @@ class _Count:
         self._tokenizer = tokenizer
         self._said: Usage | None = None
         self._is_at_length = False
-        self._texts = (StringIO(), StringIO())  # not reasoning, reasoning
+        self._texts = (bytearray(), bytearray())  # in UTF-8: not reasoning, reasoning
         self._carried: list[str] = []
 
     def note(self, chunk: EngineChunk) -> None:
@@ -275,7 +274,8 @@ class _Count:
 
     def note_text(self, text: str, *, is_reasoning: bool) -> None:
         if text:
-            self._texts[is_reasoning].write(text)
+            written = self._texts[is_reasoning]
+            written += text.encode()
 
     @property
     def is_open(self) -> bool:
@@ -289,7 +289,7 @@ class _Count:
     def usage(self) -> Usage:
         said = self._said
         if said is None:
-            spoken, reasoned = (self._tokens_in(text.getvalue()) for text in self._texts)
+            spoken, reasoned = (self._tokens_in(text.decode()) for text in self._texts)
             made = self._max_tokens if self._is_at_length else spoken + reasoned
             return Usage(self._prompt_tokens(), made, min(reasoned, made))
         carried = self._tokens_in("".join(self._carried))
@@ -298,7 +298,7 @@ class _Count:
         return Usage(said.input_tokens - carried, output, reasoning, said.cached_tokens)
 
     def _share_of_reasoning(self, output_tokens: int) -> int:
-        spoken, reasoned = (text.tell() for text in self._texts)
+        spoken, reasoned = (len(text.decode()) for text in self._texts)
         return round(output_tokens * reasoned / (spoken + reasoned)) if reasoned else 0
 
     def _tokens_in(self, text: str) -> int:

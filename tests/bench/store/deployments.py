@@ -15,7 +15,7 @@ import psycopg
 
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.postgres.row_schema import SCHEMA
+from antiphon_store.backends.postgres.schema import SCHEMA
 from antiphon_store.backends.registry import open_backend
 from tests.bench.store.raw import postgres as raw_postgres
 from tests.bench.store.raw.memory import RawMemory

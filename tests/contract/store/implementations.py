@@ -18,12 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from antiphon_core.clock import Clock, ManualClock
+from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory_rows import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
-from tests.contract.store.row_backends import ROW_BACKENDS
+from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.redis_servers import (
     RedisServer,
@@ -34,6 +34,7 @@ from tests.support.redis_servers import (
 )
 from tests.support.rows import SpiedRows
 from tests.support.stores import postgres_store, sqlite_store
+from tests.support.volume import volume
 
 Pair = tuple[StoreEngine, StoreEngine]
 
@@ -90,7 +91,7 @@ def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
 
     def open_pair(clock: Clock, folder: Path) -> Pair:
         rows = ROW_BACKENDS[name](clock, folder)
-        peer = rows if isinstance(rows, MemoryRows) else ROW_BACKENDS[name](clock, folder)
+        peer = rows if name in OPENED_ONCE else ROW_BACKENDS[name](clock, folder)
         return RowEngine(rows), RowEngine(peer)
 
     return open_pair
@@ -113,6 +114,13 @@ def durable_sqlite() -> Iterator[Durable]:
 def durable_postgres() -> Iterator[Durable]:
     clock, schema, url = ManualClock(), new_schema(), shared_postgres().url
     yield Durable(lambda: postgres_store(url, database_schema=schema, clock=clock))
+
+
+@contextmanager
+def durable_lmdb() -> Iterator[Durable]:
+    clock = ManualClock()
+    with TemporaryDirectory() as folder:
+        yield Durable(lambda: RowEngine(LmdbRows(Path(folder) / "store.lmdb", clock=clock)))
 
 
 @contextmanager
@@ -162,6 +170,9 @@ ENGINES: dict[str, Engine] = {
     "redis": Engine(pair_of("redis"), durable_redis),
     "redis cluster": Engine(pair_of("redis cluster"), durable_cluster),
 }
+# The example of a database that a package of its own brings (docs/howto/add-a-backend.md): each night.
+EXAMPLES: dict[str, Engine] = volume({}, {"lmdb": Engine(pair_of("lmdb"), durable_lmdb)})
+ENGINES |= EXAMPLES
 
 IMPLEMENTATIONS: dict[str, Implementation] = {
     **{name: Implementation(name) for name in ENGINES},

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from antiphon_core.clock import Clock
+from antiphon_lmdb.backend import LmdbRows
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.postgres.row_backend import PostgresRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.redis.addresses import parse_address
-from antiphon_store.backends.redis.row_backend import RedisRows
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.rows.backend import RowBackend
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import shared_cluster, shared_redis
@@ -29,11 +30,14 @@ def postgres_rows(clock: Clock) -> PostgresRows:
 
 
 ROW_BACKENDS: dict[str, Callable[[Clock, Path], RowBackend]] = {
+    "lmdb": lambda clock, folder: LmdbRows(folder / "rows.lmdb", durability=Durability.PROCESS, clock=clock),
     "memory": lambda clock, _folder: MemoryRows(clock),
     "postgres": lambda clock, _folder: postgres_rows(clock),
     "redis": lambda clock, _folder: redis_rows(shared_redis().url, clock),
     "redis cluster": lambda clock, _folder: redis_rows(shared_cluster().url, clock),
     "sqlite": lambda clock, folder: SqliteRows(folder / "rows.db", durability=Durability.PROCESS, clock=clock),
 }
+OPENED_ONCE = frozenset({"lmdb", "memory"})
+"""A process has one backend over their data."""
 SPREAD = frozenset({"redis cluster"})
 """They write tenant-wide entries before a program, and those of a refused one stay."""

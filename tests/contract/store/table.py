@@ -11,7 +11,7 @@ from inspect import getmembers, isfunction
 import pytest
 
 from antiphon_store.testing.topics import TOPICS, Capability, Suite
-from tests.contract.store.implementations import ENGINES, IMPLEMENTATIONS, NOT_YET
+from tests.contract.store.implementations import ENGINES, EXAMPLES, IMPLEMENTATIONS, NOT_YET
 from tests.contract.store.kit_table import PROPERTY
 
 HOLE, NOT_ASKED = "hole", ""
@@ -89,7 +89,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def page() -> str:
     """docs/reference/store-engines.md."""
-    head, *rows = rows_of(ROWS, promise)
+    head, *rows = rows_of(ROWS, promise, [name for name in IMPLEMENTATIONS if name not in EXAMPLES])
     lines = [head, ["---"] * len(head), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return PAGE.format(table=table, reasons="\n".join(reasons()))

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.model import (
     TENANT_WIDE,

@@ -16,9 +16,9 @@ import pytest
 
 from antiphon_core.ports.store import Record
 from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.postgres.row_backend import PostgresRows
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite import backups
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.verifying import verify
 from antiphon_store.rows.maintenance import Progress

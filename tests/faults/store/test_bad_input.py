@@ -45,21 +45,22 @@ RECORD = {"id": NEW.id, "status": 3, "body": NEW.body, "input_items": NEW.input_
 
 # One request of every RPC with nothing wrong in it.
 GOOD: dict[str, dict[str, Any]] = {
-    "Put": {"record": RECORD},
-    "Get": {"id": STORED.id},
-    "BatchGet": {"ids": [STORED.id]},
-    "UpdateStatus": {"id": STORED.id, "status": 4},
-    "Delete": {"id": CHILD.id},
-    "List": {"session_id": SESSION},
-    "ListItems": {"response_id": STORED.id},
+    "PutResponseRecord": {"record": RECORD},
+    "GetResponseRecord": {"id": STORED.id},
+    "BatchGetResponseRecords": {"ids": [STORED.id]},
+    "UpdateResponseRecordStatus": {"id": STORED.id, "status": 4},
+    "DeleteResponseRecord": {"id": CHILD.id},
+    "ListResponseRecords": {"session_id": SESSION},
+    "ListInputItems": {"response_id": STORED.id},
     "ResolveItems": {"item_ids": ["item"]},
-    "Chain": {"id": STORED.id},
+    "GetChain": {"id": STORED.id},
     "Fork": {"up_to_response_id": STORED.id},
-    "Tree": {"id": STORED.id},
-    "Children": {"id": STORED.id},
-    "Siblings": {"id": CHILD.id},
-    "Leaves": {"id": STORED.id},
+    "ListTree": {"id": STORED.id},
+    "ListChildren": {"id": STORED.id},
+    "ListSiblings": {"id": CHILD.id},
+    "ListLeaves": {"id": STORED.id},
     "AcquireSession": {"session_id": SESSION, "holder": "h"},
+    "TryAcquireSession": {"session_id": SESSION, "holder": "h"},
     "RenewSession": {"fence": FENCE},
     "ReleaseSession": {"fence": FENCE},
     "DescribeSession": {"session_id": SESSION},
@@ -79,11 +80,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "ReadEvents": {"response_id": NEW.id},
     "EnqueueJob": {"id": NEW.id, "queue": "q", "payload": b"p"},
     "ClaimJob": {"queues": ["q"], "holder": "h"},
-    "HeartbeatJob": {"id": NEW.id, "fence": JOB_FENCE},
-    "SettleJob": {"id": NEW.id, "fence": JOB_FENCE, "outcome": 1},
+    "HeartbeatJob": {"fence": JOB_FENCE},
+    "SettleJob": {"fence": JOB_FENCE, "outcome": 1},
     "CancelJob": {"id": NEW.id},
     "DescribeJob": {"id": NEW.id},
-    "Spend": {
+    "TakeQuota": {
         "draws": [{"name": "requests", "amount": 1, "at_least": 1, "capacity": 20, "per_minute": 20}],
         "hold": {"ids": ["a"], "most": 1, "ttl_ms": 1000},
         "release_ids": ["b"],
@@ -242,50 +243,60 @@ async def test_no_value_of_any_field_is_a_fault_of_ours(wire: Wire, rpc: str) ->
             assert status != "INVALID_ARGUMENT" or named, (path, value)
 
 
+def wrong(rpc: str, path: str, value: Any) -> tuple[str, str, bytes]:
+    """The good request with a wrong value in one field."""
+    return rpc, path, encoded(rpc, {path: value})
+
+
+def out_of_range(rpc: str, name: str, value: int) -> tuple[str, str, bytes]:
+    return rpc, name, with_varint(rpc, name, value)
+
+
 CULPRITS: list[tuple[str, str, bytes]] = [
-    *((rpc, "limit", with_varint(rpc, "limit", value))
-      for rpc in ("List", "ListItems", "Children", "Siblings", "Leaves", "ListConversationItems", "Sweep")
+    *(out_of_range(rpc, "page_size", value)
+      for rpc in ("ListResponseRecords", "ListInputItems", "ListChildren", "ListSiblings", "ListLeaves", "ListTree",
+                  "ListConversationItems")
       for value in (-1, -(2**31), 2**32 - 1)),
-    ("Tree", "max_nodes", with_varint("Tree", "max_nodes", -1)),
-    ("Chain", "max_depth", with_varint("Chain", "max_depth", -1)),
-    ("Chain", "max_bytes", with_varint("Chain", "max_bytes", -1)),
-    ("BeginTurn", "max_depth", with_varint("BeginTurn", "max_depth", -1)),
-    ("BeginTurn", "max_bytes", with_varint("BeginTurn", "max_bytes", -1)),
-    ("AppendEvents", "count", with_varint("AppendEvents", "count", -1)),
-    ("AppendEvents", "expected_position", with_varint("AppendEvents", "expected_position", -1)),
-    ("AppendToLogs", "appends", encoded("AppendToLogs", {"appends": []})),
-    ("ReadEvents", "after", with_varint("ReadEvents", "after", -1)),
-    ("EnqueueJob", "max_attempts", with_varint("EnqueueJob", "max_attempts", -1)),
-    ("UpdateConversation", "expected_version", with_varint("UpdateConversation", "expected_version", -1)),
-    ("Put", "ttl_ms", encoded("Put", {"ttl_ms": -1})),
-    ("CommitTurn", "ttl_ms", encoded("CommitTurn", {"ttl_ms": -(2**63)})),
-    ("CreateConversation", "ttl_ms", encoded("CreateConversation", {"ttl_ms": -1})),
-    ("AcquireSession", "ttl_ms", encoded("AcquireSession", {"ttl_ms": -1})),
-    ("AcquireSession", "wait_ms", encoded("AcquireSession", {"wait_ms": -1})),
-    ("RenewSession", "ttl_ms", encoded("RenewSession", {"ttl_ms": -1})),
-    ("ClaimJob", "wait_ms", encoded("ClaimJob", {"wait_ms": -1})),
-    ("ClaimJob", "lease_ttl_ms", encoded("ClaimJob", {"lease_ttl_ms": -1})),
-    ("HeartbeatJob", "lease_ttl_ms", encoded("HeartbeatJob", {"lease_ttl_ms": -1})),
-    ("EnqueueJob", "run_after_ms", encoded("EnqueueJob", {"run_after_ms": -1})),
-    ("Put", "precondition.version", encoded("Put", {"precondition.version": 2**63})),
-    ("Put", "precondition.fence.token", encoded("Put", {"precondition.fence.session_id": SESSION})),
+    out_of_range("Sweep", "limit", -1),
+    out_of_range("GetChain", "max_depth", -1),
+    out_of_range("GetChain", "max_bytes", -1),
+    out_of_range("BeginTurn", "max_depth", -1),
+    out_of_range("BeginTurn", "max_bytes", -1),
+    out_of_range("AppendEvents", "count", -1),
+    out_of_range("AppendEvents", "expected_position", -1),
+    wrong("AppendToLogs", "appends", []),
+    out_of_range("ReadEvents", "after", -1),
+    out_of_range("EnqueueJob", "max_attempts", -1),
+    out_of_range("UpdateConversation", "expected_version", -1),
+    wrong("PutResponseRecord", "ttl_ms", -1),
+    wrong("CommitTurn", "ttl_ms", -(2**63)),
+    wrong("CreateConversation", "ttl_ms", -1),
+    wrong("AcquireSession", "ttl_ms", -1),
+    wrong("AcquireSession", "wait_ms", -1),
+    wrong("RenewSession", "ttl_ms", -1),
+    wrong("ClaimJob", "wait_ms", -1),
+    wrong("ClaimJob", "lease_ttl_ms", -1),
+    wrong("HeartbeatJob", "lease_ttl_ms", -1),
+    wrong("EnqueueJob", "run_after_ms", -1),
+    wrong("PutResponseRecord", "precondition.version", 2**63),
+    ("CommitTurn", "precondition.fence.token", encoded("CommitTurn", {"precondition.fence.session_id": SESSION})),
     # unknown values of enums
-    ("Put", "record.status", encoded("Put", {"record.status": 99})),
-    ("Put", "record.status", encoded("Put", {"record.status": 0})),
-    ("CommitTurn", "record.status", encoded("CommitTurn", {"record.status": -1})),
-    ("Put", "precondition.statuses", encoded("Put", {"precondition.statuses": [3, 99]})),
-    ("Delete", "precondition.unless_statuses", encoded("Delete", {"precondition.unless_statuses": [0]})),
-    ("UpdateStatus", "status", encoded("UpdateStatus", {"status": 99})),
-    ("List", "order", encoded("List", {"order": 99})),
-    ("ListItems", "order", encoded("ListItems", {"order": -1})),
-    ("ListConversationItems", "order", encoded("ListConversationItems", {"order": 3})),
-    ("SettleJob", "outcome", encoded("SettleJob", {"outcome": 99})),
-    ("SettleJob", "outcome", encoded("SettleJob", {"outcome": 0})),
+    wrong("PutResponseRecord", "record.status", 99),
+    wrong("PutResponseRecord", "record.status", 0),
+    wrong("CommitTurn", "record.status", -1),
+    wrong("PutResponseRecord", "precondition.statuses", [3, 99]),
+    wrong("DeleteResponseRecord", "precondition.unless_statuses", [0]),
+    wrong("UpdateResponseRecordStatus", "status", 99),
+    wrong("ListResponseRecords", "order", 99),
+    wrong("ListInputItems", "order", -1),
+    wrong("ListConversationItems", "order", 3),
+    wrong("SettleJob", "outcome", 99),
+    wrong("SettleJob", "outcome", 0),
     # text in JSON that is no Unicode
-    ("Put", "record.body", encoded("Put", {"record.body": b'{"a":"\xff"}'})),
-    ("Put", "record.input_items", encoded("Put", {"record.input_items": b'[{"id":"\xc3"}]'})),
-    ("UpdateConversation", "metadata", encoded("UpdateConversation", {"metadata": b'{"a":"\xff"}'})),
-    ("AddConversationItems", "items", encoded("AddConversationItems", {"items": b'[{"a":"\xff"}]'})),
+    wrong("PutResponseRecord", "record.body", b'{"a":"\xff"}'),
+    wrong("PutResponseRecord", "record.input_items", b'[{"id":"\xc3"}]'),
+    wrong("UpdateConversation", "metadata", b'{"a":"\xff"}'),
+    wrong("AddConversationItems", "items", b'[{"a":"\xff"}]'),
 ]  # fmt: skip
 
 
@@ -306,15 +317,16 @@ def body_of(size_bytes: int) -> bytes:
 async def test_a_body_of_11_mb_is_served(wire: Wire) -> None:
     """Over the limit of HTTP bodies, under that of records: a response with its items may be larger than a request."""
     body = body_of(11 * MIB)
-    await wire.send("Put", encoded("Put", {"record.body": body}))
-    answer = STORE.methods["Get"].response.strict.FromString(await wire.send("Get", encoded("Get", {"id": NEW.id})))
+    await wire.send("PutResponseRecord", encoded("PutResponseRecord", {"record.body": body}))
+    data = await wire.send("GetResponseRecord", encoded("GetResponseRecord", {"id": NEW.id}))
+    answer = STORE.methods["GetResponseRecord"].response.strict.FromString(data)
     assert answer.record.body == body
 
 
 @pytest.mark.parametrize(
     ("rpc", "field", "changes"),
     [
-        ("Put", "record", {"record.body": body_of(limits.RECORD_BYTES_MAX)}),
+        ("PutResponseRecord", "record", {"record.body": body_of(limits.RECORD_BYTES_MAX)}),
         ("CommitTurn", "record", {"record.body": body_of(limits.RECORD_BYTES_MAX)}),
         ("AddConversationItems", "items", {"items": dumps([{"text": "x" * limits.RECORD_BYTES_MAX}])}),
         ("AppendEvents", "frames", {"frames": b"x" * (limits.APPEND_BYTES_MAX + 1)}),
@@ -328,40 +340,42 @@ async def test_what_is_too_large_is_named(wire: Wire, rpc: str, field: str, chan
 
 
 async def test_a_message_that_no_field_may_fill_is_refused_by_the_transport(wire: Wire) -> None:
-    data = encoded("Put", {"record.body": b"x" * limits.RPC_MESSAGE_BYTES_MAX})
-    assert await wire.outcome("Put", data) == (StatusCode.RESOURCE_EXHAUSTED.name, None)
+    data = encoded("PutResponseRecord", {"record.body": b"x" * limits.RPC_MESSAGE_BYTES_MAX})
+    assert await wire.outcome("PutResponseRecord", data) == (StatusCode.RESOURCE_EXHAUSTED.name, None)
 
 
 # ---- Cycles and foreign cursors ----
 
 
 @pytest.mark.parametrize(
-    ("rpc", "record"), [(rpc, record) for rpc in ("Put", "CommitTurn") for record in (STORED, CHILD)]
+    ("rpc", "record"), [(rpc, record) for rpc in ("PutResponseRecord", "CommitTurn") for record in (STORED, CHILD)]
 )
 async def test_no_response_continues_itself_or_what_came_after_it(wire: Wire, rpc: str, record: Any) -> None:
     """As a new one, as one that is replaced, as one that was deleted and stays because of what continues it."""
     cycle = {"record.id": STORED.id, "record.parent_id": record.id}
     replaced = {**cycle, "precondition.version": 1}
     assert await wire.outcome(rpc, encoded(rpc, replaced)) == ("INVALID_ARGUMENT", "record.parent_id")
-    await wire.send("Delete", encoded("Delete", {"id": STORED.id}))
+    await wire.send("DeleteResponseRecord", encoded("DeleteResponseRecord", {"id": STORED.id}))
     status, field = await wire.outcome(rpc, encoded(rpc, cycle))
     assert (status, field) in {("INVALID_ARGUMENT", "record.parent_id"), ("ALREADY_EXISTS", None)}
-    chain = await wire.send("Chain", encoded("Chain", {"id": CHILD.id}))
-    assert len(STORE.methods["Chain"].response.strict.FromString(chain).records) == 2
+    chain = await wire.send("GetChain", encoded("GetChain", {"id": CHILD.id}))
+    assert len(STORE.methods["GetChain"].response.strict.FromString(chain).records) == 2
 
 
 async def test_a_cursor_of_another_question_is_refused(wire: Wire) -> None:
     other = draft(STORED)
     changes = {"record.id": other.id, "record.parent_id": STORED.id}
-    await wire.send("Put", encoded("Put", changes))
-    page = STORE.methods["Children"].response.strict.FromString(
-        await wire.send("Children", encoded("Children", {"limit": 1}))
+    await wire.send("PutResponseRecord", encoded("PutResponseRecord", changes))
+    page = STORE.methods["ListChildren"].response.strict.FromString(
+        await wire.send("ListChildren", encoded("ListChildren", {"page_size": 1}))
     )
-    assert page.next_cursor
-    cursor = {"cursor": page.next_cursor}
-    await wire.send("Children", encoded("Children", cursor))
+    assert page.next_page_token
+    cursor = {"page_token": page.next_page_token}
+    await wire.send("ListChildren", encoded("ListChildren", cursor))
+    token = page.next_page_token
     for rpc, foreign in [
-        ("Children", {"id": CHILD.id}), ("Leaves", {}), ("Siblings", {}), ("Tree", {}), ("List", {}),
-        ("Children", {"cursor": page.next_cursor[:-2]}), ("Children", {"cursor": page.next_cursor.swapcase()}),
+        ("ListChildren", {"id": CHILD.id}), ("ListLeaves", {}), ("ListSiblings", {}), ("ListTree", {}),
+        ("ListResponseRecords", {}), ("ListChildren", {"page_token": token[:-2]}),
+        ("ListChildren", {"page_token": token.swapcase()}),
     ]:  # fmt: skip
-        assert await wire.outcome(rpc, encoded(rpc, {**cursor, **foreign})) == ("INVALID_ARGUMENT", "cursor"), rpc
+        assert await wire.outcome(rpc, encoded(rpc, {**cursor, **foreign})) == ("INVALID_ARGUMENT", "page_token"), rpc

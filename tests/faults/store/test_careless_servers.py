@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres.row_backend import PostgresRows
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.server import Connection
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import backend_at, redis_server

@@ -18,7 +18,7 @@ from antiphon_core import limits
 from antiphon_core.ports.store import Record, TurnRequest
 from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.subject import draft, new_session_id
 from tests.support.postgres_server import shared_postgres

@@ -102,7 +102,7 @@ async def test_processes_that_share_ports_listen_together(tmp_path: Path) -> Non
 
 async def test_both_sides_have_their_credentials_from_the_settings(tmp_path: Path) -> None:
     credentials, token = tmp_path / "credentials", tmp_path / "token"
-    credentials.write_text("edge token-0123456789abcdef default\n")
+    credentials.write_text("edge token-0123456789abcdef default gateway\n")
     token.write_text("token-0123456789abcdef\n")
     guarded = replace(settings(), store=StoreSettings(url="memory://", port=0, token_file=credentials))
     serving = Process(guarded)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -42,8 +43,27 @@ def test_a_busy_thread_gives_the_gil_to_the_loop_soon() -> None:
         sys.setswitchinterval(before)
 
 
+@pytest.fixture
+def thresholds() -> Iterator[None]:
+    """Restores the thresholds of the garbage collector."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("thresholds")
 def test_the_garbage_collector_passes_over_everything_that_exists() -> None:
     before = gc.get_freeze_count()
     kept: list[object] = [[] for _ in range(100)]
     event_loop.spare_garbage_collection()
     assert gc.get_freeze_count() >= before + len(kept)
+
+
+@pytest.mark.usefixtures("thresholds")
+def test_the_objects_of_a_few_turns_start_no_collection() -> None:
+    gc.set_threshold(700, 10, 10)
+    event_loop.spare_garbage_collection()
+    before = [generation["collections"] for generation in gc.get_stats()]
+    kept: list[object] = [[] for _ in range(5_000)]
+    assert [generation["collections"] for generation in gc.get_stats()] == before
+    assert kept

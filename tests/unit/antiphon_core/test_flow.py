@@ -64,3 +64,17 @@ async def test_reader_waits_until_the_flow_is_open() -> None:
     assert not waiting.done()
     flow.resume(flow)
     await waiting
+
+
+async def test_reader_goes_on_waiting_when_the_flow_is_paused_again() -> None:
+    flow = Flow()
+    flow.pause(flow)
+    waiting = asyncio.create_task(flow.wait_until_open())
+    await asyncio.sleep(0)
+    flow.resume(flow)
+    flow.pause(flow)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    flow.resume(flow)
+    await waiting

@@ -143,16 +143,34 @@ def test_deltas_with_one_head_are_kept_without_it_and_fold_as_ever(count: int, w
     for first in range(0, len(log), count):
         batch = log[first : first + count]
         passing.feed(first_sequence=first, count=len(batch), frames=b"".join(map(events.encode, batch)))
-        assert passing.pending_bytes < (20_000 if count == 1 else 66_000)
+        assert passing.pending_bytes < 20_000
     assert passing.response() == fold(log)
 
 
-def test_a_delta_is_kept_in_a_few_bytes() -> None:
+@pytest.mark.parametrize("count", [1, 2, 7, 64])
+def test_a_delta_is_kept_in_a_few_bytes_however_many_come_together(count: int) -> None:
     passing = Fold()
-    log = [numbered(event, number) for number, event in enumerate(log_of(*["word "] * 100))]
-    for event in log:
+    log = [numbered(event, number) for number, event in enumerate(log_of(*["word "] * 200))]
+    opening, deltas = log[:4], log[4:]
+    for event in opening:
         passing.feed(first_sequence=event["sequence_number"], count=1, frames=events.encode(event))
-    assert passing.pending_bytes < 100 * 40
+    for first in range(0, len(deltas), count):
+        batch = deltas[first : first + count]
+        frames = b"".join(map(events.encode, batch))
+        passing.feed(first_sequence=batch[0]["sequence_number"], count=len(batch), frames=frames)
+    assert passing.pending_bytes < 200 * 25
+    assert passing.response() == fold(log)
+
+
+def test_a_batch_with_another_head_in_its_middle_is_folded_whole() -> None:
+    log = [numbered(event, number) for number, event in enumerate(log_of(*["word "] * 7))]
+    log[-2] |= {"content_index": 1}
+    log.insert(-3, {"type": events.CONTENT_PART_ADDED, "output_index": 0, "content_index": 1, "part": PART})
+    log = [numbered(event, number) for number, event in enumerate(log)]
+    passing = Fold()
+    passing.feed(first_sequence=0, count=5, frames=b"".join(map(events.encode, log[:5])))
+    passing.feed(first_sequence=5, count=len(log) - 5, frames=b"".join(map(events.encode, log[5:])))
+    assert passing.response() == fold(log)
 
 
 def test_a_number_within_another_member_is_no_head() -> None:

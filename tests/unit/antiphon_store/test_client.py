@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
 from antiphon_core import logs
-from antiphon_core.errors import StoreUnavailable, Unimplemented
+from antiphon_core.errors import InvalidRequest, StoreUnavailable, Unimplemented
+from antiphon_core.ids import is_conversation_id, tree_tag
+from antiphon_core.ports.conversations import Conversation
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, Ready, RpcServer
 from antiphon_protos.antiphon.store import v1
+from antiphon_store.calls import CODECS
 from antiphon_store.client import StoreClient
 from antiphon_store.testing.subject import draft
-from antiphon_store.wire import to_record
 
 RECORD = draft()
 
@@ -27,15 +32,15 @@ class Seen:
         self.calls: list[Call] = []
         self.endpoint = ""
 
-    async def get(self, request: v1.GetRequest, call: Call) -> v1.GetResponse:
+    async def get(self, _request: Any, call: Call) -> Any:
         self.calls.append(call)
-        return v1.GetResponse(record=to_record(RECORD))
+        return CODECS["GetResponseRecord"].answer.put(RECORD)
 
 
 @pytest.fixture
 async def seen() -> AsyncIterator[Seen]:
     seen = Seen()
-    async with serving({"Get": seen.get}, ready=is_ready) as seen.endpoint:
+    async with serving({"GetResponseRecord": seen.get}, ready=is_ready) as seen.endpoint:
         yield seen
 
 
@@ -91,6 +96,44 @@ async def test_an_rpc_that_the_server_lacks_is_named(seen: Seen) -> None:
 
 async def test_rpcs_of_later_releases_are_named_too(seen: Seen) -> None:
     client = RpcClient(seen.endpoint, STORE, unavailable=StoreUnavailable)
-    with pytest.raises(Unimplemented, match=r"antiphon\.store\.v1\.ResponseStoreService\.Fork"):
+    with pytest.raises(Unimplemented, match=r"antiphon\.store\.v1\.Trees\.Fork"):
         await client.call("Fork", v1.ForkRequest(session_id="s"))
     await client.close()
+
+
+def test_the_client_has_every_method_of_the_ports() -> None:
+    missing = [name for name in dir(FullStore) if not name.startswith("_") and not hasattr(StoreClient, name)]
+    assert not missing
+
+
+async def test_a_fork_has_its_name_before_it_is_sent() -> None:
+    """The channel may send a call twice; without a name, the second would be another fork."""
+    seen: list[str] = []
+
+    async def fork(request: Any, _call: Call) -> Any:
+        seen.append(request.new_session_id)
+        return CODECS["Fork"].answer.put(Fork(request.new_session_id, request.up_to_response_id))
+
+    async with serving({"Fork": fork}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
+        made = await store.fork("t", ForkSource(up_to_response_id=RECORD.id))
+        named = await store.fork("t", ForkSource(up_to_response_id=RECORD.id), new_session_id="mine")
+    assert seen == [made.session_id, "mine"]
+    assert (tree_tag(made.session_id), named.session_id) == (tree_tag(RECORD.id), "mine")
+
+
+async def test_a_conversation_has_its_id_before_it_is_sent() -> None:
+    async def create(request: Any, _call: Call) -> Any:
+        return CODECS["CreateConversation"].answer.put(Conversation(request.id, b"{}", 1, 1))
+
+    async with serving({"CreateConversation": create}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
+        assert is_conversation_id((await store.create_conversation("t")).id)
+
+
+async def test_fields_of_pages_have_the_names_of_the_port_in_errors() -> None:
+    async def refuse(_request: Any, _call: Call) -> Any:
+        raise InvalidRequest("'page_token' must be a token.", field="page_token")
+
+    async with serving({"ListLeaves": refuse}, ready=is_ready) as endpoint, StoreClient(endpoint) as store:
+        with pytest.raises(InvalidRequest, match="'cursor' must be") as caught:
+            await store.leaves("t", RECORD.id, cursor="garbled")
+    assert caught.value.field == "cursor"

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AntiphonError, InvalidRequest
+from antiphon_core.errors import AntiphonError, InvalidRequest, SessionLocked
+from antiphon_core.ports.event_logs import EventBatch
+from antiphon_core.ports.store import Record
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call
-from antiphon_protos.antiphon.store import v1
 from antiphon_store.backends.registry import open_backend
+from antiphon_store.calls import CODECS
 from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
-from antiphon_store.testing.subject import draft
-from antiphon_store.wire import to_record
+from antiphon_store.testing.subject import draft, new_session_id
 
 CALL = Call(tenant="t", request_id="", time_remaining_s=None)
-LOCK = v1.Fence(session_id="s", token=1)
+FENCE = {"session_id": "s", "token": 1}
+ID = draft().id
 
 
 @pytest.fixture
@@ -30,59 +32,116 @@ async def service(clock: ManualClock) -> AsyncIterator[StoreService]:
     await backend.close()
 
 
-async def call(service: StoreService, name: str, request: object) -> Any:
-    answer: Any = handlers(service)[name](request, CALL)
+async def call(service: StoreService, rpc: str, call: Call = CALL, **fields: Any) -> Any:
+    """The answer of a handler to a request with these fields."""
+    answer: Any = handlers(service)[rpc](STORE.methods[rpc].request.message(**fields), call)
     return await answer
 
 
-async def test_every_handler_is_an_rpc(service: StoreService) -> None:
-    assert set(handlers(service)) <= set(STORE.methods)
+def stored(record: Record) -> dict[str, Any]:
+    """The record as a foreign client sends it."""
+    _tenant, request = CODECS["PutResponseRecord"].request(("t", record), {})
+    return {"record": request.record}
 
 
-CULPRITS: list[tuple[str, str, object]] = [
-    ("Put", "record", v1.PutRequest()),
-    ("Put", "record.status", v1.PutRequest(record=v1.Record(id=draft().id))),
-    ("Put", "ttl_ms", v1.PutRequest(record=to_record(draft()), ttl_ms=-1)),
-    ("CommitTurn", "record", v1.CommitTurnRequest()),
-    ("RenewSession", "fence", v1.RenewSessionRequest()),
-    ("ReleaseSession", "fence", v1.ReleaseSessionRequest()),
-    ("ListItems", "order", v1.ListItemsRequest(response_id=draft().id, order=v1.Order(9))),
-    ("ListItems", "limit", v1.ListItemsRequest(response_id=draft().id, limit=4_000_000_000)),
-    ("Chain", "max_bytes", v1.ChainRequest(id=draft().id, max_bytes=2**63)),
-    ("AcquireSession", "wait_ms", v1.AcquireSessionRequest(session_id="s", holder="h", wait_ms=-1)),
+async def test_every_rpc_has_a_handler(service: StoreService) -> None:
+    assert set(handlers(service)) == set(STORE.methods)
+
+
+CULPRITS: list[tuple[str, str, dict[str, Any]]] = [
+    ("PutResponseRecord", "record", {}),
+    ("PutResponseRecord", "record.status", {"record": {"id": ID}}),
+    ("PutResponseRecord", "ttl_ms", {**stored(draft()), "ttl_ms": -1}),
+    ("CommitTurn", "record", {}),
+    ("RenewSession", "fence", {}),
+    ("ReleaseSession", "fence", {}),
+    ("ListInputItems", "order", {"response_id": ID, "order": 9}),
+    ("ListInputItems", "page_size", {"response_id": ID, "page_size": 4_000_000_000}),
+    ("GetChain", "max_bytes", {"id": ID, "max_bytes": 2**63}),
+    ("AcquireSession", "wait_ms", {"session_id": "s", "holder": "h", "wait_ms": -1}),
+    ("UpdateResponseRecordStatus", "status", {"id": ID}),
+    ("UpdateResponseRecordStatus", "status", {"id": ID, "status": 77}),
+    ("ListResponseRecords", "order", {"session_id": "s", "order": 9}),
+    ("ListResponseRecords", "page_size", {"session_id": "s", "page_size": 4_000_000_000}),
+    ("ListTree", "page_size", {"id": ID, "page_size": 4_000_000_000}),
+    ("ListTree", "page_token", {"id": ID, "page_token": "garbled"}),
+    ("Fork", "session_id", {}),
+    ("SettleJob", "outcome", {"fence": {"session_id": ID, "token": 1}}),
+    ("HeartbeatJob", "fence", {}),
+    ("HeartbeatJob", "fence.session_id", {"fence": FENCE}),
+    ("AppendToLogs", "appends", {}),
 ]
 
 
-@pytest.mark.parametrize(("rpc", "field", "request_"), CULPRITS)
+@pytest.mark.parametrize(("rpc", "field", "fields"), CULPRITS)
 async def test_what_a_foreign_client_gets_wrong_is_named(
-    service: StoreService, rpc: str, field: str, request_: object
+    service: StoreService, rpc: str, field: str, fields: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        await call(service, rpc, request_)
+        await call(service, rpc, **fields)
     assert caught.value.field == field
 
 
 async def test_zero_means_the_default(service: StoreService, clock: ManualClock) -> None:
-    record = draft()
-    await call(service, "Put", v1.PutRequest(record=to_record(record)))
-    page = await call(service, "ListItems", v1.ListItemsRequest(response_id=record.id))
-    assert page.first_id
-    chain = await call(service, "Chain", v1.ChainRequest(id=record.id))
-    assert len(chain.records) == 1
-    answer = await call(service, "AcquireSession", v1.AcquireSessionRequest(session_id="s", holder="h"))
+    session_id = new_session_id()
+    record = draft(tag=session_id, session_id=session_id)
+    await call(service, "PutResponseRecord", **stored(record))
+    assert (await call(service, "ListInputItems", response_id=record.id)).first_id
+    assert len((await call(service, "GetChain", id=record.id)).records) == 1
+    assert len((await call(service, "ListTree", id=record.id)).nodes) == 1
+    assert len((await call(service, "ListResponseRecords", session_id=session_id)).records) == 1
+    for rpc in ("ListChildren", "ListSiblings", "ListLeaves"):
+        assert not (await call(service, rpc, id=record.id)).nodes
+    await call(service, "AbortTurn")
+
+
+@pytest.mark.parametrize("rpc", ["AcquireSession", "TryAcquireSession"])
+async def test_a_lease_without_a_time_is_held_for_the_default(
+    service: StoreService, clock: ManualClock, rpc: str
+) -> None:
+    answer = await call(service, rpc, session_id="s", holder="h")
     assert answer.lease.expires_at_ms == clock.now_ms() + 30_000
     clock.advance(10)
-    answer = await call(service, "RenewSession", v1.RenewSessionRequest(fence=LOCK))
+    answer = await call(service, "RenewSession", fence=FENCE)
     assert answer.lease.expires_at_ms == clock.now_ms() + 30_000
-    await call(service, "AbortTurn", v1.AbortTurnRequest())
+
+
+async def test_try_acquire_does_not_wait_for_a_lease(service: StoreService) -> None:
+    await call(service, "TryAcquireSession", session_id="s", holder="h")
+    with pytest.raises(SessionLocked):
+        await call(service, "TryAcquireSession", session_id="s", holder="other")
+
+
+async def test_without_a_name_the_store_chooses_one(service: StoreService) -> None:
+    record = draft()
+    await service.put("t", record)
+    made = await call(service, "Fork", up_to_response_id=record.id)
+    assert made.session_id.startswith("conv_")
+    assert made.head_response_id == record.id
 
 
 async def test_the_tenant_is_that_of_the_call(service: StoreService) -> None:
     record = draft()
     await service.put("t", record)
-    answer = await call(service, "Get", v1.GetRequest(id=record.id))
-    assert answer.record.id == record.id
+    assert (await call(service, "GetResponseRecord", id=record.id)).record.id == record.id
     other = Call(tenant="other", request_id="", time_remaining_s=None)
-    hidden: Any = handlers(service)["Get"](v1.GetRequest(id=record.id), other)
     with pytest.raises(AntiphonError, match="not found"):
-        await hidden
+        await call(service, "GetResponseRecord", other, id=record.id)
+
+
+async def test_a_stream_is_closed_with_its_reader(service: StoreService) -> None:
+    closed = False
+
+    async def read(_tenant: str, **_arguments: Any) -> AsyncGenerator[EventBatch, None]:
+        nonlocal closed
+        try:
+            while True:
+                yield EventBatch(0, 1, b"x")
+        finally:
+            closed = True
+
+    setattr(service, "read_events", read)  # noqa: B010 - mypy knows it as a method
+    answers: Any = handlers(service)["ReadEvents"](STORE.methods["ReadEvents"].request.message(), CALL)
+    assert (await anext(answers)).frames == b"x"
+    await answers.aclose()
+    assert closed

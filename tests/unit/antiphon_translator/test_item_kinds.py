@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +65,17 @@ def test_the_text_of_an_item_is_the_sum_of_its_deltas() -> None:
     assert item.text == "ab"
     item.append("c", 0)
     assert item.as_object()["content"][0]["text"] == "abc"
+
+
+def test_the_pieces_of_a_text_are_not_kept() -> None:
+    item = a_message()
+    tracemalloc.start()
+    try:
+        for number in range(10_000, 11_000):
+            item.append(f"{number}", 0)
+        assert tracemalloc.get_traced_memory()[0] < 20 * 1_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_kind_names_its_ids_and_fills_all_members_of_a_message() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 
 import pytest
@@ -105,6 +106,17 @@ def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:
         made.take(chunk)
     assert made.must_count
     assert made.usage() == Usage(3, tokens("<think>ab</think>cd"), tokens("ab</think>"))
+
+
+def test_the_pieces_of_a_text_are_not_kept_for_the_count() -> None:
+    made = output(Level.CHAT)
+    tracemalloc.start()
+    try:
+        for number in range(10_000, 11_000):
+            made.take(EngineChunk(segments=[Text(f"{number}")]))
+        assert tracemalloc.get_traced_memory()[0] < 20 * 1_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_another_server_parsed_is_passed_on() -> None:

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("docs", "k8s", "libs", "protos", "services", "tests")
+FOLDERS = ("docs", "examples", "k8s", "libs", "protos", "services", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
 RECORDS = ROOT / "docs/adr"  # what was decided then, about files as they were called then
 SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]
 GUARANTEES = ROOT / "docs/guarantees.md"
+ADD_A_BACKEND = ROOT / "docs/howto/add-a-backend.md"
 
 _FILE = re.compile(r"(?<![\w./*-])[\w/-]+\.(?:py|md|sql|lua|toml|proto|yaml|jinja|pbtxt)\b")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+_PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _MAKE = re.compile(r"(?:`|^ {4})make ([a-z]+(?:-[a-z]+)*)", re.MULTILINE)
 _TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
 # Files that are not ours: those of users, of examples, of other projects.
@@ -77,6 +79,19 @@ def test_files_that_documents_name_are_there() -> None:
 def test_files_that_the_code_names_are_there() -> None:
     for source in SOURCES:
         assert not list(missing(source.read_text(encoding="utf-8"))), source
+
+
+def test_the_code_of_a_howto_is_that_of_its_example() -> None:
+    sources = [*(ROOT / "examples/lmdb_store").rglob("*.py"), ROOT / "tests/contract/store/row_backends.py"]
+    texts = [_without_spacing(source.read_text(encoding="utf-8")) for source in sources]
+    blocks = _PYTHON.findall(ADD_A_BACKEND.read_text(encoding="utf-8"))
+    assert blocks
+    for block in blocks:
+        assert any(_without_spacing(block) in text for text in texts), block
+
+
+def _without_spacing(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 def test_targets_of_make_that_documents_name_are_there() -> None:

@@ -17,6 +17,7 @@ PACKAGES = {
     "antiphon_translator": ROOT / "services/translator/antiphon_translator",
     "antiphon_edge": ROOT / "services/edge/antiphon_edge",
     "antiphon": ROOT / "services/allinone/antiphon",
+    "antiphon_lmdb": ROOT / "examples/lmdb_store/antiphon_lmdb",
 }
 ALLOWED = {
     "antiphon_protos": set[str](),
@@ -24,7 +25,8 @@ ALLOWED = {
     "antiphon_store": {"antiphon_protos", "antiphon_core"},
     "antiphon_translator": {"antiphon_protos", "antiphon_core"},
     "antiphon_edge": {"antiphon_core"},
-    "antiphon": set(PACKAGES),
+    "antiphon": set(PACKAGES) - {"antiphon_lmdb"},
+    "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example: the product knows nothing of it
 }
 TRANSLATOR = PACKAGES["antiphon_translator"]
 # Modules that decide things: no sockets, no event loop, no clock of their own.

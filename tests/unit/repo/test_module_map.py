@@ -21,7 +21,6 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",
     ),
-    "antiphon_store/backends/postgres/row_programs.py": ("tests/contract/store/test_rows.py", "random programs"),
     "antiphon_store/rows/maintenance.py": (
         "tests/contract/store/test_operations.py",
         "a protocol: every row backend runs it",
@@ -42,6 +41,7 @@ ELSEWHERE = {
         "tests/contract/store/test_operations.py",
         "the same on every database",
     ),
+    "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",
@@ -62,11 +62,11 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suite",
     ),
-    "antiphon_store/backends/sqlite/row_backend.py": (
+    "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
-    "antiphon_store/backends/sqlite/row_programs.py": (
+    "antiphon_store/backends/sqlite/programs.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
     ),
@@ -82,14 +82,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/event_logs/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/event_logs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -97,11 +89,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/jobs/client.py": ("tests/contract/store/test_suites.py", "the port from afar: runs its suites"),
-    "antiphon_store/jobs/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_core/ports/retention.py": (
         "tests/contract/store/test_suites.py",
@@ -111,14 +98,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
     ),
-    "antiphon_store/retention/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/retention/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
-    ),
     "antiphon_core/ports/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
@@ -126,14 +105,6 @@ ELSEWHERE = {
     "antiphon_store/backends/roles/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: every engine that has the topic runs its suites",
-    ),
-    "antiphon_store/spending/client.py": (
-        "tests/contract/store/test_suites.py",
-        "the port from afar: runs its suites",
-    ),
-    "antiphon_store/spending/server.py": (
-        "tests/contract/store/test_suites.py",
-        "one to one: the client runs the suites through it",
     ),
     "antiphon_store/spending/service.py": (
         "tests/contract/store/test_suites.py",

@@ -1,11 +1,76 @@
-"""Every RPC is documented."""
+"""The .proto files and the Python that says the same: the table of methods, the reasons of errors."""
 
 from __future__ import annotations
 
-from antiphon_core.rpc.methods import SERVICES
+import re
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import TABLE, GrpcStatus, InvalidApiKey, Row
+from antiphon_core.rpc.methods import APIS, STORE
+from antiphon_core.rpc.roles import listed
+from antiphon_core.rpc.services import Api, Method
+from antiphon_protos.antiphon.store import v1
+
+PROTOS = Path(__file__).parents[3] / "protos/antiphon"
+RPC = re.compile(r"((?:  //[^\n]*\n)+)  rpc (\w+)\(")
+REASON = re.compile(r"((?:  //[^\n]*\n)*)  ERROR_REASON_(\w+) = [1-9]")
+# Reasons that no RPC of the store has: those of the edge, the translator and its engines.
+OTHERS = {
+    "CONTEXT_LENGTH_EXCEEDED", "INVALID_API_KEY", "MODEL_NOT_FOUND", "SESSION_LOST", "REQUEST_RATE_EXCEEDED",
+    "TOKEN_RATE_EXCEEDED", "TRANSLATOR_UNAVAILABLE", "ENGINE_UNAVAILABLE", "ENGINE_TIMEOUT", "ENGINE_FAULT",
+}  # fmt: skip
 
 
-def test_the_method_table_is_that_of_the_descriptors() -> None:
-    for service in SERVICES:
+def comments() -> dict[str, str]:
+    """The comment of every RPC of the store, as one line."""
+    texts = [path.read_text(encoding="utf-8") for path in PROTOS.glob("store/**/*.proto")]
+    return {
+        name: " ".join(line.strip(" /") for line in comment.splitlines())
+        for text in texts
+        for comment, name in RPC.findall(text)
+    }
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_the_method_table_is_that_of_the_descriptors(api: Api) -> None:
+    for service in api.services:
         declared = {method.name: method.server_streaming for method in service.descriptor.methods}
         assert {name: method.streams for name, method in service.methods.items()} == declared
+
+
+@pytest.mark.parametrize("method", STORE.methods.values(), ids=lambda method: method.name)
+def test_the_comment_of_a_method_ends_with_its_row(method: Method) -> None:
+    row = method.row
+    deadline = "none" if row.deadline_s is None else f"{row.deadline_s:g} s"
+    assert comments()[method.name].endswith(f"Roles: {listed(row.roles)}. Deadline: {deadline}. {row.repeat}")
+
+
+def test_the_reasons_are_those_of_the_table_of_errors() -> None:
+    reasons = {each.betterproto_value_to_renamed_proto_names()[each] for each in v1.ErrorReason}
+    declared = {reason.removeprefix("ERROR_REASON_") for reason in reasons} - {"UNSPECIFIED"}
+    assert declared == {row.reason for row in TABLE} - OTHERS
+
+
+@pytest.mark.parametrize("row", [row for row in TABLE if row.reason not in OTHERS], ids=lambda row: row.reason)
+def test_the_comment_of_a_reason_names_its_code(row: Row) -> None:
+    """Its own comment, or the one before it."""
+    text, code = (PROTOS / "store/v1/errors.proto").read_text(encoding="utf-8"), ""
+    codes = {}
+    for comment, reason in REASON.findall(text):
+        named = re.match(r"\s*// ([A-Z_]+):", comment)
+        code = named[1] if named else code
+        codes[reason] = code
+    assert codes[row.reason] == row.grpc_status.name
+
+
+def test_a_cause_has_one_code() -> None:
+    """The same cause in two classes, as a parent that is gone and a response that is gone, has the same code."""
+    codes = {row.reason: row.grpc_status for row in TABLE}
+    not_found = {reason for reason in codes if reason.endswith("NOT_FOUND")}
+    assert {codes[reason] for reason in not_found} == {GrpcStatus.NOT_FOUND}
+    assert {reason for reason, code in codes.items() if code is GrpcStatus.UNAUTHENTICATED} == {
+        "UNAUTHENTICATED",
+        InvalidApiKey.reason,
+    }

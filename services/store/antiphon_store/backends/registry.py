@@ -1,19 +1,26 @@
-"""From a URL to a backend: one table of schemes."""
+"""From a URL to a backend: one table of schemes, and the schemes of installed packages.
+
+A package adds a scheme with an entry point of the group `antiphon_store.backends`, named as the scheme:
+`make(address, durability, clock)` returns a `rows.backend.RowBackend`, not yet opened (docs/howto/add-a-backend.md).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.backend import RowBackend
+
+ENTRY_POINTS = "antiphon_store.backends"
 
 _Factory = Callable[[str, Durability, Clock], RowBackend]
 
@@ -32,9 +39,9 @@ def row_backend(
 
     SettingsError: a URL or a durability that none understands."""
     scheme, separator, rest = url.partition("://")
-    factory = BACKENDS.get(scheme)
+    factory = BACKENDS.get(scheme) or _installed(scheme)
     if not separator or factory is None:
-        known = ", ".join(f"{name}://" for name in BACKENDS)
+        known = ", ".join(f"{name}://" for name in (*BACKENDS, *sorted(entry_points(group=ENTRY_POINTS).names)))
         raise SettingsError(f"There is no store backend for '{url}'. Known are: {known}.")
     if durability not in set(Durability):
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
@@ -66,7 +73,7 @@ def _redis(scheme: str) -> _Factory:
         """Imported when it is asked for: a base install has no client of Redis. The servers' clock decides."""
         try:
             from antiphon_store.backends.redis.addresses import parse_address
-            from antiphon_store.backends.redis.row_backend import RedisRows
+            from antiphon_store.backends.redis.backend import RedisRows
         except ImportError as error:
             raise SettingsError(f"{scheme}:// needs more than is installed: pip install 'antiphon[redis]'.") from error
         return RedisRows(parse_address(scheme, rest), durability=durability)
@@ -76,10 +83,18 @@ def _redis(scheme: str) -> _Factory:
 
 def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bool = True) -> RowBackend:
     try:
-        from antiphon_store.backends.postgres.row_backend import PostgresRows
+        from antiphon_store.backends.postgres.backend import PostgresRows
     except ImportError as error:
         raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
     return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)
+
+
+def _installed(scheme: str) -> _Factory | None:
+    """The backend of another package."""
+    for entry_point in entry_points(group=ENTRY_POINTS, name=scheme):
+        make: _Factory = entry_point.load()
+        return make
+    return None
 
 
 BACKENDS: dict[str, _Factory] = {

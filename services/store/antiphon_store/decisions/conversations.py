@@ -98,9 +98,10 @@ def remove(view: View, conversation_id: str) -> Finish[None]:
 
 
 def expire(view: View, conversation_id: str) -> int | None:
-    """Ends a conversation whose time is over: the bytes that it had. None when there is nothing to end."""
+    """Ends a conversation whose time is over: the bytes that it had. None when there is nothing to end yet: who takes
+    the lease keeps it until the turn has ended."""
     row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
-    if row is None or not _is_over(row, view.now_ms):
+    if row is None or not _is_over(row, view.now_ms) or leases.is_leased(session, view.now_ms):
         return None
     _end(view, conversation_id, session)
     return len(row.fields["metadata"].encode())

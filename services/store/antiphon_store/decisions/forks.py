@@ -12,9 +12,9 @@ from antiphon_core.errors import AlreadyExists, InvalidRequest, NotFound, Respon
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.ports.store import Session
-from antiphon_store.decisions import leases, nodes, records, turns
+from antiphon_store.decisions import leases, records, turns
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import Condition, Kind, Row
+from antiphon_store.rows.model import Condition, Index, Kind, Row
 from antiphon_store.rows.view import View
 
 
@@ -55,8 +55,9 @@ def describe(view: View, session_id: str) -> Finish[Session]:
 def living_head(view: View, session: Row | None) -> str | None:
     """The response that a turn in the session continues: its head, deleted or not, until its time is over."""
     head_id: str | None = session.fields.get("head") if session is not None else None
-    row = view.need(Kind.NODE, head_id) if head_id is not None else None
-    return head_id if row is not None and not nodes.is_expired(row.fields, view.now_ms) else None
+    if head_id is None or view.need(Kind.NODE, head_id) is None:
+        return None
+    return head_id if view.test(Kind.NODE, head_id, Condition.AHEAD, "expires") else None
 
 
 def _source_head(view: View, source: ForkSource) -> str:
@@ -109,9 +110,12 @@ def require_unused(view: View, session_id: str) -> None:
         raise SessionLocked.of(session_id)
 
 
-def require_source(view: View, source: ForkSource) -> Finish[None]:
-    """That there is something to fork. ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest."""
-    _source_head(view, source)
+def undo(view: View, fork: Fork) -> Finish[None]:
+    """Takes back a fork whose session nobody has used."""
+    session = view.need(Kind.SESSION, fork.session_id)
+    if session is not None and session.fields.get("head") == fork.head_id and not session.fields.get("fence"):
+        view.delete(Kind.SESSION, fork.session_id)
+        view.file(Index.ENDS, "", f"{Kind.NODE}/{fork.head_id}")
     return lambda _answers: None
 
 

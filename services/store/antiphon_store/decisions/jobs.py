@@ -68,6 +68,7 @@ def claim(
     claimed now: its ticket is moved to when it can, or taken away. `only_own`: nothing happens to other jobs than the
     holder's."""
     row = view.need(Kind.JOB, job_id)
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if only_own and (fields is None or fields["holder"] != holder):
         return _nothing
@@ -79,8 +80,6 @@ def claim(
         due_at = fields["lease_until"] if fields["holder"] != NOBODY else fields["available"]
         view.file(Index.QUEUE, fields["queue"], job_id, due_at)
         return _nothing
-    if is_own:
-        _require_held(view, fields, Fence(job_id, fields["attempts"]))
     lease_until: Any = Now(lease_ttl_ms)
     if is_own and fields["lease_until"] > view.now_ms + lease_ttl_ms:
         lease_until = fields["lease_until"]
@@ -109,7 +108,7 @@ def put_back(view: View, job_id: str, at_ms: int) -> Finish[None]:
 def heartbeat(view: View, fence: Fence, *, lease_ttl_ms: int) -> Finish[JobPulse]:
     """Extends a living lease; never shortens it. JobNotFound, StaleFence."""
     fields = require(view, fence.session_id)
-    _require_held(view, fields, fence)
+    _require_held(fields, fence)
     is_later = view.now_ms + lease_ttl_ms > fields["lease_until"]
     view.set(Kind.JOB, fence.session_id, lease_until=Now(lease_ttl_ms) if is_later else fields["lease_until"])
     place = view.read(Get(Ref(Kind.JOB, fence.session_id)))
@@ -123,7 +122,7 @@ def settle(view: View, fence: Fence, outcome: JobOutcome, reason: str) -> Finish
     settlement = [fence.token, outcome.value, reason]
     if fields["settled"] == settlement:
         return _nothing
-    _require_held(view, fields, fence)
+    _require_held(fields, fence)
     settled = {**fields, "settled": settlement}
     if outcome is JobOutcome.RETRY:
         settled = _given_back(settled, view.now_ms)
@@ -166,6 +165,7 @@ def describe(view: View, job_id: str) -> Finish[JobDescription]:
 def require(view: View, job_id: str) -> Fields:
     """The job as time left it. JobNotFound."""
     row = view.need(Kind.JOB, job_id)
+    view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")  # or time would take a step unseen
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if fields is None:
         raise JobNotFound.of(job_id)
@@ -223,11 +223,10 @@ def _discard_ticket(view: View, job_id: str, queue: str, row: Row | None, fields
         _write(view, job_id, row.fields, fields)
 
 
-def _require_held(view: View, fields: Fields, fence: Fence) -> None:
-    """StaleFence unless the fence is that of the running attempt, now and when the program is applied."""
+def _require_held(fields: Fields, fence: Fence) -> None:
+    """StaleFence unless the fence is that of the running attempt."""
     if fields["holder"] == NOBODY or fields["attempts"] != fence.token:
         raise StaleFence.of(fence.session_id, token=fence.token)
-    view.test(Kind.JOB, fence.session_id, Condition.AHEAD, "lease_until")
 
 
 def _given_back(fields: Fields, at_ms: int) -> dict[str, Any]:

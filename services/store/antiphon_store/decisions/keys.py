@@ -8,13 +8,13 @@ free ──BeginTurn──> claimed by response R ──CommitTurn of R──> b
                       └─ the claim's time is over: the next request takes it; R may still commit until then
 
 Row KEY, in a partition of its own: `response`, `fingerprint` (hexadecimal; "" when it was bound without BeginTurn),
-`claimed_until`, `expires`, `stamp` (of a single write). A key is bound when its response is stored: the commit extends
-the claim first and writes the response then, so that a key which leads nowhere is no more than a claim.
+`claimed_until`, `expires`, `bound`, `binding_until`, `stamp` (of a single write). A commit binds the key first and
+writes the response then: until `binding_until` a bound key without a response is one that is being committed.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -22,24 +22,26 @@ from antiphon_core import limits
 from antiphon_core.errors import IdempotencyMismatch
 from antiphon_core.ports.store import Stamp, TurnRequest
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import Condition, Index, Kind, Now, Partition, Row
+from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Partition, Ref, Row
 from antiphon_store.rows.view import View
 
 UNKNOWN = ""  # the fingerprint of a key that was bound without BeginTurn
-BINDING_MS = 60_000  # how long a commit may take after its key was extended
+BINDING_MS = 60_000  # how long a commit may take after its key was bound
 
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
     """The present use of a key: its response, and the stamp of a single write. `is_mine`: the key is
-    this response's now, `is_new`: it was not before, `was_bound`: it was bound to it before."""
+    this response's now, `is_new`: it was not before, `was_bound`: it was bound to it before. `is_running`: a turn or a
+    commit is under way, as far as time tells. `version`: of the row that a claim or a binding wrote."""
 
     response_id: str
     is_mine: bool = False
     is_new: bool = False
     was_bound: bool = False
     is_bound: bool = False
-    is_claimed: bool = True
+    is_running: bool = True
+    version: int = 0
     stamp: Stamp | None = None
 
 
@@ -62,8 +64,9 @@ def claim(
         is_new = row.fields["response"] != response_id
         if is_new or row.fields["bound"]:
             return _told(_use_of(row, view.now_ms))
-    _write(view, key, response_id, request.fingerprint.hex(), claimed_until=Now(claim_ttl_ms), kept_ms=claim_ttl_ms)
-    return _told(KeyUse(response_id, is_mine=True, is_new=is_new))
+    times = {"claimed_until": Now(claim_ttl_ms), "bound": 0, "binding_until": 0}
+    fields = {"response": response_id, "fingerprint": request.fingerprint.hex(), **times}
+    return _written(view, key, fields, KeyUse(response_id, is_mine=True, is_new=is_new), kept_ms=claim_ttl_ms)
 
 
 def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = None) -> Finish[KeyUse]:
@@ -79,20 +82,18 @@ def bind(view: View, *, key: str, response_id: str, fingerprint: str | None = No
                 return _told(_use_of(row, view.now_ms))
     is_own = row is not None and row.fields["response"] == response_id and row.fields["expires"] > view.now_ms
     if row is not None and is_own and row.fields["bound"]:
+        view.set(Kind.KEY, key, binding_until=Now(BINDING_MS))  # so that nobody undoes the first binding meanwhile
         return _told(KeyUse(response_id, is_mine=True, was_bound=True, is_bound=True))
-    claimed_until: Any = Now(BINDING_MS)
-    if row is not None and is_own:
-        fingerprint = fingerprint or row.fields["fingerprint"]
-        if row.fields["claimed_until"] > view.now_ms + BINDING_MS:
-            claimed_until = row.fields["claimed_until"]
-    _write(view, key, response_id, fingerprint or UNKNOWN, claimed_until=claimed_until, bound=1)
-    return _told(KeyUse(response_id, is_mine=True, is_new=not is_own, is_bound=True))
+    claim = row.fields if row is not None and is_own else {"fingerprint": UNKNOWN, "claimed_until": 0}
+    times = {"claimed_until": claim["claimed_until"], "bound": 1, "binding_until": Now(BINDING_MS)}
+    fields = {"response": response_id, "fingerprint": fingerprint or claim["fingerprint"], **times}
+    return _written(view, key, fields, KeyUse(response_id, is_mine=True, is_new=not is_own, is_bound=True))
 
 
 def remember_stamp(view: View, *, key: str, response_id: str, stamp: Stamp) -> Finish[None]:
     """Keeps the stamp of a single write, for the same write again."""
     if view.test(Kind.KEY, key, Condition.IS, "response", response_id):
-        view.set(Kind.KEY, key, stamp=list(astuple(stamp)))
+        view.set(Kind.KEY, key, stamp=list(astuple(stamp)), binding_until=0)
     return lambda _answers: None
 
 
@@ -104,13 +105,14 @@ def forget(view: View, *, key: str, response_id: str) -> Finish[None]:
     return lambda _answers: None
 
 
-def unbind(view: View, *, key: str, use: KeyUse) -> Finish[None]:
-    """Undoes `bind`, whose use this is, because the write was refused: the key is claimed again, or free."""
+def undo(view: View, *, key: str, use: KeyUse) -> Finish[None]:
+    """Undoes `claim` or `bind`, whose use this is, because the turn or the write was refused: the key is claimed as
+    before, or free. What was written over it since stays."""
     row = view.need(Kind.KEY, key)
-    if row is not None and row.fields["response"] == use.response_id and not use.was_bound:
+    if row is not None and row.fields["v"] == use.version:
         if use.is_new:
             view.delete(Kind.KEY, key)
-        else:
+        elif use.is_bound:
             view.set(Kind.KEY, key, bound=0)
     return lambda _answers: None
 
@@ -124,20 +126,13 @@ def _told(use: KeyUse) -> Finish[KeyUse]:
     return lambda _answers: use
 
 
-def _write(
-    view: View, key: str, response_id: str, fingerprint: str, *, claimed_until: Any, kept_ms: int = 0, bound: int = 0
-) -> None:
+def _written(view: View, key: str, fields: dict[str, Any], use: KeyUse, *, kept_ms: int = 0) -> Finish[KeyUse]:
+    """Writes the row of a key: the use that it is, with the version of it."""
     kept_ms = max(kept_ms, limits.IDEMPOTENCY_MEMORY_MS)
-    fields = {
-        "response": response_id,
-        "fingerprint": fingerprint,
-        "claimed_until": claimed_until,
-        "expires": Now(kept_ms),
-        "bound": bound,
-        "stamp": None,
-    }
-    view.put(Kind.KEY, key, fields)
+    view.put(Kind.KEY, key, {**fields, "expires": Now(kept_ms), "stamp": None})
     view.file(Index.ENDS, "", f"{Kind.KEY}/{key}", Now(kept_ms))
+    place = view.read(Get(Ref(Kind.KEY, key)))
+    return lambda answers: replace(use, version=answers[place].fields["v"])
 
 
 def _is_in_force(row: Row, now_ms: int) -> bool:
@@ -154,9 +149,10 @@ def _require_fingerprint(row: Row, key: str, fingerprint: str) -> None:
 
 def _use_of(row: Row, now_ms: int) -> KeyUse:
     stamp: Any = row.fields["stamp"]
+    is_bound = bool(row.fields["bound"])
     return KeyUse(
         row.fields["response"],
-        is_bound=bool(row.fields["bound"]),
-        is_claimed=row.fields["claimed_until"] > now_ms,
+        is_bound=is_bound,
+        is_running=row.fields["binding_until" if is_bound else "claimed_until"] > now_ms,
         stamp=Stamp(*stamp) if stamp is not None else None,
     )

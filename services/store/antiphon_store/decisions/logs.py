@@ -47,11 +47,12 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
             raise LogClosed.of(log_id)
         end = row.fields["next"] if row is not None and lives else 0
         raise PositionMismatch.of(log_id, expected=position, actual=end)
-    fields = _written(append)
-    view.put(Kind.BATCH, batch_id(log_id, position), fields, append.frames)
-    next_position = position + append.count
-    end = {"next": next_position, "closed": int(append.terminal), "until": Now(ttl_ms)}
-    view.set(Kind.LOG, log_id, **end, size=Add(len(append.frames)))
+    view.put(Kind.BATCH, batch_id(log_id, position), _written(append), append.frames)
+    end = {"next": position + append.count, "closed": int(append.terminal), "until": Now(ttl_ms)}
+    if position == 0:
+        view.put(Kind.LOG, log_id, {**end, "size": len(append.frames)})
+    else:
+        view.set(Kind.LOG, log_id, **end, size=Add(len(append.frames)))
 
 
 def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[LogPage]:
@@ -81,7 +82,6 @@ def _begin(view: View, log_id: str, ttl_ms: int) -> None:
             raise LogClosed.of(log_id)
         raise PositionMismatch.of(log_id, expected=0, actual=row.fields["next"])
     view.delete_below(Kind.BATCH, f"{log_id}/")
-    view.delete(Kind.LOG, log_id)
 
 
 def _tests_end(view: View, log_id: str, position: int) -> bool:

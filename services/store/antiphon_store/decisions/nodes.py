@@ -56,14 +56,17 @@ def written(write: Write) -> tuple[dict[str, Any], bytes, bytes]:
 
 def to_record(response_id: str, row: Row) -> Record:
     """A node with all payloads as a record. InternalError: its bytes are not those that were written."""
-    fields = row.fields
-    _require_intact(response_id, fields["items_crc"], packing.checksum(response_id, fields["input_bytes"], row.items))
-    _require_intact(response_id, fields["body_crc"], packing.body_checksum(response_id, row.body))
-    input_items, output_items = packing.unpack(row.items, fields["input_bytes"])
+    fields, items, body = row
+    input_bytes = fields["input_bytes"]
+    if fields["items_crc"] != packing.checksum(response_id, input_bytes, items):
+        raise _damaged(response_id)
+    if fields["body_crc"] != packing.body_checksum(response_id, body):
+        raise _damaged(response_id)
+    input_items, output_items = packing.unpack(items, input_bytes)
     return Record(
         id=response_id,
         status=_STATUSES[fields["status"]],
-        body=row.body,
+        body=body,
         input_items=input_items,
         output_items=output_items,
         parent_id=fields["parent"],
@@ -94,11 +97,6 @@ def joined_items(chain: Iterable[tuple[str, Row]]) -> bytes:
             raise _damaged(response_id)
         parts.append(items)
     return packing.join(parts)
-
-
-def _require_intact(response_id: str, written_crc: int, found_crc: int) -> None:
-    if written_crc != found_crc:
-        raise _damaged(response_id)
 
 
 def _damaged(response_id: str) -> InternalError:

@@ -24,8 +24,8 @@ from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
 from antiphon_store.backends.base import Write
 from antiphon_store.decisions import leases, logs, nodes
 from antiphon_store.rows.decision import Finish
-from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, Value, made_id
-from antiphon_store.rows.view import View
+from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
+from antiphon_store.rows.view import AT_ONCE, View
 
 ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
 
@@ -134,7 +134,7 @@ def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stam
     row = view.need(Kind.NODE, write.record.id)
     if row is None:
         return _insert(view, write, fences)
-    if nodes.is_readable(row, view.now_ms):
+    if is_readable(view, write.record.id):
         if _is_replay(row, write):
             return lambda _answers: nodes.stamp_of(row)
         _require_fences(view, fences)
@@ -146,35 +146,12 @@ def _put_again(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stam
 
 
 def _replace(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
-    """A write whose precondition names a state. It is done blindly where it cannot be a replay."""
-    record, condition = write.record, write.precondition
-    if not (condition.version or (condition.statuses and record.status not in condition.statuses)):
-        view.need(Kind.NODE, record.id)
-    elif view.peek(Kind.NODE, record.id) is None and _tests_state(view, record, condition):
-        _require_fences(view, fences)
-        return _overwrite(view, write, None)
-    row = view.need(Kind.NODE, record.id)
+    """A write whose precondition names a state."""
+    row = view.need(Kind.NODE, write.record.id)
     if row is None or not nodes.is_readable(row, view.now_ms):
         _require_fences(view, fences)
         _require_absence(write)
     return _put_again(view, write, fences)
-
-
-def _tests_state(view: View, record: Record, condition: Precondition) -> bool:
-    """Tests that a readable record is as the precondition says, and stays where it is."""
-    tests: list[tuple[Condition, str, Value]] = [
-        (Condition.IS, "deleted", 0),
-        (Condition.AHEAD, "expires", None),
-        (Condition.IS, "parent", record.parent_id),
-        (Condition.IS, "session", record.session_id),
-    ]
-    if condition.version is not None:
-        tests.append((Condition.IS, "version", condition.version))
-    if condition.statuses:
-        tests.append((Condition.IN, "status", sorted(condition.statuses)))
-    if condition.unless_statuses:
-        tests.append((Condition.NOT_IN, "status", sorted(condition.unless_statuses)))
-    return all(view.test(Kind.NODE, record.id, *each) for each in tests)
 
 
 def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
@@ -191,19 +168,21 @@ def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
     return _stamp(view, write.record.id)
 
 
-def _overwrite(view: View, write: Write, row: Row | None) -> Finish[Stamp]:
-    """Replaces what a writer decides about a readable node, which is `row` where it is known."""
+def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
+    """Replaces what a writer decides about a readable node."""
     record = write.record
     if write.log_end is not None:
         logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
     fields, items, body = nodes.written(write)
     view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
-    if row is not None and row.fields["session"] != record.session_id:
+    if row.fields["session"] != record.session_id:
         _unlist(view, record.id, row)
         if record.session_id is not None:
             entry = made_id(row.fields["depth"], record.id)
             view.file(Index.MADE, record.session_id, entry, row.fields["created"])
-    _list_items(view, write)
+    for item_id in set(nodes.item_ids(row)).difference(write.item_ids):
+        view.unfile(Index.ITEM, item_id, record.id)
+    _list_items(view, write, row.fields["created"])
     _limit_life(view, write)
     return _stamp(view, record.id)
 
@@ -245,8 +224,10 @@ def _require_parent(view: View, parent_id: str | None, fences: Sequence[Fence]) 
     when it was deleted."""
     if parent_id is None or is_readable(view, parent_id):
         return
-    row = view.need(Kind.NODE, parent_id)
-    if row is None or nodes.is_expired(row.fields, view.now_ms) or parent_id not in _heads(view, fences):
+    is_kept = view.need(Kind.NODE, parent_id) is not None and view.test(
+        Kind.NODE, parent_id, Condition.AHEAD, "expires"
+    )
+    if not is_kept or parent_id not in _heads(view, fences):
         raise ResponseNotFound.of(parent_id)
 
 
@@ -283,9 +264,9 @@ def _is_replay(row: Row, write: Write) -> bool:
     return all(fields[name] == row.fields[name] for name in same) and (items, body) == (row.items, row.body)
 
 
-def _list_items(view: View, write: Write) -> None:
+def _list_items(view: View, write: Write, born_at: int | Now = AT_ONCE) -> None:
     for item_id in write.item_ids:
-        view.file(Index.ITEM, item_id, write.record.id)
+        view.file(Index.ITEM, item_id, write.record.id, born_at)
 
 
 def _limit_life(view: View, write: Write) -> None:

@@ -37,19 +37,20 @@ class Family:
 
 def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaimed | None]:
     """Takes a node away that neither is kept nor has children. Once a node cannot be read, only a session that has it
-    as its head makes it a parent or another's head, so what `family` saw afterwards still holds. A node that changed
-    meanwhile stays: it is looked at again."""
+    as its head makes it another's head, so what `family` saw of sessions afterwards still holds; of children a guard
+    tells. A node that changed meanwhile, or got a child, stays: it is looked at again."""
     row = view.need(Kind.NODE, response_id)
     if row is None or nodes.is_readable(row, view.now_ms):
         _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"])
         return _nothing
-    if row.fields["v"] != family.dead_version:
+    if row.fields["v"] != family.dead_version or view.is_crowded:
         return _nothing
     if _was_needed(response_id, row, view.now_ms, family):
         is_needed = _is_needed_still(view, response_id, family)
-        _reschedule(view, Kind.NODE, response_id, None if is_needed else view.now_ms)
+        _reschedule(view, Kind.NODE, response_id, _needed_until(row, view.now_ms) if is_needed else view.now_ms)
         return _nothing
     fields = row.fields
+    view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
     _reschedule(view, Kind.NODE, response_id, None)
     if fields["session"] is not None:
@@ -83,16 +84,22 @@ def reclaim_job(view: View, job_id: str) -> Finish[Reclaimed | None]:
         return _nothing
     view.delete(Kind.JOB, job_id)
     view.unfile(Index.QUEUE, row.fields["queue"], job_id)
+    if row.fields["holder"] != jobs.NOBODY:  # time ended its lease
+        view.unfile(Index.HOLDER, jobs.held_key(row.fields["queue"], row.fields["holder"]), job_id)
     _reschedule(view, Kind.JOB, job_id, None)
     size_bytes = len(row.body)
     return lambda _answers: Reclaimed(size_bytes)
 
 
 def reclaim_conversation(view: View, conversation_id: str) -> Finish[Reclaimed | None]:
+    """Ends a conversation whose time is over, and that nobody holds the lease of."""
     size_bytes = conversations.expire(view, conversation_id)
     if size_bytes is None:
-        row = view.need(Kind.CONVERSATION, conversation_id)
-        _reschedule(view, Kind.CONVERSATION, conversation_id, None if row is None else row.fields["expires"])
+        row, session = view.need_all((Kind.CONVERSATION, conversation_id), (Kind.SESSION, conversation_id))
+        ends_at = row.fields["expires"] if row is not None else None
+        if session is not None and ends_at is not None:
+            ends_at = max(ends_at, session.fields["lease_until"])
+        _reschedule(view, Kind.CONVERSATION, conversation_id, ends_at)
         return _nothing
     return lambda _answers: Reclaimed(size_bytes)
 
@@ -120,11 +127,17 @@ def _due_at(view: View, kind: Kind, row_id: str, row: Row, family: Family | None
     """When a candidate can go if nothing but time happens to it; None: not before something names it anew."""
     if kind is Kind.NODE and family is not None and not nodes.is_readable(row, view.now_ms):
         is_needed = _was_needed(row_id, row, view.now_ms, family) and _is_needed_still(view, row_id, family)
-        return None if is_needed else view.now_ms
+        return _needed_until(row, view.now_ms) if is_needed else view.now_ms
     if kind is Kind.JOB:
         return jobs.forgettable_at(row.fields)
     ends_at: int | None = row.fields.get("until", row.fields.get("expires"))
     return ends_at
+
+
+def _needed_until(row: Row, now_ms: int) -> int | None:
+    """When time may end the need of a node; None: something else does, and names it anew then."""
+    ends_at: int | None = row.fields["expires"]
+    return ends_at if ends_at is not None and ends_at > now_ms else None
 
 
 def _was_needed(response_id: str, row: Row, now_ms: int, family: Family) -> bool:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.spending import Spend, Spent
 from antiphon_store.backends.roles.conversations import Addition, Founding
@@ -96,7 +95,7 @@ class QuotaOperations:
     async def _run_batch(self, tenant: str, batch: list[tuple[Spend, asyncio.Future[Spent]]]) -> None:
         try:
             answers: list[Spent | Exception] = list(await self._run(tenant, [spend for spend, _ in batch]))
-        except AntiphonError as error:
+        except Exception as error:  # noqa: BLE001 - it is raised to those who wait
             answers = [error] * len(batch)
         finally:
             self._go_on(tenant)

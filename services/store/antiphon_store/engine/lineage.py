@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
+from antiphon_core.errors import AlreadyExists, SessionLocked
 from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Record
@@ -16,11 +17,13 @@ from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes
 from antiphon_store.decisions import forks, lineage, nodes, records
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Entry, Index, Partition, Row, made_id
+from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
 from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.view import View
 
 PAGE_ENTRIES = 200
-HOLDERS_MAX = 200  # of one item: the oldest counts, and they are found oldest first
+HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 
 
 class LineageOperations:
@@ -70,19 +73,26 @@ class LineageOperations:
         if tree is None:
             tree = (await self._trees.locate(tenant, source.session_id or "")).tree
         there = Partition(tenant, tree)
-        if tree_tag(new_session_id) is None:
-            await self._point(there, source, new_session_id)
-        elif session_tag(tenant, new_session_id) != tree:
+        decision = partial(forks.fork, source=source, new_session_id=new_session_id)
+        if session_tag(tenant, new_session_id) == tree:
+            return await self._trees.at_home(tenant, new_session_id, decision)
+        if tree_tag(new_session_id) is not None:
             return await self._runner.run(there, partial(forks.refuse_other_tree, source=source))
-        return await self._runner.run(there, partial(forks.fork, source=source, new_session_id=new_session_id))
+        return await self._fork_elsewhere(there, new_session_id, decision)
 
-    async def _point(self, there: Partition, source: ForkSource, new_session_id: str) -> None:
-        """Sends a session to the tree that its source is in. It stays there for ever, so the source is looked at
-        before."""
-        if await self._trees.locate(there.tenant, new_session_id) != there:
-            await self._runner.run(there, partial(forks.require_source, source=source), only_reads=True)
+    async def _fork_elsewhere(
+        self, there: Partition, new_session_id: str, decision: Callable[[View], Finish[Fork]]
+    ) -> Fork:
+        """Forks into a session whose name belongs to another tree. The pointer to it comes last, because it stays for
+        ever; what it would lead to is taken back if it cannot be set."""
+        made = await self._runner.run(there, decision)
         require_free = partial(forks.require_unused, session_id=new_session_id)
-        await self._trees.point(there.tenant, new_session_id, there.tree, require_free)
+        try:
+            await self._trees.point(there.tenant, new_session_id, there.tree, require_free)
+        except (AlreadyExists, SessionLocked):
+            await self._runner.run(there, partial(forks.undo, fork=made))
+            raise
+        return made
 
     async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
         find = partial(lineage.root_of, response_id=response_id)
@@ -144,11 +154,12 @@ class LineageOperations:
         limit: int,
         descending: bool = False,
     ) -> AsyncIterator[tuple[int, Entry]]:
-        """Entries with their nodes behind `after`, a page at a time; each with the time of its page."""
-        size = min(limit, PAGE_ENTRIES)
+        """Entries behind `after`, a page at a time, each with the time of its page, and with its node where that is of
+        the partition."""
+        size, with_rows = min(limit, PAGE_ENTRIES), index not in TENANT_WIDE
         while True:
             now_ms, page = await self._rows.page(
-                partition, index, key, after=after, limit=size, descending=descending, with_rows=True
+                partition, index, key, after=after, limit=size, descending=descending, with_rows=with_rows
             )
             for each in page:
                 yield now_ms, each
@@ -166,21 +177,16 @@ class LineageOperations:
         ]
 
     async def _find_item(self, tenant: str, item_id: str) -> ResolvedItem | None:
-        """The item in the oldest response that it is found in."""
-        anywhere = Partition(tenant, "")
-        _, entries = await self._rows.page(anywhere, Index.ITEM, item_id, after=None, limit=HOLDERS_MAX)
-        found: list[tuple[int, str, Row]] = []
-        for entry in entries:
+        """The item in the oldest response that it is found in; entries are in the order of birth."""
+        async for _, entry in self._entries(Partition(tenant, ""), Index.ITEM, item_id, None, limit=HOLDERS_PER_LOOK):
             now_ms, (row,) = await self._trees.of_response(
                 tenant, entry.id, partial(lineage.rows_of, response_ids=[entry.id]), only_reads=True
             )
             if row is not None and await self._is_found(tenant, entry.id, row, item_id, now_ms):
-                found.append((row.fields["created"], entry.id, row))
-        for _, response_id, row in sorted(found, key=lambda each: each[:2]):
-            record = nodes.to_record(response_id, row)
-            picked = pick(response_id, (record.input_items, record.output_items), {item_id})
-            if item_id in picked:
-                return picked[item_id]
+                record = nodes.to_record(entry.id, row)
+                picked = pick(entry.id, (record.input_items, record.output_items), {item_id})
+                if item_id in picked:
+                    return picked[item_id]
         return None
 
     async def _is_found(self, tenant: str, response_id: str, row: Row, item_id: str, now_ms: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -146,21 +147,21 @@ class KeyedOperations:
         self._sessions = sessions
         self._records = records_
         self._trees = trees
+        self._undoing: set[asyncio.Future[None]] = set()
 
     async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
         key = request.idempotency_key or ""
         claim = partial(keys.claim, request=request, claim_ttl_ms=claim_ttl_ms)
         use = await self._run(tenant, key, claim)
-        if not use.is_mine:
+        while not use.is_mine:
             elsewhere = await self._elsewhere(tenant, use)
             if elsewhere is not None:
                 return elsewhere
             use = await self._run(tenant, key, partial(claim, gone_response_id=use.response_id))
         try:
             return await self._sessions.begin_turn(tenant, request)
-        except AntiphonError:
-            if use.is_new:
-                await self.forget_key(tenant, key, use.response_id)
+        except (AntiphonError, asyncio.CancelledError):
+            await self._undo(tenant, key, use)
             raise
 
     async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
@@ -172,6 +173,12 @@ class KeyedOperations:
         use = await self._run(tenant, key, bind)
         if use.stamp is not None:
             return use.stamp
+        if use.was_bound:  # the stamp of a write that happened got lost
+            row = await self._trees.of_response(
+                tenant, write.record.id, partial(lineage.node, response_id=write.record.id), only_reads=True
+            )
+            if row is not None:
+                return nodes.stamp_of(row)
         stamp = await self._written(tenant, key, use, self._records.put(tenant, write))
         remember = partial(keys.remember_stamp, response_id=write.record.id, stamp=stamp)
         await self._run(tenant, key, remember)
@@ -187,21 +194,32 @@ class KeyedOperations:
         try:
             return TurnStart(History(), replay=await self._records.fetch(tenant, use.response_id))
         except ResponseNotFound:
-            there = await self._trees.of_response(
-                tenant, use.response_id, partial(records.is_stored, response_id=use.response_id)
-            )
-            is_committing = use.is_claimed and not there
+            there = await self._is_stored(tenant, use.response_id)
+            is_committing = use.is_running and not there
             return TurnStart(History(), running_response_id=use.response_id) if is_committing else None
 
     async def _written(self, tenant: str, key: str, use: keys.KeyUse, writing: Awaitable[Stamp]) -> Stamp:
-        """The stamp of a write whose key was bound. A key is not bound to what was refused."""
+        """The stamp of a write whose key was bound. A key is not bound to what was refused, unless the same write again
+        was faster."""
         try:
             return await writing
         except StoreUnavailable:
             raise  # it may have happened
         except AntiphonError:
-            await self._run(tenant, key, partial(keys.unbind, use=use))
+            if not await self._is_stored(tenant, use.response_id):
+                await self._undo(tenant, key, use)
             raise
+
+    async def _is_stored(self, tenant: str, response_id: str) -> bool:
+        """Whether there is such a response, readable or not."""
+        return await self._trees.of_response(tenant, response_id, partial(records.is_stored, response_id=response_id))
+
+    async def _undo(self, tenant: str, key: str, use: keys.KeyUse) -> None:
+        """Also when the caller has left."""
+        undoing = asyncio.ensure_future(self._run(tenant, key, partial(keys.undo, use=use)))
+        self._undoing.add(undoing)
+        undoing.add_done_callback(self._undoing.discard)
+        await asyncio.shield(undoing)
 
     async def _run(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
         return await self._runner.run(keys.partition_of(tenant, key), partial(decision, key=key))

@@ -6,7 +6,7 @@ head in another tree. Then a row POINTER at the session's home says in which (`t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TypeVar
 
@@ -38,12 +38,12 @@ class Trees:
         self._runner = runner
         self._pointers: dict[tuple[str, str], str] = {}  # seen so far: (tenant, session) -> tree
 
-    async def of_response(
+    def of_response(
         self, tenant: str, response_id: str, decision: Decision[_Answer], *, only_reads: bool = False
-    ) -> _Answer:
+    ) -> Awaitable[_Answer]:
         """Runs it in the tree of a response or conversation."""
         partition = Partition(tenant, tree_tag(response_id) or response_id)
-        return await self._runner.run(partition, decision, only_reads=only_reads)
+        return self._runner.run(partition, decision, only_reads=only_reads)
 
     async def of_session(
         self, tenant: str, session_id: str, decision: Decision[_Answer], *, only_reads: bool = False
@@ -79,6 +79,14 @@ class Trees:
                 return await self._runner.run(partition, self._at_home(partition, named, decision))
             except _Moved as moved:
                 self._remember(tenant, moved)
+
+    async def at_home(self, tenant: str, session_id: str, decision: Decision[_Answer]) -> _Answer:
+        """Runs it in the tree that a session's name says. AlreadyExists: the session was sent to another tree."""
+        partition = Partition(tenant, session_tag(tenant, session_id))
+        try:
+            return await self._runner.run(partition, self._at_home(partition, [session_id], decision))
+        except _Moved:
+            raise AlreadyExists.of(session_id) from None
 
     async def point(self, tenant: str, session_id: str, tree: str, require_free: Callable[[View], None]) -> None:
         """Sends a session of any name to another tree, if it is not in use at home. `require_free` raises if it is.

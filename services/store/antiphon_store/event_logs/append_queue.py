@@ -14,11 +14,13 @@ from functools import partial
 from typing import Any
 
 from antiphon_core import logs
-from antiphon_core.errors import AntiphonError
+from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc import status
 from antiphon_core.rpc.client import RpcClient
-from antiphon_store.event_logs import wire
+from antiphon_core.rpc.methods import STORE
 
+_AppendToLogsRequest = STORE.methods["AppendToLogs"].request.message
 _BYTES_MAX = RPC_MESSAGE_BYTES_MAX // 2  # of requests that are joined
 
 
@@ -83,8 +85,12 @@ class AppendQueue:
         if len(appends) == 1:
             answer = await call("AppendEvents", first.request)
             return [answer.next_position]
-        request = wire.to_appends([append.request for append in appends])
-        return wire.from_outcomes(await call("AppendToLogs", request))
+        request = _AppendToLogsRequest(appends=[append.request for append in appends])
+        answer = await call("AppendToLogs", request)
+        return [
+            status.from_bytes(result.error, StoreUnavailable) if result.error else result.next_position
+            for result in answer.results
+        ]
 
 
 def _requests(appends: Sequence[_Append]) -> Iterator[Sequence[_Append]]:

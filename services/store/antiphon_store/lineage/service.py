@@ -66,7 +66,7 @@ class LineageOperations:
         wanted = list(dict.fromkeys(item_ids))
         found = await self._backend.find_items(tenant, wanted, max_bytes=limits.PAGE_BYTES_MAX)
         found_ids = {item.id for item in found}
-        return ResolvedItems(found, [item_id for item_id in wanted if item_id not in found_ids])
+        return ResolvedItems(found, tuple(item_id for item_id in wanted if item_id not in found_ids))
 
     async def fork(self, tenant: str, source: ForkSource, *, new_session_id: str | None = None) -> Fork:
         rules.check_tenant(tenant)

@@ -14,7 +14,7 @@ backends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from antiphon_store.backends.base import Durability
@@ -75,5 +75,5 @@ class RowBackend(Protocol):
 class LocalRowBackend(Protocol):
     """A backend that can decide beside its rows, because they are in this process: `rows.local`."""
 
-    async def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> _Answer:
+    def decide(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool) -> Awaitable[_Answer]:
         """Runs the decision in one step and returns its result. `only_reads`: the decision changes nothing."""

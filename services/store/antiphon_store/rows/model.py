@@ -194,8 +194,8 @@ class Get(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """Reads a node and its ancestors, root first. The answer: a list of (id, Row); empty when the node is not there or
-    is expired. It starts at `start`, or at the `head` of a session.
+    """Reads a node and its ancestors, root first. The answer: a sequence of (id, Row); empty when the node is not there
+    or is expired. It starts at `start`, or at the `head` of a session.
 
     Over `max_depth` nodes or `max_bytes` the whole program is refused. With ALL payloads the bytes are the sum of the
     nodes' `size`; with ITEMS those of the JSON array that the packed items make together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from typing import TypeVar
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
@@ -27,11 +27,14 @@ class DecisionRunner:
         self._backend = backend
         self._local = backend if isinstance(backend, LocalRowBackend) else None
 
-    async def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> _Answer:
+    def run(self, partition: Partition, decision: Decision[_Answer], *, only_reads: bool = False) -> Awaitable[_Answer]:
         """Runs a decision and returns its result. `only_reads`: the decision changes nothing.
         StoreUnavailable: every attempt met another writer."""
         if self._local is not None:
-            return await self._local.decide(partition, decision, only_reads=only_reads)
+            return self._local.decide(partition, decision, only_reads=only_reads)
+        return self._run(partition, decision)
+
+    async def _run(self, partition: Partition, decision: Decision[_Answer]) -> _Answer:
         known: dict[Ref, Row | None] = {}
         refused = NOTHING_REFUSED
         of_one_moment = True  # an answer or an error must not mix rows of different moments

@@ -31,7 +31,7 @@ class AddedItemSuite:
         said = items_of(record)[0]
         resolved = await peer_lineage(subject).resolve_items(subject.tenant, ["later", said, "ü b%20 ", "no", "first"])
         assert [each.id for each in resolved.items] == ["later", said, "ü b%20 ", "first"]
-        assert (loads(resolved.items[3].item), resolved.missing_ids) == (item("first"), ["no"])
+        assert (loads(resolved.items[3].item), resolved.missing_ids) == (item("first"), ("no",))
         added, response = await subject.store.chain(subject.tenant, record.id)
         assert [each.response_id for each in resolved.items[1:]] == [response.id, added.id, added.id]
 

@@ -15,7 +15,7 @@ import aiohttp
 
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import Object, compact, loads
 from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
@@ -69,7 +69,7 @@ class OpenAIChatEngine:
             await pool.close()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        body = dumps(openai_wire.body(request, self._model, await self._described()))
+        body = compact(openai_wire.body(request, self._model, await self._described()))
         reader = openai_logprobs.reader(request)
         try:
             async with timed(self._timeouts, flow) as timer, self._asked("POST", "/chat/completions", body) as response:

@@ -9,19 +9,21 @@ from antiphon_core.errors import PermissionDenied, Unauthenticated
 from antiphon_core.rpc.authentication import (
     TOKEN_CHARS_MIN,
     Credential,
-    TokenGuard,
+    Guard,
     digest,
     identify,
     read_credentials,
     text_metadata,
 )
+from antiphon_core.rpc.roles import ALL_ROLES, Role
 
 EDGE, BILLING = "edge-token-0123456789", "billing-token-0123456789"
 FILE = f"""
 # who may call
-edge    {EDGE}     *
+edge    {EDGE}     *  gateway
   # indented
-billing\t{BILLING}\tacme,globex
+billing\t{BILLING}\tacme,globex\treader,writer
+cleaner certificate:cleaner.svc * operator
 """
 
 
@@ -38,17 +40,18 @@ def bearer(token: str, scheme: str = "Bearer") -> dict[str, str]:
 
 def test_a_file_is_read_line_by_line_and_holds_digests_only(path: Path) -> None:
     credentials = read_credentials(path)
-    assert credentials == {
-        digest(EDGE): Credential("edge", None),
-        digest(BILLING): Credential("billing", frozenset({"acme", "globex"})),
+    assert credentials.tokens == {
+        digest(EDGE): Credential("edge", None, frozenset({Role.GATEWAY})),
+        digest(BILLING): Credential("billing", frozenset({"acme", "globex"}), frozenset({Role.READER, Role.WRITER})),
     }
+    assert credentials.certificates == {"cleaner.svc": Credential("cleaner", None, frozenset({Role.OPERATOR}))}
     assert EDGE not in repr(credentials)
 
 
 def test_a_name_may_have_two_tokens_while_one_is_rotated(path: Path) -> None:
-    path.write_text(f"edge {EDGE} *\nedge {EDGE}-new *\n")
+    path.write_text(f"edge {EDGE} * gateway\nedge {EDGE}-new * gateway\n")
     credentials = read_credentials(path)
-    assert {identify(bearer(token), credentials).name for token in (EDGE, EDGE + "-new")} == {"edge"}
+    assert {identify(bearer(token), {}, credentials).name for token in (EDGE, EDGE + "-new")} == {"edge"}
 
 
 @pytest.mark.parametrize(
@@ -56,54 +59,82 @@ def test_a_name_may_have_two_tokens_while_one_is_rotated(path: Path) -> None:
     [
         ("", "holds no credentials"),
         ("# nobody\n", "holds no credentials"),
-        (f"edge {EDGE}\n", "line 1: 2 words instead of three"),
-        (f"\nedge {EDGE} acme globex\n", "line 2: 4 words instead of three"),
-        (f"edge {EDGE} acme,\n", "line 1: TENANTS must be"),
-        (f"edge {EDGE} acme,*\n", "line 1: TENANTS must be"),
-        (f"edge {EDGE[: TOKEN_CHARS_MIN - 1]} *\n", f"line 1: a token needs {TOKEN_CHARS_MIN} characters"),
-        (f"edge {EDGE}ü *\n", "line 1: a token is printable ASCII"),
-        (f"edge {EDGE} *\nother {EDGE} acme\n", "line 2: an earlier line has the same token"),
+        (f"edge {EDGE} *\n", "line 1: 3 words instead of four"),
+        (f"\nedge {EDGE} acme globex reader\n", "line 2: 5 words instead of four"),
+        (f"edge {EDGE} acme, reader\n", "line 1: TENANTS must be"),
+        (f"edge {EDGE} acme,* reader\n", "line 1: TENANTS must be"),
+        (f"edge {EDGE[: TOKEN_CHARS_MIN - 1]} * reader\n", f"line 1: a token needs {TOKEN_CHARS_MIN} characters"),
+        (f"edge {EDGE}ü * reader\n", "line 1: a token is printable ASCII"),
+        (f"edge {EDGE} * reader\nother {EDGE} acme reader\n", "line 2: an earlier line has the same token"),
+        ("a certificate:a * reader\nb certificate:a * reader\n", "line 2: an earlier line has the same token"),
+        (f"edge {EDGE} * boss\n", "line 1: ROLES must be some of reader, writer, gateway, operator"),
+        (f"edge {EDGE} * reader,\n", "line 1: ROLES must be"),
     ],
 )
 def test_mistakes_are_named_by_line_and_never_with_the_token(path: Path, content: str, says: str) -> None:
     path.write_text(content)
     with pytest.raises(SettingsError, match=says) as caught:
-        TokenGuard(path)
+        Guard(path)
     assert str(path) in str(caught.value)
     assert EDGE[: TOKEN_CHARS_MIN - 1] not in str(caught.value)
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_the_bearer_is_found_by_the_token(path: Path, scheme: str) -> None:
-    assert TokenGuard(path).identify(bearer(EDGE, scheme)).name == "edge"
+    assert Guard(path).identify(bearer(EDGE, scheme), {}).name == "edge"
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", EDGE, f"Basic {EDGE}"])
 def test_no_token_is_said(path: Path, header: str | None) -> None:
     metadata = {} if header is None else {"authorization": header}
     with pytest.raises(Unauthenticated, match="carries no token") as caught:
-        TokenGuard(path).identify(metadata)
+        Guard(path).identify(metadata, {})
     assert EDGE not in caught.value.message
 
 
 @pytest.mark.parametrize("token", [EDGE[:-1], EDGE + "0", " " + EDGE, "edge", "*", EDGE.upper()])
 def test_an_unknown_token_is_said_and_not_repeated(path: Path, token: str) -> None:
     with pytest.raises(Unauthenticated, match="not one that is known here") as caught:
-        TokenGuard(path).authenticate(bearer(token), "acme")
+        Guard(path).admit(bearer(token), {}, "acme", "/s/m", ALL_ROLES)
     assert token not in caught.value.message or token in "edge*"
     assert caught.value.facts == {}
 
 
 def test_tenants_are_those_of_the_line(path: Path) -> None:
-    guard = TokenGuard(path)
+    guard = Guard(path)
     for tenant in ("acme", "globex", "default", "*"):
-        guard.authenticate(bearer(EDGE), tenant)
-    guard.authenticate(bearer(BILLING), "acme")
-    guard.authenticate(bearer(BILLING), "globex")
+        guard.admit(bearer(EDGE), {}, tenant, "/s/m", ALL_ROLES)
+    guard.admit(bearer(BILLING), {}, "acme", "/s/m", ALL_ROLES)
+    guard.admit(bearer(BILLING), {}, "globex", "/s/m", ALL_ROLES)
     for tenant in ("default", "acm", "acme,globex", "*", ""):
         with pytest.raises(PermissionDenied, match="'billing' may not speak for the tenant") as caught:
-            guard.authenticate(bearer(BILLING), tenant)
+            guard.admit(bearer(BILLING), {}, tenant, "/s/m", ALL_ROLES)
         assert caught.value.facts == {"name": "billing", "tenant": tenant}
+
+
+def test_one_of_the_roles_of_a_method_is_enough(path: Path) -> None:
+    guard = Guard(path)
+    guard.admit(bearer(BILLING), {}, "acme", "/s/m", frozenset({Role.WRITER, Role.GATEWAY}))
+    with pytest.raises(
+        PermissionDenied, match="'billing' may not call /s/m, which needs one of the roles: gateway"
+    ) as e:
+        guard.admit(bearer(BILLING), {}, "acme", "/s/m", frozenset({Role.GATEWAY}))
+    assert e.value.facts == {"name": "billing", "method": "/s/m", "roles": "gateway"}
+
+
+@pytest.mark.parametrize("kind", ["x509_common_name", "x509_subject_alternative_name"])
+def test_a_certificate_is_found_by_its_names(path: Path, kind: str) -> None:
+    guard = Guard(path)
+    assert guard.identify({}, {kind: [b"other.svc", b"cleaner.svc"]}).name == "cleaner"
+    with pytest.raises(Unauthenticated):
+        guard.identify({}, {kind: [b"other.svc"]})
+
+
+def test_a_token_counts_before_a_certificate(path: Path) -> None:
+    peer = {"x509_common_name": [b"cleaner.svc"]}
+    assert Guard(path).identify(bearer(EDGE), peer).name == "edge"
+    with pytest.raises(Unauthenticated):
+        Guard(path).identify(bearer("certificate:cleaner.svc"), peer)
 
 
 def test_metadata_is_text_and_the_last_of_a_key_counts() -> None:

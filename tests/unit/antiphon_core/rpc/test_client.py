@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Any
@@ -8,13 +9,15 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout, Unavailable, Unimplemented
-from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.client import RpcClient, _options
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.store import v1
+from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
 
+Request = v1.GetResponseRecordRequest
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
 
 
@@ -34,7 +37,9 @@ class Service:
             raise ResponseNotFound.of("missing")
         if request.id == "slow":
             await asyncio.sleep(PATIENCE_S)
-        return v1.GetResponse(record=v1.Record(id=f"{call.tenant}/{call.request_id}/{request.id}"))
+        return v1.GetResponseRecordResponse(
+            record=v1.ResponseRecord(id=f"{call.tenant}/{call.request_id}/{request.id}")
+        )
 
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         try:
@@ -51,7 +56,7 @@ class Service:
 @pytest.fixture
 async def served() -> AsyncIterator[tuple[Service, RpcServer, RpcClient]]:
     service, server = Service(), RpcServer()
-    server.add(STORE, {"Get": service.get, "ReadEvents": service.read_events}, ready=service.ready)
+    server.add(STORE, {"GetResponseRecord": service.get, "ReadEvents": service.read_events}, ready=service.ready)
     port = await server.start("127.0.0.1", 0)
     async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable) as client:
         yield service, server, client
@@ -62,41 +67,41 @@ Served = tuple[Service, RpcServer, RpcClient]
 
 
 async def test_a_call_carries_tenant_and_request_id(served: Served) -> None:
-    answer = await served[2].call("Get", v1.GetRequest(id="r"), tenant="acme", request_id="req_1")
+    answer = await served[2].call("GetResponseRecord", Request(id="r"), tenant="acme", request_id="req_1")
     assert answer.record.id == "acme/req_1/r"
 
 
 async def test_errors_arrive_as_they_were_raised(served: Served) -> None:
     with pytest.raises(ResponseNotFound, match="'missing' not found") as caught:
-        await served[2].call("Get", v1.GetRequest(id="missing"))
+        await served[2].call("GetResponseRecord", Request(id="missing"))
     assert caught.value.facts == {"id": "missing"}
 
 
 async def test_an_rpc_that_is_not_served_is_named(served: Served) -> None:
-    with pytest.raises(Unimplemented, match="ResponseStoreService.Tree is not implemented"):
-        await served[2].call("Tree", v1.TreeRequest())
+    with pytest.raises(Unimplemented, match="Trees.ListTree is not implemented"):
+        await served[2].call("ListTree", v1.ListTreeRequest())
 
 
 async def test_a_deadline_is_a_timeout(served: Served) -> None:
     with pytest.raises(Timeout):
-        await served[2].call("Get", v1.GetRequest(id="slow"), timeout_s=0.1)
+        await served[2].call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
 
 
 async def test_a_stream_is_read_to_its_end(served: Served) -> None:
-    answers = [answer async for answer in served[2].stream("ReadEvents", v1.ReadEventsRequest())]
+    answers = [answer async for answer in served[2].stream("ReadEvents", internal.ReadEventsRequest())]
     assert [answer.first_sequence for answer in answers] == [0, 1, 2]
 
 
 async def test_a_stream_that_breaks_raises_after_what_it_gave(served: Served) -> None:
     seen = []
     with pytest.raises(StoreUnavailable, match="the disk is gone"):
-        async for answer in served[2].stream("ReadEvents", v1.ReadEventsRequest(response_id="breaks")):
+        async for answer in served[2].stream("ReadEvents", internal.ReadEventsRequest(response_id="breaks")):
             seen.append(answer.first_sequence)  # noqa: PERF401 - what came before the fault counts
     assert seen == [0, 1, 2]
 
 
 async def test_leaving_a_stream_cancels_it(served: Served) -> None:
-    async with aclosing(served[2].stream("ReadEvents", v1.ReadEventsRequest(follow=True))) as answers:
+    async with aclosing(served[2].stream("ReadEvents", internal.ReadEventsRequest(follow=True))) as answers:
         await anext(answers)
     await asyncio.wait_for(served[0].closed.wait(), PATIENCE_S)
 
@@ -104,7 +109,7 @@ async def test_leaving_a_stream_cancels_it(served: Served) -> None:
 async def test_a_closed_channel_is_unavailability_and_not_our_own_cancellation(served: Served) -> None:
     client = served[2]
     with pytest.raises(StoreUnavailable):
-        async with aclosing(client.stream("ReadEvents", v1.ReadEventsRequest(follow=True))) as answers:
+        async with aclosing(client.stream("ReadEvents", internal.ReadEventsRequest(follow=True))) as answers:
             for _ in range(3):
                 await anext(answers)
             asyncio.get_running_loop().call_later(0.05, lambda: asyncio.ensure_future(client.close()))
@@ -113,7 +118,7 @@ async def test_a_closed_channel_is_unavailability_and_not_our_own_cancellation(s
 
 async def test_a_task_that_is_cancelled_stays_cancelled(served: Served) -> None:
     async def follow() -> None:
-        async for _ in served[2].stream("ReadEvents", v1.ReadEventsRequest(follow=True)):
+        async for _ in served[2].stream("ReadEvents", internal.ReadEventsRequest(follow=True)):
             pass
 
     task = asyncio.create_task(follow())
@@ -138,8 +143,11 @@ async def test_readiness_is_the_services_own(served: Served, monkeypatch: pytest
 async def test_nobody_there_is_said_at_once() -> None:
     async with RpcClient("127.0.0.1:1", STORE, unavailable=StoreUnavailable) as client:
         with pytest.raises(StoreUnavailable):
-            await asyncio.wait_for(client.call("Get", v1.GetRequest(id="r"), timeout_s=2 * PATIENCE_S), PATIENCE_S)
-        with pytest.raises(StoreUnavailable, match="ResponseStoreService"):
+            await asyncio.wait_for(
+                client.call("GetResponseRecord", Request(id="r"), timeout_s=2 * PATIENCE_S),
+                PATIENCE_S,
+            )
+        with pytest.raises(StoreUnavailable, match="Responses"):
             await client.ready()
 
 
@@ -161,3 +169,11 @@ async def test_a_token_that_leaves_the_machine_without_encryption_is_warned_of(
         pass
     assert ("sent without encryption" in caplog.text) is warned
     assert "token-0123456789abcdef" not in caplog.text
+
+
+def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
+    config = json.loads(dict(_options(STORE))["grpc.service_config"])
+    (policy,) = config["methodConfig"]
+    repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
+    left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
+    assert left_out == {"AddConversationItems", "TakeQuota"}

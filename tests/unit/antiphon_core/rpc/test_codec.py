@@ -9,27 +9,29 @@ from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.methods import STORE
 from antiphon_protos.antiphon.store import v1
 
-GET = STORE.methods["Get"].request
+GET = STORE.methods["GetResponseRecord"].request
 
 
 def test_a_message_survives() -> None:
-    assert decode(GET, encode(GET, v1.GetRequest(id="resp_1"))) == v1.GetRequest(id="resp_1")
+    for message in (v1.GetResponseRecordRequest(id="resp_1"), GET.message(id="resp_1")):
+        assert decode(GET, encode(GET, message)) == GET.message(id="resp_1")
 
 
 def test_the_bytes_are_those_of_betterproto2() -> None:
-    request = v1.PutRequest(record=v1.Record(id="resp_1", status=v1.ResponseStatus.FAILED), ttl_ms=-1)
-    assert encode(STORE.methods["Put"].request, request) == bytes(request)
+    record = v1.ResponseRecord(id="resp_1", status=v1.ResponseStatus.FAILED)
+    request = v1.PutResponseRecordRequest(record=record, ttl_ms=-1)
+    assert encode(STORE.methods["PutResponseRecord"].request, request) == bytes(request)
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(bytes(v1.GetRequest(id="resp_1"))[:-1], id="truncated"),
+        pytest.param(bytes(v1.GetResponseRecordRequest(id="resp_1"))[:-1], id="truncated"),
         pytest.param(b"\xff\xff\xff\xff", id="garbage"),
     ],
 )
 def test_truncated_bytes_are_refused(data: bytes) -> None:
-    with pytest.raises(InvalidRequest, match="Not a valid GetRequest"):
+    with pytest.raises(InvalidRequest, match="Not a valid GetResponseRecordRequest"):
         decode(GET, data)
 
 

@@ -11,20 +11,18 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.rpc import culprits
 from antiphon_core.rpc.codec import decode
 from antiphon_core.rpc.message_types import MessageType
-from antiphon_core.rpc.methods import SERVICES, STORE
+from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_protos.antiphon.store import v1
 from tests.support.wire_types import LENGTH, WIRE_TYPES, tagged, wrong_wire_types
 
-PUT = STORE.methods["Put"].request
+Put = v1.PutResponseRecordRequest
+PUT = STORE.methods["PutResponseRecord"].request
 MESSAGES = {
-    kind.name: kind
-    for service in SERVICES
-    for method in service.methods.values()
-    for kind in (method.request, method.response)
+    kind.name: kind for api in APIS for method in api.methods.values() for kind in (method.request, method.response)
 }
 
 
-def broken(message: v1.PutRequest) -> bytes:
+def broken(message: Put) -> bytes:
     """The message with its marks `??` made bytes that are no text."""
     return bytes(message).replace(b"??", b"\xff\xfe")
 
@@ -32,19 +30,25 @@ def broken(message: v1.PutRequest) -> bytes:
 @pytest.mark.parametrize(
     ("message", "path"),
     [
-        (v1.PutRequest(idempotency_key="??"), "idempotency_key"),
-        (v1.PutRequest(ttl_ms=300, record=v1.Record(id="resp_", parent_id="a??b")), "record.parent_id"),
-        (v1.PutRequest(precondition=v1.Precondition(fence=v1.Fence(session_id="??"))), "precondition.fence.session_id"),
+        (Put(idempotency_key="??"), "idempotency_key"),
+        (
+            Put(ttl_ms=300, record=v1.ResponseRecord(id="resp_", parent_id="a??b")),
+            "record.parent_id",
+        ),
+        (
+            Put(precondition=v1.Precondition(fence=v1.Fence(session_id="??"))),
+            "precondition.fence.session_id",
+        ),
     ],
 )
-def test_a_string_that_is_not_utf8_is_named(message: v1.PutRequest, path: str) -> None:
+def test_a_string_that_is_not_utf8_is_named(message: Put, path: str) -> None:
     with pytest.raises(InvalidRequest, match="not UTF-8") as caught:
         decode(PUT, broken(message))
     assert caught.value.field == path
 
 
 def test_bytes_may_be_anything() -> None:
-    data = broken(v1.PutRequest(record=v1.Record(id="r", body=b"??")))
+    data = broken(Put(record=v1.ResponseRecord(id="r", body=b"??")))
     assert decode(PUT, data).record.body == b"\xff\xfe"
     assert culprits.not_utf8(PUT.strict.DESCRIPTOR, data) is None
 

@@ -21,7 +21,7 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import OPEN, Call, RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
-from antiphon_protos.antiphon.store import v1
+from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import authority, signed_by
 
 MESSAGE = STORE.methods["ReadEvents"].response.message
@@ -66,7 +66,7 @@ class World:
         self.received: list[int] = []
 
     async def read(self, response_id: str = "r", *, follow: bool = False, **options: Any) -> list[int]:
-        request = v1.ReadEventsRequest(response_id=response_id, follow=follow)
+        request = internal.ReadEventsRequest(response_id=response_id, follow=follow)
         await self.streams.run("ReadEvents", request, self.receive, **options)
         return self.received
 
@@ -146,7 +146,7 @@ async def test_what_a_receiver_raises_ends_the_rpc(world: World) -> None:
     def refuse(_message: Any) -> None:
         raise LookupError("full")
 
-    request = v1.ReadEventsRequest(response_id="r", follow=True)
+    request = internal.ReadEventsRequest(response_id="r", follow=True)
     with pytest.raises(LookupError, match="full"):
         await world.streams.run("ReadEvents", request, refuse)
     await world.service.closed.wait()
@@ -155,7 +155,7 @@ async def test_what_a_receiver_raises_ends_the_rpc(world: World) -> None:
 async def test_nobody_there_is_unavailable_without_an_address_in_the_message() -> None:
     streams = LeanStreams("127.0.0.1:1", STORE, unavailable=TranslatorUnavailable)
     with pytest.raises(TranslatorUnavailable, match=r"^The translator cannot be reached\.$"):
-        await streams.run("ReadEvents", v1.ReadEventsRequest(response_id="r"), print)
+        await streams.run("ReadEvents", internal.ReadEventsRequest(response_id="r"), print)
     await streams.close()
 
 
@@ -170,7 +170,7 @@ async def test_a_closed_client_ends_its_calls(world: World) -> None:
 
 async def test_the_token_of_the_moment_is_sent(tmp_path: Path) -> None:
     known, own = tmp_path / "known", tmp_path / "own"
-    known.write_text(f"edge {TOKEN} *")
+    known.write_text(f"edge {TOKEN} * gateway")
     own.write_text(TOKEN)
     security = ServerSecurity.of(RpcServerSettings(token_file=known))
     async with made(security, ClientCredentials(token_file=own)) as world:

@@ -5,9 +5,11 @@ from typing import Any
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from antiphon_core.rpc.message_types import HOT, MessageType, message_type
-from antiphon_core.rpc.methods import SERVICES, STORE
+from antiphon_core.rpc import message_types
+from antiphon_core.rpc.message_types import STRICT, MessageType, message_type
+from antiphon_core.rpc.methods import APIS, STORE
 from antiphon_protos.antiphon.store import v1
+from antiphon_protos.antiphon.store.internal import v1 as internal
 
 VALUES: dict[int, Any] = {
     FieldDescriptor.CPPTYPE_INT64: -(2**63),
@@ -20,11 +22,11 @@ VALUES: dict[int, Any] = {
 }
 KINDS = {
     kind.strict.DESCRIPTOR.full_name: kind
-    for service in SERVICES
-    for method in service.methods.values()
+    for api in APIS
+    for method in api.methods.values()
     for kind in (method.request, method.response)
 }
-COLD = {name: kind for name, kind in KINDS.items() if name not in HOT}
+COLD = {name: kind for name, kind in KINDS.items() if not name.startswith(STRICT)}
 
 
 def filled(descriptor: Any) -> dict[str, Any]:
@@ -54,22 +56,31 @@ def test_absent_fields_are_as_betterproto2_has_them(kind: MessageType) -> None:
     assert kind.to_strict(message) == kind.strict()
 
 
-def test_optional_fields_keep_zero_and_absence_apart() -> None:
-    kind = message_type(v1.Precondition.DESCRIPTOR)
+def copying(descriptor: Any, monkeypatch: pytest.MonkeyPatch) -> MessageType:
+    """The type of a message of the store, if it were not strict."""
+    monkeypatch.setattr(message_types, "STRICT", ())
+    message_type.cache_clear()
+    kind = message_type(descriptor)
+    message_type.cache_clear()
+    return kind
+
+
+def test_optional_fields_keep_zero_and_absence_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = copying(v1.Precondition.DESCRIPTOR, monkeypatch)
     for version in (None, 0, 7):
         assert kind.from_strict(kind.to_strict(v1.Precondition(version=version))).version == version
 
 
-def test_an_empty_message_differs_from_none() -> None:
-    kind = STORE.methods["CommitTurn"].request
+def test_an_empty_message_differs_from_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = copying(internal.CommitTurnRequest.DESCRIPTOR, monkeypatch)
     for fence in (None, v1.Fence()):
-        assert kind.from_strict(kind.to_strict(v1.CommitTurnRequest(fence=fence))).fence == fence
+        assert kind.from_strict(kind.to_strict(internal.CommitTurnRequest(fence=fence))).fence == fence
 
 
-def test_enums_are_read_as_enums() -> None:
-    kind = STORE.methods["Put"].request
-    request = v1.PutRequest(
-        record=v1.Record(status=v1.ResponseStatus.FAILED),
+def test_enums_are_read_as_enums(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = copying(v1.PutResponseRecordRequest.DESCRIPTOR, monkeypatch)
+    request = v1.PutResponseRecordRequest(
+        record=v1.ResponseRecord(status=v1.ResponseStatus.FAILED),
         precondition=v1.Precondition(statuses=[v1.ResponseStatus.QUEUED, v1.ResponseStatus(99)]),
     )
     copy = kind.from_strict(kind.to_strict(request))
@@ -78,22 +89,27 @@ def test_enums_are_read_as_enums() -> None:
     assert [type(status) for status in copy.precondition.statuses] == [v1.ResponseStatus] * 2
 
 
-def test_hot_messages_are_not_copied() -> None:
-    assert set(KINDS) >= HOT
-    for name in HOT:
-        kind = KINDS[name]
+def test_strict_messages_are_not_copied() -> None:
+    strict = [kind for name, kind in KINDS.items() if name.startswith(STRICT)]
+    assert {kind.name for kind in strict} >= {"GenerateResponse", "AppendEventsRequest", "CommitTurnRequest"}
+    for kind in strict:
         message = kind.message()
         assert kind.message is kind.strict
         assert kind.to_strict(message) is message
         assert kind.from_strict(message) is message
 
 
+def test_a_strict_message_may_be_sent_as_the_generated_class() -> None:
+    kind = STORE.methods["GetResponseRecord"].request
+    assert kind.to_strict(v1.GetResponseRecordRequest(id="resp_1")) == kind.strict(id="resp_1")
+
+
 def test_a_message_of_another_class_is_not_sent() -> None:
-    for kind in (STORE.methods["Get"].request, STORE.methods["AppendEvents"].request):
+    for name in ("GetResponseRecord", "AppendEvents"):
         with pytest.raises(TypeError, match="is sent as"):
-            kind.to_strict(v1.AppendEventsRequest())
+            STORE.methods[name].request.to_strict(v1.ListInputItemsRequest())
 
 
 def test_a_number_that_the_wire_cannot_carry_is_not_sent() -> None:
     with pytest.raises(ValueError, match="out of range"):
-        STORE.methods["ListItems"].request.to_strict(v1.ListItemsRequest(limit=-1))
+        STORE.methods["ListInputItems"].request.to_strict(v1.ListInputItemsRequest(page_size=-1))

@@ -1,25 +1,37 @@
+"""The table. That its rows and the .proto files agree: tests/unit/repo/test_protos.py."""
+
 from __future__ import annotations
+
+import inspect
 
 import pytest
 
 from antiphon_core import limits
-from antiphon_core.rpc.methods import SERVICES, STORE, TRANSLATOR, Service, _service
+from antiphon_core.rpc.methods import APIS, STORE
+from antiphon_core.rpc.roles import Role
+from antiphon_core.rpc.services import Api, Repeat
+
+METHODS = [method for api in APIS for method in api.methods.values()]
 
 
-@pytest.mark.parametrize("service", SERVICES, ids=lambda service: service.full_name)
-def test_both_classes_of_a_message_have_the_same_name(service: Service) -> None:
-    for method in service.methods.values():
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_both_classes_of_a_message_have_the_same_name(api: Api) -> None:
+    for method in api.methods.values():
         for kind in (method.request, method.response):
             assert kind.message.__name__ == kind.strict.__name__ == kind.name
 
 
-def test_paths_are_those_of_grpc() -> None:
-    assert STORE.methods["Get"].path == "/antiphon.store.v1.ResponseStoreService/Get"
+def test_the_store_has_two_packages_in_one_api() -> None:
+    services = {service.full_name.rpartition(".")[::2] for service in STORE.services}
+    public, internal = "antiphon.store.v1", "antiphon.store.internal.v1"
+    assert services == {(public, name) for name in ("Responses", "Trees", "Sessions", "Conversations")} | {
+        (internal, name) for name in ("Turns", "EventLogs", "Jobs", "Quotas", "Retention")
+    }
+    assert STORE.name == "antiphon.store.v1.Responses"
 
 
 def test_only_streams_without_an_end_have_no_deadline() -> None:
-    endless = {m.name for service in SERVICES for m in service.methods.values() if m.deadline_s is None}
-    assert endless == {"Generate", "ReadEvents"}
+    assert {method.name for method in METHODS if method.deadline_s is None} == {"Generate", "ReadEvents"}
 
 
 def test_rpcs_that_wait_may_wait_as_long_as_the_store_allows() -> None:
@@ -29,6 +41,28 @@ def test_rpcs_that_wait_may_wait_as_long_as_the_store_allows() -> None:
         assert deadline_s * 1000 > limits.LEASE_WAIT_MS_MAX
 
 
-def test_a_row_without_a_method_is_refused() -> None:
-    with pytest.raises(TypeError, match="Dance"):
-        _service(TRANSLATOR.descriptor, {"Generate": None, "CountTokens": 1, "ListModels": 1, "Dance": 1})
+def test_internal_methods_are_for_gateways_and_operators() -> None:
+    for method in STORE.methods.values():
+        is_internal = ".internal." in method.service
+        assert method.row.roles.isdisjoint({Role.READER, Role.WRITER}) == is_internal, method.path
+
+
+def test_gateways_have_the_methods_of_writers_and_writers_those_of_readers() -> None:
+    for method in STORE.methods.values():
+        roles = method.row.roles
+        assert Role.WRITER not in roles or Role.GATEWAY in roles, method.path
+        assert Role.READER not in roles or Role.WRITER in roles, method.path
+
+
+def test_a_method_that_counts_is_repeated_only_with_a_key() -> None:
+    keyed = {method.name for method in METHODS if method.row.repeat is Repeat.KEYED}
+    assert keyed == {"AddConversationItems", "TakeQuota"}
+
+
+def test_every_method_of_the_ports_has_a_row() -> None:
+    served = {method.row.port for method in METHODS}
+    for port in {method.row.port.__qualname__.partition(".")[0]: method.row.port for method in METHODS}.values():
+        protocol = getattr(inspect.getmodule(port), port.__qualname__.partition(".")[0])
+        for name, member in inspect.getmembers(protocol, inspect.isfunction):
+            if not name.startswith("_") and name != "ready":
+                assert member in served, f"{protocol.__name__}.{name}"

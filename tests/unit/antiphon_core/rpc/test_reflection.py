@@ -8,7 +8,7 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from antiphon_core.rpc.authentication import TokenGuard
+from antiphon_core.rpc.authentication import Guard
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
@@ -24,8 +24,8 @@ async def ready() -> None:
 async def endpoint(tmp_path: Path) -> AsyncIterator[str]:
     """A server that asks for tokens."""
     path = tmp_path / "credentials"
-    path.write_text(f"billing {TOKEN} acme\n")
-    server = RpcServer(ServerSecurity(TokenGuard(path)))
+    path.write_text(f"billing {TOKEN} acme reader\n")
+    server = RpcServer(ServerSecurity(Guard(path)))
     server.add(STORE, {}, ready=ready)
     yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.drain(0)
@@ -41,7 +41,7 @@ async def services(endpoint: str, *metadata: tuple[str, str]) -> set[str]:
 
 
 async def test_a_token_of_any_tenant_opens_the_description(endpoint: str) -> None:
-    assert STORE.full_name in await services(endpoint, ("authorization", f"Bearer {TOKEN}"))
+    assert STORE.name in await services(endpoint, ("authorization", f"Bearer {TOKEN}"))
 
 
 @pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),)], ids=["none", "wrong"])

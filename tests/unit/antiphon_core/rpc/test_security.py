@@ -19,7 +19,7 @@ class Pump(RpcServerSettings):
 
 def test_security_is_what_the_files_hold(tmp_path: Path) -> None:
     tokens = tmp_path / "credentials"
-    tokens.write_text("edge token-0123456789abcdef *\n")
+    tokens.write_text("edge token-0123456789abcdef * gateway\n")
     ca = authority(tmp_path, "ca")
     own = signed_by(ca, tmp_path, "server")
     nothing = ServerSecurity.of(Pump())

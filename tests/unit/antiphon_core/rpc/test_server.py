@@ -15,8 +15,8 @@ from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_protos.antiphon.store import v1
 from tests.support.patience import PATIENCE_S
 
+Request = v1.GetResponseRecordRequest
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
-PATH = "/antiphon.store.v1.ResponseStoreService/"
 
 
 class Fixture:
@@ -40,7 +40,7 @@ class Fixture:
             await self.release.wait()
         if request.id == "missing":
             raise ResponseNotFound.of("missing")
-        return v1.GetResponse(record=v1.Record(id=request.id))
+        return v1.GetResponseRecordResponse(record=v1.ResponseRecord(id=request.id))
 
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
         try:
@@ -54,7 +54,7 @@ class Fixture:
 @pytest.fixture
 async def fixture() -> AsyncIterator[tuple[Fixture, RpcServer, grpc.aio.Channel]]:
     state, server = Fixture(), RpcServer()
-    server.add(STORE, {"Get": state.get, "ReadEvents": state.read_events}, ready=state.ready)
+    server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
     port = await server.start("127.0.0.1", 0)
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield state, server, channel
@@ -65,7 +65,7 @@ Setup = tuple[Fixture, RpcServer, grpc.aio.Channel]
 
 
 async def call(channel: grpc.aio.Channel, name: str, data: bytes, **options: Any) -> bytes:
-    rpc: Any = channel.unary_unary(PATH + name)
+    rpc: Any = channel.unary_unary(STORE.methods[name].path)
     answer: bytes = await rpc(data, **options)
     return answer
 
@@ -73,8 +73,8 @@ async def call(channel: grpc.aio.Channel, name: str, data: bytes, **options: Any
 async def test_a_handler_sees_request_tenant_request_id_and_deadline(fixture: Setup) -> None:
     state, _, channel = fixture
     metadata = (("antiphon-tenant", "acme"), ("x-request-id", "req_1"))
-    answer = await call(channel, "Get", bytes(v1.GetRequest(id="resp_1")), metadata=metadata, timeout=5)
-    assert v1.GetResponse.parse(answer).record == v1.Record(id="resp_1")
+    answer = await call(channel, "GetResponseRecord", bytes(Request(id="resp_1")), metadata=metadata, timeout=5)
+    assert v1.GetResponseRecordResponse.parse(answer).record == v1.ResponseRecord(id="resp_1")
     (seen,) = state.calls
     assert (seen.tenant, seen.request_id) == ("acme", "req_1")
     assert seen.time_remaining_s is not None
@@ -83,17 +83,27 @@ async def test_a_handler_sees_request_tenant_request_id_and_deadline(fixture: Se
 
 async def test_the_tenant_defaults(fixture: Setup) -> None:
     state, _, channel = fixture
-    await call(channel, "Get", bytes(v1.GetRequest(id="x")))
+    await call(channel, "GetResponseRecord", bytes(Request(id="x")))
     assert state.calls[0].tenant == "default"
 
 
 @pytest.mark.parametrize(
     ("name", "data", "code", "says"),
     [
-        ("Get", bytes(v1.GetRequest(id="missing")), grpc.StatusCode.NOT_FOUND, "'missing' not found"),
-        ("Get", b"\xff\xff", grpc.StatusCode.INVALID_ARGUMENT, "Not a valid GetRequest"),
-        ("Get", bytes(v1.GetRequest(id="bug")), grpc.StatusCode.INTERNAL, "failed to handle this call"),
-        ("Fork", b"", grpc.StatusCode.UNIMPLEMENTED, "antiphon.store.v1.ResponseStoreService.Fork"),
+        (
+            "GetResponseRecord",
+            bytes(Request(id="missing")),
+            grpc.StatusCode.NOT_FOUND,
+            "'missing' not found",
+        ),
+        ("GetResponseRecord", b"\xff\xff", grpc.StatusCode.INVALID_ARGUMENT, "Not a valid GetResponseRecordRequest"),
+        (
+            "GetResponseRecord",
+            bytes(Request(id="bug")),
+            grpc.StatusCode.INTERNAL,
+            "failed to handle this call",
+        ),
+        ("Fork", b"", grpc.StatusCode.UNIMPLEMENTED, "antiphon.store.v1.Trees.Fork"),
     ],
 )
 async def test_faults_become_statuses(
@@ -110,7 +120,7 @@ async def test_faults_become_statuses(
 
 async def test_a_cancelled_stream_closes_its_handler(fixture: Setup) -> None:
     state, _, channel = fixture
-    rpc: Any = channel.unary_stream(PATH + "ReadEvents")
+    rpc: Any = channel.unary_stream(STORE.methods["ReadEvents"].path)
     stream = rpc(b"")
     assert READ_EVENTS_RESPONSE.FromString(await stream.read()).frames == b"x"
     stream.cancel()
@@ -126,12 +136,12 @@ async def test_health_follows_readiness_and_liveness_does_not(fixture: Setup) ->
         return int(answer.status)
 
     serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
-    assert (await status(STORE.full_name), await status("")) == (serving, serving)
+    assert (await status(STORE.name), await status("")) == (serving, serving)
     state.fault = Unavailable("the disk is gone")
     async with asyncio.timeout(PATIENCE_S):
-        while await status(STORE.full_name) == serving:
+        while await status(STORE.name) == serving:
             await asyncio.sleep(0.05)
-    assert (await status(STORE.full_name), await status("")) == (not_serving, serving)
+    assert (await status(STORE.name), await status("")) == (not_serving, serving)
 
 
 async def test_reflection_lists_the_services_and_gives_their_files(fixture: Setup) -> None:
@@ -140,7 +150,8 @@ async def test_reflection_lists_the_services_and_gives_their_files(fixture: Setu
     everything = [reflection_pb2.ServerReflectionRequest(list_services="")]
     (listed,) = [answer async for answer in stub.ServerReflectionInfo(iter(everything))]
     names = {service.name for service in listed.list_services_response.service}
-    assert names == {STORE.full_name, "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
+    own = {service.full_name for service in STORE.services}
+    assert names == own | {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"}
     symbols = [reflection_pb2.ServerReflectionRequest(file_containing_symbol=name) for name in names]
     async for answer in stub.ServerReflectionInfo(iter(symbols)):
         assert answer.file_descriptor_response.file_descriptor_proto
@@ -151,7 +162,7 @@ async def outcome(channel: grpc.aio.Channel) -> grpc.StatusCode:
     no answer at all until the drain is over."""
     try:
         async with asyncio.timeout(1):
-            await call(channel, "Get", bytes(v1.GetRequest(id="x")))
+            await call(channel, "GetResponseRecord", bytes(Request(id="x")))
     except grpc.aio.AioRpcError as error:
         return error.code()
     except TimeoutError:
@@ -161,7 +172,7 @@ async def outcome(channel: grpc.aio.Channel) -> grpc.StatusCode:
 
 async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setup) -> None:
     state, server, channel = fixture
-    running = asyncio.ensure_future(call(channel, "Get", bytes(v1.GetRequest(id="slow"))))
+    running = asyncio.ensure_future(call(channel, "GetResponseRecord", bytes(Request(id="slow"))))
     while not state.calls:
         await asyncio.sleep(0.01)
     draining = asyncio.create_task(server.drain(2 * PATIENCE_S))
@@ -169,5 +180,5 @@ async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setu
         while await outcome(channel) is not grpc.StatusCode.UNAVAILABLE:
             await asyncio.sleep(0.01)
     state.release.set()
-    assert v1.GetResponse.parse(await running).record == v1.Record(id="slow")
+    assert v1.GetResponseRecordResponse.parse(await running).record == v1.ResponseRecord(id="slow")
     await asyncio.wait_for(draining, PATIENCE_S)

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import quote
 
 import grpc
 import pytest
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
 from grpc.aio import AioRpcError, Metadata
 
 from antiphon_core.errors import (
     TABLE,
+    AntiphonError,
     InternalError,
+    InvalidRequest,
     PermissionDenied,
+    PreviousResponseNotReady,
+    RequestRateExceeded,
     Row,
+    SessionLocked,
     StaleFence,
     StoreUnavailable,
     Timeout,
@@ -47,11 +55,49 @@ def test_every_error_is_itself_after_a_way_as_bytes(row: Row) -> None:
     assert (back.message, back.field, back.facts) == ("what happened", "record.body", {"id": "resp_1"})
 
 
-def test_the_longest_error_fits_into_trailers() -> None:
-    error = StaleFence("漢" * 100_000, field="é" * 100_000, **dict.fromkeys(("id", "code", "limit"), "😀" * 100_000))
+@pytest.mark.parametrize("error_class", [StaleFence, InvalidRequest])
+def test_the_longest_error_fits_into_trailers(error_class: type[AntiphonError]) -> None:
+    facts = dict.fromkeys(("id", "code", "limit"), "😀" * 100_000)
+    error = error_class("漢" * 100_000, field="é" * 100_000, **facts)
     status = to_status(error)
     told = sum(len(name) + len(value) * 4 / 3 + 32 for name, value in status.trailing_metadata or ())
     assert TRAILERS_BYTES_MAX * 0.75 < len(quote(status.details)) + told < TRAILERS_BYTES_MAX - 512
+
+
+def details_of(error: AntiphonError, kind: type[Message]) -> list[Any]:
+    """The details of one type that a caller gets with the error."""
+    found = []
+    for packed in status_pb2.Status.FromString(to_bytes(error)).details:
+        detail = kind()
+        if packed.Unpack(detail):
+            found.append(detail)
+    return found
+
+
+def test_a_wrong_field_is_a_bad_request() -> None:
+    (detail,) = details_of(InvalidRequest("'id' must be.", field="id"), error_details_pb2.BadRequest)
+    assert [(each.field, each.description) for each in detail.field_violations] == [("id", "'id' must be.")]
+    for error in (InvalidRequest("no message"), TooLarge("too large", field="record")):
+        assert not details_of(error, error_details_pb2.BadRequest)
+
+
+@pytest.mark.parametrize(
+    ("error", "delay_ms"),
+    [
+        (SessionLocked.of("s"), 500),
+        (StoreUnavailable("gone"), 1000),
+        (PreviousResponseNotReady.of("resp_1", status="queued"), 1000),
+        (RequestRateExceeded("slow down", retry_after_ms=1234), 1234),
+    ],
+)
+def test_the_pause_before_another_call_is_told(error: AntiphonError, delay_ms: int) -> None:
+    (detail,) = details_of(error, error_details_pb2.RetryInfo)
+    assert detail.retry_delay.ToMilliseconds() == delay_ms
+
+
+@pytest.mark.parametrize("error", [StaleFence.of("s", token=1), RequestRateExceeded("slow down")])
+def test_no_pause_is_told_where_none_helps_or_is_known(error: AntiphonError) -> None:
+    assert not details_of(error, error_details_pb2.RetryInfo)
 
 
 @pytest.mark.parametrize(

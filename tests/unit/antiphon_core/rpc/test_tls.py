@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import StoreUnavailable, Unauthenticated
+from antiphon_core.errors import PermissionDenied, StoreUnavailable, Unauthenticated
 from antiphon_core.rpc import watched
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
@@ -67,14 +67,14 @@ def shown(ca: Certificate, own: Certificate | None = None, **more: Any) -> Clien
 async def serving(settings: RpcServerSettings) -> AsyncIterator[str]:
     """The endpoint of a server whose answer to Get is the tenant."""
 
-    async def get(_request: Any, call: Call) -> v1.GetResponse:
-        return v1.GetResponse(record=v1.Record(id=call.tenant))
+    async def get(_request: Any, call: Call) -> v1.GetResponseRecordResponse:
+        return v1.GetResponseRecordResponse(record=v1.ResponseRecord(id=call.tenant))
 
     async def ready() -> None:
         pass
 
     server = RpcServer(ServerSecurity.of(settings))
-    server.add(STORE, {"Get": get}, ready=ready)
+    server.add(STORE, {"GetResponseRecord": get}, ready=ready)
     yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.drain(0)
 
@@ -82,7 +82,7 @@ async def serving(settings: RpcServerSettings) -> AsyncIterator[str]:
 async def asked(endpoint: str, credentials: ClientCredentials, tenant: str = "acme") -> str:
     """The tenant of a call, over a connection of its own."""
     async with RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials) as client:
-        answer = await client.call("Get", v1.GetRequest(), tenant=tenant)
+        answer = await client.call("GetResponseRecord", v1.GetResponseRecordRequest(), tenant=tenant)
         return str(answer.record.id)
 
 
@@ -118,7 +118,7 @@ async def test_no_certificate_of_the_right_authority_is_refused(papers: Papers, 
 
 async def test_with_both_a_certificate_does_not_make_up_for_a_token(papers: Papers, tmp_path: Path) -> None:
     tokens = tmp_path / "credentials"
-    tokens.write_text(f"edge {TOKEN} *\n")
+    tokens.write_text(f"edge {TOKEN} * gateway\n")
     asks_for_both = settings_of(papers.server, tls_client_ca_file=papers.ca.cert, token_file=tokens)
     async with serving(asks_for_both) as endpoint:
         assert await asked(endpoint, shown(papers.ca, papers.client, token=TOKEN)) == "acme"
@@ -126,6 +126,16 @@ async def test_with_both_a_certificate_does_not_make_up_for_a_token(papers: Pape
             await asked(endpoint, shown(papers.ca, papers.client))
         with pytest.raises(StoreUnavailable):
             await asked(endpoint, shown(papers.ca, token=TOKEN))
+
+
+async def test_a_certificate_that_the_file_names_needs_no_token(papers: Papers, tmp_path: Path) -> None:
+    credentials = tmp_path / "credentials"
+    credentials.write_text("edge certificate:client acme gateway\n")
+    settings = settings_of(papers.server, tls_client_ca_file=papers.ca.cert, token_file=credentials)
+    async with serving(settings) as endpoint:
+        assert await asked(endpoint, shown(papers.ca, papers.client)) == "acme"
+        with pytest.raises(PermissionDenied, match="'edge' may not speak for the tenant 'globex'"):
+            await asked(endpoint, shown(papers.ca, papers.client), "globex")
 
 
 async def test_new_connections_see_rotated_certificates(

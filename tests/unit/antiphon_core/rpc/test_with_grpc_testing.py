@@ -25,7 +25,8 @@ from antiphon_protos.antiphon.store import v1
 
 PATIENCE_S = 10
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
-GET, READ_EVENTS = (STORE.descriptor.methods_by_name[name] for name in ("Get", "ReadEvents"))
+RESPONSES, EVENT_LOGS = (STORE.services[0].descriptor, STORE.services[5].descriptor)
+GET, READ_EVENTS = RESPONSES.methods_by_name["GetResponseRecord"], EVENT_LOGS.methods_by_name["ReadEvents"]
 
 
 class AioContext:
@@ -56,7 +57,7 @@ class Servicer:
 
     def __init__(self, handlers: dict[str, Handler]) -> None:
         for name, method in STORE.methods.items():
-            handler: Any = _rpc_handler(method, handlers.get(name, _unimplemented(STORE, method)), None)
+            handler: Any = _rpc_handler(method, handlers.get(name, _unimplemented(method)), None)
             setattr(
                 self, name, self.stream(handler.unary_stream) if method.streams else self.unary(handler.unary_unary)
             )
@@ -89,8 +90,9 @@ class Wire:
 
     def __init__(self, **handlers: Handler) -> None:
         self.time: Any = grpc_testing.strict_fake_time(1_700_000_000)
-        self.server: Any = grpc_testing.server_from_dictionary({STORE.descriptor: Servicer(handlers)}, self.time)
-        self.channel: Any = grpc_testing.channel([STORE.descriptor], self.time)
+        servicers = dict.fromkeys((RESPONSES, EVENT_LOGS), Servicer(handlers))
+        self.server: Any = grpc_testing.server_from_dictionary(servicers, self.time)
+        self.channel: Any = grpc_testing.channel([RESPONSES, EVENT_LOGS], self.time)
 
     def serve(self, request: Any, *, timeout_s: float | None = None) -> Any:
         """A Get, as the server sees it."""
@@ -99,7 +101,7 @@ class Wire:
     def fail(self, trailing_metadata: Any, code: grpc.StatusCode, details: str) -> Exception:
         """What the client raises when its Get ends in this way."""
         with ThreadPoolExecutor(1) as client:
-            call = client.submit(self.channel.unary_unary(STORE.methods["Get"].path), b"")
+            call = client.submit(self.channel.unary_unary(STORE.methods["GetResponseRecord"].path), b"")
             _metadata, _request, rpc = self.channel.take_unary_unary(GET)
             rpc.terminate(None, trailing_metadata, code, details)
             error: Any = call.exception(PATIENCE_S)
@@ -115,8 +117,8 @@ def raising(error: Exception) -> Handler:
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.reason)
 def test_every_error_of_a_handler_is_raised_again_by_the_client(row: Row) -> None:
-    wire = Wire(Get=raising(row.error("what happened", field="record.body", id="resp_1")))
-    _answer, trailing_metadata, code, details = wire.serve(v1.GetRequest(id="resp_1")).termination()
+    wire = Wire(GetResponseRecord=raising(row.error("what happened", field="record.body", id="resp_1")))
+    _answer, trailing_metadata, code, details = wire.serve(v1.GetResponseRecordRequest(id="resp_1")).termination()
     assert (code.name, details) == (row.grpc_status.name, "what happened")
     back = wire.fail(trailing_metadata, code, details)
     assert type(back) is row.error
@@ -124,8 +126,8 @@ def test_every_error_of_a_handler_is_raised_again_by_the_client(row: Row) -> Non
 
 
 def test_a_bug_is_an_internal_error_without_its_cause(caplog: pytest.LogCaptureFixture) -> None:
-    wire = Wire(Get=raising(ZeroDivisionError("secret detail")))
-    _answer, trailing_metadata, code, details = wire.serve(v1.GetRequest()).termination()
+    wire = Wire(GetResponseRecord=raising(ZeroDivisionError("secret detail")))
+    _answer, trailing_metadata, code, details = wire.serve(v1.GetResponseRecordRequest()).termination()
     assert type(wire.fail(trailing_metadata, code, details)) is InternalError
     assert "secret" not in details
     assert "secret detail" in caplog.text
@@ -133,7 +135,7 @@ def test_a_bug_is_an_internal_error_without_its_cause(caplog: pytest.LogCaptureF
 
 def test_an_rpc_without_a_handler_is_unimplemented() -> None:
     wire = Wire()
-    _answer, trailing_metadata, code, details = wire.serve(v1.GetRequest()).termination()
+    _answer, trailing_metadata, code, details = wire.serve(v1.GetResponseRecordRequest()).termination()
     assert type(wire.fail(trailing_metadata, code, details)) is Unimplemented
 
 
@@ -156,11 +158,11 @@ def test_a_handler_knows_how_much_time_is_left() -> None:
 
     async def get(_request: Any, call: Call) -> Any:
         calls.append(call)
-        return v1.GetResponse()
+        return v1.GetResponseRecordResponse()
 
-    wire = Wire(Get=get)
+    wire = Wire(GetResponseRecord=get)
     for timeout_s in (5, 0.25, None):
-        wire.serve(v1.GetRequest(), timeout_s=timeout_s).termination()
+        wire.serve(v1.GetResponseRecordRequest(), timeout_s=timeout_s).termination()
         wire.time.sleep_for(3)
     assert [call.time_remaining_s for call in calls] == [5, 0.25, None]
 
@@ -172,11 +174,11 @@ def test_a_deadline_ends_a_call_on_time(passing_s: float, expected: type[Excepti
     async def get(_request: Any, _call: Call) -> Any:
         begun.set()
         release.wait(PATIENCE_S)
-        return v1.GetResponse()
+        return v1.GetResponseRecordResponse()
 
-    wire = Wire(Get=get)
-    deadline_s = STORE.methods["Get"].deadline_s
-    rpc = wire.serve(v1.GetRequest(), timeout_s=deadline_s)
+    wire = Wire(GetResponseRecord=get)
+    deadline_s = STORE.methods["GetResponseRecord"].deadline_s
+    rpc = wire.serve(v1.GetResponseRecordRequest(), timeout_s=deadline_s)
     assert begun.wait(PATIENCE_S)
     wire.time.sleep_for(passing_s)
     release.set()

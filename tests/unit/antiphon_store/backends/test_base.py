@@ -6,7 +6,7 @@ import inspect
 from typing import Any
 
 from antiphon_store.backends.base import Backend, Durability
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.atoms import ATOMS, LIFE
 

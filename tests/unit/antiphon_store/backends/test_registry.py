@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from antiphon_core.clock import ManualClock
+from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.memory_rows import MemoryRows
-from antiphon_store.backends.postgres.row_backend import PostgresRows
-from antiphon_store.backends.redis.row_backend import RedisRows
-from antiphon_store.backends.registry import open_backend
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
+from antiphon_store.backends.memory import MemoryRows
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.backends.registry import ENTRY_POINTS, open_backend
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.backend import RowBackend
 
@@ -88,6 +89,46 @@ def test_postgresql_is_named_by_a_url_of_its_own() -> None:
 
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.row_backend", None)
+    monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
     with pytest.raises(SettingsError, match="antiphon\\[postgresql\\]"):
         open_backend("postgresql://host/database")
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another package is installed, which adds a scheme."""
+    metadata = tmp_path / "another-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\nanother = {__name__}:another_rows\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
+    monkeypatch.setattr(sys.modules[__name__], "another_rows", another_rows, raising=False)
+
+
+def another_rows(address: str, durability: Durability, clock: Clock) -> MemoryRows:
+    if address != "here":
+        raise SettingsError(f"'another://{address}': write another://here.")
+    assert durability is Durability.PROCESS
+    return MemoryRows(clock)
+
+
+@pytest.mark.usefixtures("package")
+async def test_an_installed_package_adds_a_scheme() -> None:
+    backend = open_backend("another://here", durability="process", clock=ManualClock())
+    await backend.open()
+    await backend.ready()
+    await backend.close()
+
+
+@pytest.mark.usefixtures("package")
+def test_the_schemes_of_installed_packages_are_named() -> None:
+    with pytest.raises(SettingsError, match=r"Known are: .*postgresql://, another://"):
+        open_backend("nowhere://x")
+    with pytest.raises(SettingsError, match="write another://here"):
+        open_backend("another://there")
+
+
+def test_the_scheme_of_a_package_that_is_not_installed_is_unknown() -> None:
+    with pytest.raises(SettingsError, match="no store backend"):
+        open_backend("another://here")

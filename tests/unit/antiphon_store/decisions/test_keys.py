@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,8 @@ KEY = (Kind.KEY, "k")
 CLAIM_MS = 600_000
 claim = partial(keys.claim, key="k", request=keyed(RECORD), claim_ttl_ms=CLAIM_MS)
 bind = partial(keys.bind, key="k", response_id=RECORD.id)
-MINE = KeyUse(RECORD.id, is_mine=True, is_new=True)
+VERSION = 5
+MINE = KeyUse(RECORD.id, is_mine=True, is_new=True, version=VERSION)
 
 
 def stored(**fields: Any) -> Row:
@@ -35,6 +36,7 @@ def stored(**fields: Any) -> Row:
         "claimed_until": NOW_MS + 10,
         "expires": NOW_MS + 1_000_000,
         "bound": 0,
+        "binding_until": 0,
         "stamp": None,
     }
     return row(**(defaults | fields))
@@ -46,7 +48,7 @@ BOUND = stored(bound=1, claimed_until=NOW_MS)
 def made(decision: Any, key: Row | None) -> tuple[KeyUse, dict[str, Any]]:
     """The answer and what is written."""
     view = view_of({KEY: key})
-    use = decision(view)(())
+    use = decision(view)([row(v=VERSION)])
     return use, fields_of(view.program(), Kind.KEY)
 
 
@@ -67,7 +69,7 @@ def test_a_claim_is_remembered_at_least_as_long_as_it_lives() -> None:
 
 CLAIMED = [
     (None, MINE),
-    (stored(), KeyUse(RECORD.id, is_mine=True)),  # its owner again
+    (stored(), replace(MINE, is_new=False)),  # its owner again
     (stored(response=STRANGER.id, claimed_until=NOW_MS), MINE),  # the claim's time is over
     (stored(response=STRANGER.id, fingerprint=OTHER.hex(), claimed_until=NOW_MS), MINE),
     (stored(bound=1, expires=NOW_MS), MINE),
@@ -81,9 +83,10 @@ def test_who_may_claim(key: Row | None, use: KeyUse) -> None:
 
 TOLD = [
     (stored(response=STRANGER.id), KeyUse(STRANGER.id)),
-    (stored(response=STRANGER.id, bound=1), KeyUse(STRANGER.id, is_bound=True)),
-    (BOUND, KeyUse(RECORD.id, is_bound=True, is_claimed=False)),
-    (stored(bound=1, fingerprint=UNKNOWN), KeyUse(RECORD.id, is_bound=True)),
+    (stored(response=STRANGER.id, bound=1), KeyUse(STRANGER.id, is_bound=True, is_running=False)),
+    (stored(response=STRANGER.id, bound=1, binding_until=NOW_MS + 1), KeyUse(STRANGER.id, is_bound=True)),
+    (BOUND, KeyUse(RECORD.id, is_bound=True, is_running=False)),
+    (stored(bound=1, fingerprint=UNKNOWN), KeyUse(RECORD.id, is_bound=True, is_running=False)),
 ]
 
 
@@ -110,7 +113,7 @@ def test_an_unclaimed_key_is_bound_in_one_program() -> None:
     fields = fields_of(decided(bind), Kind.KEY)
     assert (fields["bound"], fields["fingerprint"]) == (1, UNKNOWN)
     assert fields["expires"] == Now(IDEMPOTENCY_MEMORY_MS)
-    assert fields["claimed_until"] == Now(BINDING_MS)
+    assert (fields["claimed_until"], fields["binding_until"]) == (0, Now(BINDING_MS))
 
 
 def test_a_binding_takes_over_the_fingerprint_of_its_claim() -> None:
@@ -121,11 +124,8 @@ def test_a_binding_takes_over_the_fingerprint_of_its_claim() -> None:
     assert made(partial(bind, fingerprint=OTHER.hex()), None)[1]["fingerprint"] == OTHER.hex()
 
 
-@pytest.mark.parametrize(
-    ("until", "expected"), [(NOW_MS + 10, Now(BINDING_MS)), (NOW_MS + BINDING_MS + 1, NOW_MS + BINDING_MS + 1)]
-)
-def test_a_commit_extends_its_claim_and_never_shortens_it(until: int, expected: object) -> None:
-    assert made(bind, stored(claimed_until=until))[1]["claimed_until"] == expected
+def test_a_binding_keeps_the_time_of_its_claim() -> None:
+    assert made(bind, stored())[1]["claimed_until"] == NOW_MS + 10
 
 
 def test_only_the_own_response_may_use_a_key_in_force() -> None:
@@ -135,8 +135,10 @@ def test_only_the_own_response_may_use_a_key_in_force() -> None:
     assert made(bind, stored(response=STRANGER.id, claimed_until=NOW_MS))[0].is_new
 
 
-def test_the_first_binding_stays() -> None:
-    assert answered(bind, {KEY: BOUND}) == KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True)
+def test_the_first_binding_stays_and_nobody_undoes_it_meanwhile() -> None:
+    use, fields = made(bind, BOUND)
+    assert use == KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True)
+    assert fields == {"binding_until": Now(BINDING_MS)}  # so that it has another version
 
 
 def test_a_single_write_again_has_its_first_stamp() -> None:
@@ -150,7 +152,7 @@ def test_a_stamp_is_remembered_under_the_own_key_only() -> None:
     remember = partial(keys.remember_stamp, key="k", response_id=RECORD.id, stamp=STAMP)
     program = decided(remember)
     assert guards_on(program, Kind.KEY) == [(Condition.IS, "response", RECORD.id)]
-    assert fields_of(program, Kind.KEY) == {"stamp": list(astuple(STAMP))}
+    assert fields_of(program, Kind.KEY) == {"stamp": list(astuple(STAMP)), "binding_until": 0}
     assert answered(remember, {KEY: stored(response=STRANGER.id)}) is None
 
 
@@ -163,19 +165,22 @@ def test_a_key_is_freed_by_its_response_before_it_is_bound(key: Row | None, is_f
     assert shown(program) == ([("delete", *KEY)] if is_freed else [])
 
 
-UNBOUND = [
-    # how it was bound, the key now, what becomes of it
-    (MINE, BOUND, [("delete", *KEY)]),
-    (KeyUse(RECORD.id, is_mine=True), BOUND, [("set", *KEY)]),  # it was claimed before, and is again
-    (KeyUse(RECORD.id, is_mine=True, was_bound=True), BOUND, []),
-    (MINE, stored(response=STRANGER.id), []),
+THEN = stored(bound=1, v=VERSION)
+UNDONE = [
+    # what it was made to, the key now, what becomes of it
+    (replace(MINE, is_bound=True), THEN, [("delete", *KEY)]),
+    (MINE, stored(v=VERSION), [("delete", *KEY)]),
+    (replace(MINE, is_new=False, is_bound=True), THEN, [("set", *KEY)]),  # it was claimed before, and is again
+    (replace(MINE, is_new=False), stored(v=VERSION), []),
+    (MINE, stored(v=VERSION + 1), []),  # somebody wrote over it
+    (KeyUse(RECORD.id, is_mine=True, was_bound=True, is_bound=True), THEN, []),
     (MINE, None, []),
 ]
 
 
-@pytest.mark.parametrize(("use", "key", "changes"), UNBOUND)
-def test_a_key_is_not_bound_to_what_was_refused(use: KeyUse, key: Row | None, changes: object) -> None:
-    assert shown(decided(partial(keys.unbind, key="k", use=use), {KEY: key})) == changes
+@pytest.mark.parametrize(("use", "key", "changes"), UNDONE)
+def test_what_was_refused_leaves_the_key_as_it_was(use: KeyUse, key: Row | None, changes: object) -> None:
+    assert shown(decided(partial(keys.undo, key="k", use=use), {KEY: key})) == changes
 
 
 def test_keys_lie_apart() -> None:

@@ -12,7 +12,7 @@ from antiphon_core.errors import InternalError, LogClosed, LogNotFound, Position
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import logs
-from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Put, Range, Row
+from antiphon_store.rows.model import Condition, Get, Index, Kind, Now, Put, Range, Row
 from antiphon_store.rows.view import UnknownRow, View
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, row, shown
 
@@ -30,7 +30,7 @@ def batch(append: EventAppend, **fields: object) -> Row:
     (put,) = [
         each
         for each in decided(partial(logs.append, append=append, fence=None, ttl_ms=1)).changes
-        if isinstance(each, Put)
+        if isinstance(each, Put) and each.ref.kind is Kind.BATCH
     ]
     return Row({**put.fields, "v": 1, **fields}, put.items)
 
@@ -45,9 +45,10 @@ def test_a_log_begins_in_one_program() -> None:
     assert shown(program) == [
         ("file", Index.ENDS, "", "log/resp_1"),
         ("put", Kind.BATCH, "resp_1/000000000000"),
-        ("set", *LOG),
+        ("put", *LOG),  # with a `v` of its own: no sweeper takes it for the one before
     ]
-    assert fields_of(program, Kind.LOG) == {"next": 2, "closed": 0, "until": Now(100), "size": Add(6)}
+    fields = fields_of(program, Kind.LOG)
+    assert (fields["next"], fields["closed"], fields["until"], fields["size"]) == (2, 0, Now(100), 6)
 
 
 def test_a_log_goes_on_in_one_program() -> None:
@@ -85,8 +86,8 @@ def test_a_log_that_is_over_goes_on_nowhere_and_begins_anew(log: Row | None) -> 
     assert caught.value.facts["actual"] == "0"
     changes = shown(decided(append(FIRST), {LOG: log}))
     if log is not None:
-        assert changes[1:3] == [("delete_below", Kind.BATCH, "resp_1/"), ("delete", *LOG)]
-    assert changes[-2:] == [("put", Kind.BATCH, "resp_1/000000000000"), ("set", *LOG)]
+        assert changes[1] == ("delete_below", Kind.BATCH, "resp_1/")
+    assert changes[-2:] == [("put", Kind.BATCH, "resp_1/000000000000"), ("put", *LOG)]
 
 
 @pytest.mark.parametrize("log", [OPEN, CLOSED])

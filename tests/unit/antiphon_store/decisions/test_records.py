@@ -21,8 +21,9 @@ from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
 from antiphon_store.backends.base import LogEnd, Write
 from antiphon_store.decisions import records
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId
-from antiphon_store.rows.model import Add, Condition, Fewer, Grow, Index, Kind, Now, Row, Set, made_id
+from antiphon_store.rows.model import Add, Condition, Fewer, File, Grow, Index, Kind, Now, Row, Set, Unfile, made_id
 from antiphon_store.rows.view import UnknownRow, View
+from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft
 from tests.support.rows import NOW_MS, answered, crowds, decided, fields_of, guards_on, node, pins, row, shown
 
@@ -218,21 +219,8 @@ def test_a_parent_is_for_ever() -> None:
         decided(put(replace(OTHER, parent_id=draft().id), Precondition(version=3)), {NODE: ROW})
 
 
-BLIND = [
-    (OTHER, Precondition(version=3), (Condition.IS, "version", 3)),
-    (OTHER, Precondition(statuses=RUNNING), (Condition.IN, "status", ["in_progress"])),
-    (STORED, Precondition(version=3, unless_statuses=RUNNING), (Condition.NOT_IN, "status", ["in_progress"])),
-]
-
-
-@pytest.mark.parametrize(("record", "condition", "guard"), BLIND)
-def test_a_replacement_that_cannot_be_a_replay_takes_one_program(
-    record: Record, condition: Precondition, guard: Any
-) -> None:
-    program = decided(put(record, condition))
-    guards = guards_on(program, Kind.NODE)
-    assert guards[:4] == [*READABLE, (Condition.IS, "parent", PARENT.id), (Condition.IS, "session", "s")]
-    assert guard in guards
+def test_a_replacement_writes_what_its_writer_decides() -> None:
+    program = decided(put(OTHER, Precondition(version=3)), {NODE: ROW})
     (change,) = [each for each in program.changes if isinstance(each, Set)]
     assert change.fields["version"] == Add(1)
     assert change.fields["updated"] == Now()
@@ -240,22 +228,33 @@ def test_a_replacement_that_cannot_be_a_replay_takes_one_program(
     assert change.items is not None
 
 
-@pytest.mark.parametrize("condition", [Precondition(statuses=RUNNING), Precondition(unless_statuses=RUNNING)])
-def test_a_replacement_that_may_be_a_replay_looks_first(condition: Precondition) -> None:
+def test_the_items_of_a_replacement_are_found_by_the_birth_of_its_record() -> None:
+    write = Write(replace(OTHER, input_items=array("kept", "new")), Precondition(version=3), item_ids=("kept", "new"))
+    former = node(replace(STORED, input_items=array("kept", "gone"), output_items=b"[]"), version=3, created=7)
+    program = decided(partial(records.put, write=write), {NODE: former})
+    entries = [each for each in program.changes if isinstance(each, File | Unfile) and each.of is Index.ITEM]
+    assert [each for each in entries if isinstance(each, Unfile)] == [Unfile(Index.ITEM, "gone", STORED.id)]
+    assert {each.key: each.at for each in entries if isinstance(each, File)} == {"kept": 7, "new": 7}
+
+
+@pytest.mark.parametrize("condition", [Precondition(version=3), Precondition(statuses=RUNNING)])
+def test_a_replacement_looks_first(condition: Precondition) -> None:
     with pytest.raises(UnknownRow):
-        decided(put(STORED, condition))
+        decided(put(OTHER, condition))
 
 
 def test_a_replacement_that_moves_to_another_session_is_listed_there() -> None:
     program = decided(put(replace(OTHER, session_id="other"), Precondition(version=3)), {NODE: ROW})
     entry = made_id(4, STORED.id)
-    assert shown(program)[1:] == [("unfile", Index.MADE, "s", entry), ("file", Index.MADE, "other", entry)]
+    assert shown(program)[1:3] == [("unfile", Index.MADE, "s", entry), ("file", Index.MADE, "other", entry)]
 
 
 def test_a_replacement_is_made_under_living_fences_only() -> None:
-    for rows in ({NODE: ROW, (Kind.SESSION, "s"): None}, {(Kind.SESSION, "s"): row(fence=8, lease_until=NOW_MS + 1)}):
+    for session in (None, row(fence=8, lease_until=NOW_MS + 1)):
         with pytest.raises(StaleFence):
-            decided(partial(put(OTHER, Precondition(version=3)), fence=FENCE), rows)
+            decided(
+                partial(put(OTHER, Precondition(version=3)), fence=FENCE), {NODE: ROW, (Kind.SESSION, "s"): session}
+            )
 
 
 # ---- Reading, changing, removing ----

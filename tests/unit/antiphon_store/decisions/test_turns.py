@@ -22,7 +22,7 @@ from antiphon_store.rows.model import Add, Chain, Condition, Get, Index, Kind, N
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import draft, turn_in
-from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, row, shown
+from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, pins, row, shown, with_status
 
 PARENT = draft(output_items=array("b"), input_items=array("a"))
 RECORD = draft(PARENT, session_id="s")
@@ -184,10 +184,13 @@ def test_the_commit_of_what_was_put_before_moves_the_head() -> None:
     assert fields_of(program, Kind.SESSION)["head"] == RECORD.id
 
 
-def test_a_commit_over_a_status_is_one_program() -> None:
+def test_a_commit_over_a_status_replaces_the_record_it_has_seen() -> None:
     write = Write(RECORD, Precondition(statuses=frozenset({Status.IN_PROGRESS})))
-    program = decided(partial(turns.commit, write=write, fence=FENCE))
-    assert shown(program) == [("set", Kind.NODE, RECORD.id), ("set", *SESSION)]
+    running = node(with_status(RECORD, Status.IN_PROGRESS))
+    program = decided(partial(turns.commit, write=write, fence=FENCE), {(Kind.NODE, RECORD.id): running})
+    changes = [each for each in shown(program) if each[0] == "set"]
+    assert changes == [("set", Kind.NODE, RECORD.id), ("set", *SESSION)]
+    assert (Kind.NODE, RECORD.id) in pins(program)
 
 
 def test_the_error_names_the_head_or_else_the_session() -> None:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound, StaleFence
+from antiphon_core.errors import (
+    AntiphonError,
+    ConversationNotFound,
+    NotFound,
+    PreviousResponseNotReady,
+    ResponseNotFound,
+    SessionLocked,
+    StaleFence,
+    StoreUnavailable,
+)
 from antiphon_core.ids import session_tag, tree_tag
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
+from antiphon_core.ports.event_logs import EventAppend
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_core.ports.store import NO_PRECONDITION, Status
+from antiphon_core.ports.store import NO_PRECONDITION, Record, Status
 from antiphon_store.backends.base import Write
 from antiphon_store.backends.roles.conversations import Founding
+from antiphon_store.decisions import keys
 from antiphon_store.engine.facade import RowEngine
-from antiphon_store.rows.model import File, Index, Kind, Partition, Program, Put
+from antiphon_store.rows.model import Delete, File, Grow, Index, Kind, Partition, Program, Put, Set
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
-from antiphon_store.testing.subject import draft, new_session_id
+from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.rows import SpiedRows
 
 T, LEASE_MS = "t", 1_000
@@ -138,6 +151,213 @@ async def test_a_fork_and_a_deletion_during_a_sweep_keep_the_head(engine: RowEng
     assert (await engine.describe_session(T, session_id)).head_id == record.id
 
 
+async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    """The parent ends while a commit behind it is decided on, and a sweep looks at it before the commit is applied."""
+    session_id = new_session_id()
+    parent = await a_turn(engine, session_id, ttl_ms=LEASE_MS)
+    await engine.remove(T, parent.id, NO_PRECONDITION)
+    fence = (await engine.acquire_lease(T, session_id, holder="me", ttl_ms=60_000)).fence
+    seen: list[Program] = []
+
+    async def end_before_the_second_try(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Grow) for each in program.changes):
+            seen.append(program)
+            if len(seen) == 2:
+                rows.before_transact = None
+                clock.advance(LEASE_MS / 1000)
+                await engine.sweep(T, limit=10)
+
+    rows.before_transact = end_before_the_second_try
+    with pytest.raises(ResponseNotFound):
+        await engine.commit_turn(T, Write(draft(parent, session_id=session_id)), fence)
+    assert rows.before_transact is None
+
+
+async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(engine: RowEngine, rows: SpiedRows) -> None:
+    session_id = new_session_id()
+    parent = await a_turn(engine, session_id)
+    await engine.remove(T, parent.id, NO_PRECONDITION)
+    fence = (await engine.acquire_lease(T, session_id, holder="me", ttl_ms=60_000)).fence
+    child = draft(parent, session_id=session_id)
+
+    async def commit(index: Index, _key: str) -> None:
+        if index is Index.CHILDREN:
+            rows.after_page = None
+            await engine.commit_turn(T, Write(child), fence)
+            await engine.remove(T, child.id, NO_PRECONDITION)
+
+    rows.after_page = commit
+    await engine.sweep(T, limit=10)
+    assert (await engine.begin_turn(T, turn_in(session_id))).history.depth == 2
+
+
+async def test_a_log_that_begins_anew_is_not_swept_for_the_one_before(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    append = EventAppend(draft().id, 0, 1, b"old")
+    await engine.append_events(T, append, fence=None, ttl_ms=LEASE_MS)
+    clock.advance(LEASE_MS / 1000)
+
+    async def begin_anew() -> None:
+        await engine.append_events(T, replace(append, frames=b"new"), fence=None, ttl_ms=LEASE_MS)
+
+    between(rows, begin_anew)
+    await engine.sweep(T, limit=10)
+    page = await engine.read_log(T, append.response_id, position=0, max_bytes=100)
+    assert [batch.frames for batch in page.batches] == [b"new"]
+
+
+async def test_a_job_that_time_ended_meanwhile_is_not_cancelled(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    await engine.enqueue_job(T, JobDraft(draft().id, "q", b"{}", 1), retention_ms=60_000)
+    job = await claim(engine)
+    assert job is not None
+
+    async def end() -> None:
+        clock.advance(LEASE_MS / 1000)
+
+    between(rows, end)
+    assert not await engine.cancel_job(T, job.id)
+    assert (await engine.describe_job(T, job.id)).state is JobState.FAILED
+
+
+# ---- Keys ----
+
+
+async def test_of_two_that_find_a_key_free_again_one_runs(engine: RowEngine, rows: SpiedRows) -> None:
+    gone, first, second = draft(), draft(), draft()
+    await a_keyed_commit(engine, gone)
+    await engine.remove(T, gone.id, NO_PRECONDITION)
+    writes: list[Program] = []
+
+    async def before_the_second_claim(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Put) and each.ref.kind is Kind.KEY for each in program.changes):
+            writes.append(program)
+            if len(writes) == 2:
+                rows.before_transact = None
+                await engine.begin_turn_once(T, keyed(second), claim_ttl_ms=60_000)
+
+    rows.before_transact = before_the_second_claim
+    start = await engine.begin_turn_once(T, keyed(first), claim_ttl_ms=60_000)
+    assert start.running_response_id == second.id
+
+
+@pytest.mark.parametrize("is_swept", [False, True])
+async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
+    engine: RowEngine, clock: ManualClock, is_swept: bool
+) -> None:
+    gone = draft()
+    await a_keyed_commit(engine, gone)
+    await engine.remove(T, gone.id, NO_PRECONDITION)
+    clock.advance(keys.BINDING_MS / 1000)
+    if is_swept:
+        await engine.sweep(T, limit=10)
+    start = await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=60_000)
+    assert start.running_response_id is None
+
+
+async def test_a_refused_try_does_not_free_the_key_of_the_next(engine: RowEngine, rows: SpiedRows) -> None:
+    running = replace(draft(), status=Status.IN_PROGRESS)
+    await engine.put(T, Write(running))
+    record = draft(running)
+    request = keyed(record, previous_response_id=running.id)
+
+    async def try_again(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Delete) and each.ref.kind is Kind.KEY for each in program.changes):
+            rows.before_transact = None
+            await engine.change_status(T, running.id, Status.COMPLETED, NO_PRECONDITION)
+            await engine.begin_turn_once(T, request, claim_ttl_ms=60_000)
+
+    rows.before_transact = try_again
+    with pytest.raises(PreviousResponseNotReady):
+        await engine.begin_turn_once(T, request, claim_ttl_ms=60_000)
+    other = keyed(draft(running), previous_response_id=running.id)
+    assert (await engine.begin_turn_once(T, other, claim_ttl_ms=60_000)).running_response_id == record.id
+
+
+async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
+    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+) -> None:
+    session_id = new_session_id()
+    record = draft(tag=session_id, session_id=session_id)
+    request = keyed(record, session_id=session_id, holder="me", lease_ttl_ms=LEASE_MS)
+    start = await engine.begin_turn_once(T, request, claim_ttl_ms=60_000)
+    assert start.lease is not None
+    clock.advance(LEASE_MS / 1000)
+
+    async def repeat(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Set) and each.fields.get("bound") == 0 for each in program.changes):
+            rows.before_transact = None
+            lease = await engine.acquire_lease(T, session_id, holder="me", ttl_ms=LEASE_MS)
+            await engine.commit_turn_once(T, Write(record), lease.fence, key="k")
+
+    rows.before_transact = repeat
+    with pytest.raises(StaleFence):
+        await engine.commit_turn_once(T, Write(record), start.lease.fence, key="k")
+    assert rows.before_transact is None
+    clock.advance(600)
+    replay = (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=60_000)).replay
+    assert replay is not None
+    assert replay.id == record.id
+
+
+async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(engine: RowEngine, rows: SpiedRows) -> None:
+    left, other = draft(), draft()
+    is_there = asyncio.Event()
+
+    async def hang(_partition: Partition, program: Program) -> None:
+        if any(each.ref.kind is Kind.SESSION for each in program.changes if isinstance(each, Set)):
+            rows.before_transact = None
+            is_there.set()
+            await asyncio.Event().wait()
+
+    rows.before_transact = hang
+    session_id = new_session_id()
+    request = keyed(left, session_id=session_id, holder="me")
+    leaving = asyncio.create_task(engine.begin_turn_once(T, request, claim_ttl_ms=600_000))
+    await is_there.wait()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    start = await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=600_000)
+    assert start.running_response_id is None
+
+
+async def test_a_single_write_whose_stamp_got_lost_is_not_made_again(engine: RowEngine, rows: SpiedRows) -> None:
+    record = draft()
+
+    async def lose(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Set) and "stamp" in each.fields for each in program.changes):
+            rows.before_transact = None
+            raise StoreUnavailable("away")
+
+    rows.before_transact = lose
+    with pytest.raises(StoreUnavailable):
+        await engine.put_once(T, Write(record), key="k", fingerprint=b"f")
+    await engine.remove(T, record.id, NO_PRECONDITION)
+    assert (await engine.put_once(T, Write(record), key="k", fingerprint=b"f")).version == 1
+    with pytest.raises(ResponseNotFound):
+        await engine.fetch(T, record.id)
+
+
+async def a_turn(engine: RowEngine, session_id: str, *, ttl_ms: int | None = None) -> Record:
+    lease = await engine.acquire_lease(T, session_id, holder="me", ttl_ms=60_000)
+    record = draft(tag=session_id, session_id=session_id)
+    await engine.commit_turn(T, Write(record, ttl_ms=ttl_ms), lease.fence)
+    return record
+
+
+async def a_keyed_commit(engine: RowEngine, record: Record) -> None:
+    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=600_000)
+    await engine.commit_turn_once(T, Write(record), None, key="k")
+
+
+# ---- Pointers ----
+
+
 async def test_a_fork_that_fails_leaves_no_pointer(engine: RowEngine, rows: SpiedRows) -> None:
     with pytest.raises(NotFound):
         await engine.fork(T, ForkSource(None, draft().id), "name")
@@ -146,3 +366,13 @@ async def test_a_fork_that_fails_leaves_no_pointer(engine: RowEngine, rows: Spie
     own = draft(tag=f"conv_{session_tag(T, 'name')}{'0' * 32}")
     await engine.put(T, Write(own))
     assert (await engine.fork(T, ForkSource(None, own.id), "name")).head_id == own.id
+
+
+async def test_a_fork_into_a_name_that_is_used_leaves_no_session(engine: RowEngine) -> None:
+    source = draft()
+    await engine.put(T, Write(source))
+    await engine.acquire_lease(T, "name", holder="h", ttl_ms=LEASE_MS)
+    with pytest.raises(SessionLocked):
+        await engine.fork(T, ForkSource(None, source.id), "name")
+    await engine.remove(T, source.id, NO_PRECONDITION)
+    assert (await engine.sweep(T, limit=10)).records == 1  # no head keeps it

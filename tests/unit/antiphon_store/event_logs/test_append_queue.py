@@ -13,10 +13,10 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
+from antiphon_store.calls import CODECS
 from antiphon_store.event_logs import append_queue
 from antiphon_store.event_logs.append_queue import AppendQueue
-from antiphon_store.event_logs.server import handlers
-from antiphon_store.event_logs.wire import to_append
+from antiphon_store.server import handlers
 
 FRAME = b"data: {}\n\n"
 
@@ -40,6 +40,10 @@ class Logs:
     async def ready(self) -> None:
         pass
 
+    def __getattr__(self, name: str) -> Any:
+        """No other method is called."""
+        return None
+
 
 class World:
     """A queue, the store behind it, and the RPCs between them."""
@@ -56,14 +60,14 @@ class World:
 
 
 def request(name: str, frames: bytes = FRAME) -> Any:
-    return to_append(EventAppend(name, 6, 1, frames), None)
+    return CODECS["AppendEvents"].request(("t", EventAppend(name, 6, 1, frames)), {})[1]
 
 
 @asynccontextmanager
 async def made() -> AsyncIterator[World]:
     logs = Logs()
     server = RpcServer()
-    found: Any = handlers(logs)  # type: ignore[arg-type]
+    found: Any = handlers(logs)
     rpcs: list[str] = []
 
     def counted(name: str) -> Any:

@@ -10,7 +10,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ChainTooLong, SessionLocked
 from antiphon_core.ports.store import TurnRequest
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.memory_rows import MemoryRows
+from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import leases, records, turns
 from antiphon_store.decisions.records import CrowdedSession
 from antiphon_store.rows.backend import LocalRowBackend

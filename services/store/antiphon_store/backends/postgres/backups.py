@@ -18,7 +18,8 @@ from psycopg import AsyncConnection, sql
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import named_queries
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres import row_schema, server
+from antiphon_store.backends.postgres import schema as schemas
+from antiphon_store.backends.postgres import server
 from antiphon_store.backends.postgres.faults import translate
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.operations.files import OperationError, new_file
@@ -37,7 +38,7 @@ async def backup(conninfo: str, schema: str, file: Path, on_progress: Progress) 
     with new_file(file) as draft:
         async with _connection(conninfo, schema) as connection:
             await connection.execute(QUERIES["snapshot"])
-            version = await row_schema.version_of(connection, schema)
+            version = await schemas.version_of(connection, schema)
             if not version:
                 raise OperationError("There is no store in this database.")
             tables = dict(await (await connection.execute(QUERIES["tables"])).fetchall())
@@ -56,7 +57,7 @@ async def restore(conninfo: str, schema: str, file: Path, on_progress: Progress)
         with zipfile.ZipFile(file) as archive:
             tables = _tables(archive, file)
             async with _connection(conninfo, schema) as connection:
-                await row_schema.migrate(connection, schema)
+                await schemas.migrate(connection, schema)
                 async with connection.transaction():
                     for table, columns in tables.items():
                         await _copy_in(connection, archive, table, columns, on_progress)
@@ -70,9 +71,9 @@ def _tables(archive: zipfile.ZipFile, file: Path) -> dict[str, Sequence[str]]:
     if manifest.get("format") != FORMAT:
         raise OperationError(f"{file} is not a backup of a PostgreSQL store.")
     version = manifest["schema_version"]
-    if version != row_schema.VERSION:
+    if version != schemas.VERSION:
         raise OperationError(
-            f"{file} has schema version {version}, this release {row_schema.VERSION}. Restore it with the release that "
+            f"{file} has schema version {version}, this release {schemas.VERSION}. Restore it with the release that "
             "made it, then upgrade."
         )
     return dict(manifest["tables"])

@@ -30,12 +30,20 @@ _UNAVAILABLE = {
     "XX001": "its database is damaged",
     "XX002": "its database is damaged",
 }
+_LOST = ("08", "57P")  # the end of the connection: what became of the transaction is not known
 _CONFLICTS = ("40001", "40P01")  # serialization failure, deadlock: nothing was written, and the next try may do
 
 
 def is_conflict(error: psycopg.Error) -> bool:
     """Whether the same transaction may be tried again at once."""
     return error.sqlstate in _CONFLICTS
+
+
+def has_changed_nothing(error: AntiphonError) -> bool:
+    """Whether it comes of a transaction that the server rolled back and said so."""
+    cause = error.__cause__
+    state = cause.sqlstate if isinstance(cause, psycopg.Error) else None
+    return state is not None and not state.startswith(_LOST)
 
 
 def translate(error: psycopg.Error) -> AntiphonError:

@@ -1,4 +1,5 @@
--- The statements about the server and the schema's version, by name. Those of the rows: row_queries.sql.
+-- Every statement of the PostgreSQL backend, by name. Tables and functions: schema.sql. :now_ms is NULL for the server's
+-- own clock.
 
 -- name: server_facts
 -- What the server is and promises.
@@ -31,3 +32,119 @@ CREATE TABLE IF NOT EXISTS schema_version (
 
 -- name: note_schema_version
 INSERT INTO schema_version (version, name) VALUES (%(version)s, %(name)s);
+
+-- name: fetch
+-- Rows by name, chains, and the time. A get: [program, number, tenant, tree, kind, id, payload]. A chain: [program,
+-- tenant, tree, as `chain_rows` takes it].
+SELECT (get ->> 0)::int, (get ->> 1)::int, NULL::bigint, id, fields::text,
+    CASE WHEN get ->> 6 <> '' THEN items END, CASE get ->> 6 WHEN 'ib' THEN body END
+FROM jsonb_array_elements(%(gets)s::jsonb) AS get
+CROSS JOIN LATERAL (
+    SELECT * FROM stored_row
+    WHERE tenant = get ->> 2 AND tree = get ->> 3 AND kind = get ->> 4 AND id = get ->> 5 LIMIT 1
+) AS found
+UNION ALL
+SELECT (part ->> 0)::int, number, at, id, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+CROSS JOIN jsonb_array_elements(%(chains)s::jsonb) AS part
+CROSS JOIN LATERAL chain_rows(part ->> 1, part ->> 2, now_ms, part -> 3, false)
+UNION ALL
+SELECT -1, -1, clock_ms(%(now_ms)s), NULL, NULL, NULL, NULL;
+
+-- name: ask
+-- The programs as a list, each with its tenant and its tree. A line of an answer begins with the number of its program.
+SELECT place::int - 1, number, at, id, fields::text, items, body
+FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+CROSS JOIN LATERAL ask(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program);
+
+-- name: transact
+SELECT place::int - 1, number, at, id, fields::text, items, body
+FROM jsonb_array_elements(%(programs)s::jsonb) WITH ORDINALITY AS each (program, place)
+CROSS JOIN LATERAL transact(program ->> 'tenant', program ->> 'tree', %(now_ms)s, program, %(payloads)s);
+
+-- name: page_forwards
+-- Each line with the time; one line without an entry when there is none.
+SELECT now_ms, page.id, at, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, at FROM entry
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
+        AND (at, id) > (%(after_at)s, %(after_id)s)
+    ORDER BY at, id LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN LATERAL (
+    SELECT fields, items, body FROM stored_row
+    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+        AND id = substring(page.id FROM '[^/]*$')
+    LIMIT 1
+) AS node ON true
+ORDER BY at, page.id;
+
+-- name: page_backwards
+SELECT now_ms, page.id, at, fields::text, items, body
+FROM clock_ms(%(now_ms)s) AS now_ms
+LEFT JOIN (
+    SELECT id, at FROM entry
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = %(index)s AND key = %(key)s
+        AND (at, id) < (%(after_at)s, %(after_id)s)
+    ORDER BY at DESC, id DESC LIMIT %(limit)s
+) AS page ON true
+LEFT JOIN LATERAL (
+    SELECT fields, items, body FROM stored_row
+    WHERE %(with_rows)s AND tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node'
+        AND id = substring(page.id FROM '[^/]*$')
+    LIMIT 1
+) AS node ON true
+ORDER BY at DESC, page.id DESC;
+
+-- name: subtree
+-- Each line with the time; one line without a node when there is none.
+WITH RECURSIVE below (id, fields, levels) AS (
+    SELECT id, fields, %(levels)s::integer FROM stored_row
+    WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = ANY(%(starts)s::text[])
+    UNION ALL
+    SELECT child.id, child.fields, below.levels - 1
+    FROM below
+    CROSS JOIN LATERAL (
+        SELECT id FROM entry
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND index = 'children' AND key = below.id OFFSET 0
+    ) AS named
+    CROSS JOIN LATERAL (
+        SELECT id, fields FROM stored_row
+        WHERE tenant = %(tenant)s AND tree = %(tree)s AND kind = 'node' AND id = named.id LIMIT 1
+    ) AS child
+    WHERE below.levels IS DISTINCT FROM 0
+)
+SELECT now_ms, cut.id, cut.fields::text
+FROM clock_ms(%(now_ms)s) AS now_ms LEFT JOIN (SELECT * FROM below LIMIT %(max_nodes)s) AS cut ON true;
+
+-- name: take_due
+WITH due AS MATERIALIZED (
+    SELECT place, id, at, now_ms
+    FROM clock_ms(%(now_ms)s) AS now_ms, LATERAL (
+        SELECT ctid AS place, id, at FROM entry
+        WHERE tenant = %(tenant)s AND tree = '' AND index = %(index)s AND key = %(key)s AND at <= now_ms
+        ORDER BY at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+    ) AS entries
+)
+UPDATE entry SET at = now_ms + %(hide_ms)s
+FROM due
+WHERE entry.ctid = due.place AND tenant = %(tenant)s AND tree = ''
+RETURNING due.id, due.at;
+
+-- name: tenants
+-- One step of the index for each, from one to the next.
+WITH RECURSIVE named (tenant) AS (
+    (SELECT tenant FROM entry WHERE tree = '' AND index = 'ends' ORDER BY tenant LIMIT 1)
+    UNION ALL
+    SELECT (
+        SELECT entry.tenant FROM entry
+        WHERE entry.tenant > named.tenant AND tree = '' AND index = 'ends' ORDER BY entry.tenant LIMIT 1
+    )
+    FROM named WHERE named.tenant IS NOT NULL
+)
+SELECT tenant FROM named WHERE tenant IS NOT NULL;
+
+-- name: rows_ready
+-- Whether the tables are there, and can be written.
+SELECT current_setting('transaction_read_only') = 'on', EXISTS (SELECT FROM stored_row LIMIT 1);

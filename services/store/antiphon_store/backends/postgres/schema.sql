@@ -17,7 +17,7 @@ CREATE TABLE stored_row (
     items bytea NOT NULL DEFAULT '',
     body bytea NOT NULL DEFAULT '',
     PRIMARY KEY (tenant, tree, kind, id)
-);
+) WITH (toast_tuple_target = 4080); -- a usual response in one piece, two on a page
 CREATE UNIQUE INDEX stored_row_by_place ON stored_row (tenant, tree, place) WHERE place IS NOT NULL;
 
 -- A branch is a line of nodes without forks. The first child of its last node extends it, every other child begins a
@@ -104,21 +104,22 @@ LANGUAGE sql STABLE AS $$
             SELECT forked_at FROM branch WHERE tenant = a_tenant AND tree = a_tree AND id = first >> 32 LIMIT 1
         ) AS begun
         WHERE forked_at IS NOT NULL
-    ), node AS MATERIALIZED (
-        SELECT found.*
-        FROM segment CROSS JOIN LATERAL (
-            SELECT place, id, fields, items, body FROM stored_row
-            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last ORDER BY place OFFSET 0
-        ) AS found
     ), whole AS MATERIALIZED (
         SELECT CASE chain ->> 2
             WHEN 'ib' THEN sum((fields ->> 'size')::bigint)
             ELSE 1 + sum(octet_length(items) + (items <> '')::int)
         END > (chain ->> 4)::bigint AS is_excess
-        FROM node
+        FROM segment CROSS JOIN LATERAL (
+            SELECT fields, items FROM stored_row
+            WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
+        ) AS node
     )
     SELECT (chain ->> 0)::int, place & 4294967295, id, fields, items, CASE chain ->> 2 WHEN 'ib' THEN body END
-    FROM node WHERE NOT excess AND NOT (SELECT is_excess FROM whole)
+    FROM segment CROSS JOIN LATERAL (
+        SELECT place, id, fields, items, body FROM stored_row
+        WHERE tenant = a_tenant AND tree = a_tree AND place BETWEEN first AND last OFFSET 0
+    ) AS node
+    WHERE NOT excess AND NOT (SELECT is_excess FROM whole)
     UNION ALL
     SELECT -1, now_ms, CASE WHEN is_excess THEN 'bytes' ELSE 'depth' END, NULL, NULL, NULL
     FROM tip CROSS JOIN whole
@@ -159,7 +160,7 @@ BEGIN
 END
 $$;
 
--- Runs a program without changes, as of one moment. row_programs.py writes `program`.
+-- Runs a program without changes, as of one moment. programs.py writes `program`.
 CREATE FUNCTION ask(a_tenant text, a_tree text, given_ms bigint, program jsonb) RETURNS SETOF answer
 LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from urllib.parse import unquote
 
-from antiphon_store.backends.redis import row_keys, row_scripts
+from antiphon_store.backends.redis import keys, scripts
 from antiphon_store.backends.redis.link import Link
 from antiphon_store.backends.redis.scripts import Argument
 from antiphon_store.rows.maintenance import IndexKey, Name
@@ -43,7 +43,7 @@ class RedisMaintenance:
             place = b"0"
             while True:
                 arguments: list[Argument] = [kind, place, ROWS_PER_CALL]
-                _ok, place, lines = await self._link().run(row_scripts.NAMES, [row_keys.root(partition)], arguments)
+                _ok, place, lines = await self._link().run(scripts.NAMES, [keys.root(partition)], arguments)
                 found |= {
                     Ref(kind, row_id.decode()): size for row_id, size in zip(lines[::2], lines[1::2], strict=True)
                 }
@@ -65,12 +65,12 @@ class RedisMaintenance:
                 async with self._link().client() as client:
                     yield await client.unlink(*found[start : start + KEYS_AT_ONCE])
         async with self._link().client() as client:
-            await client.srem(row_keys.TENANTS, tenant)
+            await client.srem(keys.TENANTS, tenant)
 
     async def _keys(self, tenant: str | None) -> AsyncIterator[str]:
         """All keys of a tenant, or of all; one may come twice."""
         async with self._link().client() as client:
-            async for key in client.scan_iter(match=row_keys.of_tenant(tenant), count=KEYS_PER_CALL):
+            async for key in client.scan_iter(match=keys.of_tenant(tenant), count=KEYS_PER_CALL):
                 yield key.decode()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha1
 from importlib.resources import files
 
@@ -51,6 +51,24 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
         yield name, part
 
 
+def with_flags(script: Script, flags: str) -> Script:
+    """The script for a server that must know more about it: `no-writes` runs on one that may not write, `allow-oom` on
+    one whose memory is full."""
+    text = script.text.replace("#!lua", f"#!lua flags={flags}", 1)
+    sha = sha1(text.encode(), usedforsecurity=False).hexdigest()
+    return replace(script, text=text, sha=sha, lasts=script.lasts and flags != "no-writes")
+
+
+TRANSACT = compose("rows/transact")
+TRANSACT_VOLATILE = replace(TRANSACT, lasts=False)
+TRANSACT_READING = with_flags(TRANSACT, "no-writes")
+TRANSACT_SMALL = with_flags(TRANSACT, "allow-oom")  # or nobody could end or delete anything then
+JOINT = {each: replace(each, is_frequent=True) for each in (TRANSACT, TRANSACT_SMALL)}
+PAGE = compose("rows/page")
+SUBTREE = compose("rows/subtree")
+TAKE_DUE = compose("rows/take_due")
+ENTRIES = compose("rows/entries")
+NAMES = compose("rows/names")
 ANNOUNCE = compose("announce")
 TENANTS = compose("tenants")
 READY = compose("ready")

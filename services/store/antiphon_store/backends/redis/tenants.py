@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 
 from antiphon_store.backends.redis import scripts
+from antiphon_store.backends.redis.keys import TENANTS
 from antiphon_store.backends.redis.link import Link
-from antiphon_store.backends.redis.row_keys import TENANTS
 
 ANNOUNCE_AGAIN_S = 3600.0
 

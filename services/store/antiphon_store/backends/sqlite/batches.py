@@ -19,7 +19,15 @@ from antiphon_store.backends.sqlite.faults import translate
 QUEUE_CALLS_MAX = 10_000  # seconds of work: past that, waiting longer helps nobody
 
 _Answer = TypeVar("_Answer")
-Atom = Callable[[sqlite3.Connection], _Answer]
+
+
+class Refusal(NamedTuple):
+    """The error of an atom that changed nothing, which ends no transaction."""
+
+    error: Exception
+
+
+Atom = Callable[[sqlite3.Connection], _Answer | Refusal]
 
 
 class Call(NamedTuple):
@@ -112,5 +120,7 @@ class CallQueue:
                 continue
             if error is not None:
                 answer.set_exception(error)
+            elif type(value) is Refusal:
+                answer.set_exception(value.error)
             else:
                 answer.set_result(value)

@@ -10,8 +10,8 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from antiphon_store.backends.sqlite.batches import Atom, Call, CallQueue, Outcome, failure
 
@@ -32,9 +32,9 @@ class Readers:
         for thread in self._threads:
             thread.start()
 
-    async def run(self, atom: Atom[_Answer]) -> _Answer:
+    def run(self, atom: Atom[_Answer]) -> Coroutine[Any, Any, _Answer]:
         """Returns or raises as `atom` does. StoreUnavailable: closed, overloaded, or SQLite cannot read."""
-        return await self._calls.run(atom)
+        return self._calls.run(atom)
 
     async def close(self) -> None:
         """Lets running reads end, then closes the connections."""

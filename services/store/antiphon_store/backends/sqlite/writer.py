@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Sequence
-from typing import TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 from antiphon_store.backends.sqlite.batches import Atom, Call, CallQueue, Outcome, failure
 
@@ -31,11 +31,11 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name="sqlite writer", daemon=True)
         self._thread.start()
 
-    async def run(self, atom: Atom[_Answer]) -> _Answer:
+    def run(self, atom: Atom[_Answer]) -> Coroutine[Any, Any, _Answer]:
         """Returns or raises as `atom` does, once the transaction it was part of is durable. It may run twice, the first
         time in vain, and it runs even when the caller stops waiting. StoreUnavailable: closed, overloaded, or the
         transaction failed and nothing was written."""
-        return await self._calls.run(atom)
+        return self._calls.run(atom)
 
     def require_open(self) -> None:
         """StoreUnavailable after `close`."""

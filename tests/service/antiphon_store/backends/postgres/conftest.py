@@ -10,9 +10,10 @@ from psycopg import AsyncConnection, Error
 
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.base import Durability
-from antiphon_store.backends.postgres import connections, row_backend
+from antiphon_store.backends.postgres import backend as backend_module
+from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.faults import is_conflict
-from antiphon_store.backends.postgres.row_schema import migrate
+from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
 from antiphon_store.engine.facade import RowEngine
 from tests.support.postgres_server import new_schema, shared_postgres
@@ -24,7 +25,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server is there: on a busy machine an answer takes as long as it takes."""
     monkeypatch.setattr(connections, "CONNECTION_WAIT_S", 30.0)
     monkeypatch.setattr(connections, "ATOM_TIMEOUT_S", 30.0)
-    monkeypatch.setattr(row_backend, "READY_TIMEOUT_S", 30.0)
+    monkeypatch.setattr(backend_module, "READY_TIMEOUT_S", 30.0)
 
 
 @pytest.fixture

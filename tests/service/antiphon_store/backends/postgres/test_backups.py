@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.postgres import backups, row_schema
-from antiphon_store.backends.postgres.row_backend import PostgresRows
+from antiphon_store.backends.postgres import backups
+from antiphon_store.backends.postgres import schema as schemas
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.operations.files import OperationError
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Payload, Program, Put, Ref
 from tests.support.postgres_server import new_schema
@@ -111,7 +112,7 @@ async def _require_empty(rows: PostgresRows) -> None:
 
 
 def test_a_backup_of_another_schema_version_is_refused(url: str, backup: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_schema, "VERSION", row_schema.VERSION + 1)
+    monkeypatch.setattr(schemas, "VERSION", schemas.VERSION + 1)
     with pytest.raises(OperationError, match="Restore it with the release that made it"):
         restore(url, new_schema(), backup)
 

@@ -14,10 +14,9 @@ from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Record
 from antiphon_store.backends.base import LogEnd, Write
-from antiphon_store.backends.postgres import row_backend
+from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.connections import Connections
 from antiphon_store.backends.postgres.queries import QUERIES
-from antiphon_store.backends.postgres.row_backend import PostgresRows
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.engine.facade import RowEngine
@@ -28,11 +27,7 @@ SESSION = new_session_id()
 
 
 async def test_every_statement_fits_the_schema(connection: Connection) -> None:
-    statements = [
-        statement
-        for statement in (*QUERIES.values(), *row_backend.QUERIES.values())
-        if not statement.startswith("CREATE")
-    ]
+    statements = [statement for statement in QUERIES.values() if not statement.startswith("CREATE")]
     assert statements
     for statement in statements:
         parameters = dict.fromkeys(re.findall(r"%\((\w+)\)s", statement))

@@ -12,14 +12,13 @@ from redis.asyncio.connection import Connection
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.ids import RandomIds
 from antiphon_store.backends.base import Write
-from antiphon_store.backends.redis import row_keys
+from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
+from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.backends.redis.connection import connect
 from antiphon_store.backends.redis.link import Link
-from antiphon_store.backends.redis.row_backend import RedisRows
-from antiphon_store.backends.redis.row_programs import arguments
-from antiphon_store.backends.redis.row_scripts import JOINT, TRANSACT, TRANSACT_READING
-from antiphon_store.backends.redis.scripts import Argument, Script
+from antiphon_store.backends.redis.programs import arguments
+from antiphon_store.backends.redis.scripts import JOINT, TRANSACT, TRANSACT_READING, Argument, Script
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import Add, Get, Kind, Partition, Program, Ref, Set
 from antiphon_store.testing.subject import draft
@@ -35,12 +34,12 @@ Call = tuple[Script, list[str], list[Argument]]
 def write_call(script: Script) -> Call:
     """A write to a row of its own."""
     here = Partition("x", RandomIds().hex(16))
-    return script, [row_keys.root(here)], ["", *arguments(here, Program(changes=[Set(SESSION, {"n": Add(1)})]))]
+    return script, [keys.root(here)], ["", *arguments(here, Program(changes=[Set(SESSION, {"n": Add(1)})]))]
 
 
 def read_call() -> Call:
     here = Partition("x", "tree")
-    return TRANSACT_READING, [row_keys.root(here)], ["", *arguments(here, Program(reads=[Get(SESSION)]))]
+    return TRANSACT_READING, [keys.root(here)], ["", *arguments(here, Program(reads=[Get(SESSION)]))]
 
 
 def link(*, replicas: int = 0) -> Link:

@@ -5,8 +5,8 @@ import redis
 from antiphon_store.backends.redis import tenants
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.connection import connect
+from antiphon_store.backends.redis.keys import TENANTS
 from antiphon_store.backends.redis.link import Link
-from antiphon_store.backends.redis.row_keys import TENANTS
 from antiphon_store.backends.redis.tenants import TenantDirectory
 from tests.support.redis_servers import shared_redis
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from antiphon_store.backends.redis import row_scripts, scripts
+from antiphon_store.backends.redis import scripts
 from antiphon_store.backends.redis.scripts import Script, compose
 
 FOLDER = files("antiphon_store.backends.redis") / "lua"
@@ -27,8 +27,7 @@ def test_every_script_says_what_it_is(name: str) -> None:
 
 
 def test_every_script_has_a_name() -> None:
-    values = [*vars(scripts).values(), *vars(row_scripts).values()]
-    assert sorted({value.name for value in values if isinstance(value, Script)}) == NAMES
+    assert sorted({value.name for value in vars(scripts).values() if isinstance(value, Script)}) == NAMES
 
 
 def test_the_parts_come_first_and_the_first_line_stays_first() -> None:
@@ -50,7 +49,7 @@ def test_a_part_comes_after_what_it_needs_itself_and_once() -> None:
 def test_what_only_reads_says_so() -> None:
     reading = {name for name in NAMES if "no-writes" in compose(name).text.partition("\n")[0]}
     assert {name for name in NAMES if not compose(name).lasts} == reading
-    assert reading == {"rows/page", "rows/subtree", "tenants"}
+    assert reading == {"rows/names", "rows/page", "rows/subtree", "tenants"}
 
 
 def test_a_script_that_is_not_there_is_an_error() -> None:
@@ -61,3 +60,15 @@ def test_a_script_that_is_not_there_is_an_error() -> None:
 def test_a_part_is_no_script() -> None:
     with pytest.raises(ValueError, match="must begin with '#!lua'"):
         compose("parts/clock")
+
+
+def test_flags_stand_in_the_first_line_and_nothing_else_differs() -> None:
+    first, _, rest = scripts.TRANSACT_READING.text.partition("\n")
+    assert first == "#!lua flags=no-writes"
+    assert rest == scripts.TRANSACT.text.partition("\n")[2]
+    assert scripts.TRANSACT_READING.sha == sha1(scripts.TRANSACT_READING.text.encode()).hexdigest()
+
+
+def test_what_only_reads_or_is_volatile_waits_for_no_replica() -> None:
+    waiting = {name for name, script in vars(scripts).items() if isinstance(script, Script) and script.lasts}
+    assert waiting == {"TRANSACT", "TRANSACT_SMALL", "TAKE_DUE", "ENTRIES", "ANNOUNCE", "READY"}

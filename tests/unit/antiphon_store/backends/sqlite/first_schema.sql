@@ -1,4 +1,13 @@
--- Fields are JSON as bytes. A partition is a tenant and a tree.
+-- Fields are JSON as bytes.
+
+-- The partitions, numbered in the order in which they were first written, so that rows which are written at the same
+-- time lie together: names of trees are random.
+CREATE TABLE tree (
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    tag TEXT NOT NULL
+);
+CREATE UNIQUE INDEX tree_by_tag ON tree (tenant, tag);
 
 -- A line of nodes without forks. The first child of a line's last node extends it; every other child of any of its
 -- nodes begins a branch of its own.
@@ -11,37 +20,35 @@ CREATE TABLE branch (
 -- can be read without the bodies, which come last.
 CREATE TABLE node (
     place INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    tree TEXT NOT NULL,
+    tree INTEGER NOT NULL,
     id TEXT NOT NULL,
     fields BLOB NOT NULL,
     items BLOB NOT NULL,
     body BLOB NOT NULL
 );
-CREATE UNIQUE INDEX node_by_id ON node (tenant, tree, id);
+CREATE UNIQUE INDEX node_by_id ON node (tree, id);
 
 -- Rows of all other kinds.
 CREATE TABLE row (
     place INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    tree TEXT NOT NULL,
+    tree INTEGER NOT NULL,
     kind TEXT NOT NULL,
     id TEXT NOT NULL,
     fields BLOB NOT NULL,
     items BLOB NOT NULL,
     body BLOB NOT NULL
 );
-CREATE UNIQUE INDEX row_by_id ON row (tenant, tree, kind, id);
+CREATE UNIQUE INDEX row_by_id ON row (tree, kind, id);
 
--- Lines of indexes; `tree` is '' for an index of the whole tenant. Only long lists of a tenant are found by id: a second
--- index of all entries would make a turn write three pages more.
+-- Lines of indexes. The scope of an index is the number of its tree, or the name of its tenant.
 CREATE TABLE entry (
-    tenant TEXT NOT NULL,
-    tree TEXT NOT NULL,
+    scope NOT NULL,
     name TEXT NOT NULL,
     key TEXT NOT NULL,
     at INTEGER NOT NULL,
     id TEXT NOT NULL,
-    PRIMARY KEY (tenant, tree, name, key, at, id)
+    tree INTEGER NOT NULL, -- that it was filed in, which for one id is always the same
+    PRIMARY KEY (scope, name, key, at, id)
 ) WITHOUT ROWID;
-CREATE UNIQUE INDEX entry_by_id ON entry (tenant, name, key, id) WHERE name IN ('ends', 'queue', 'holder');
+-- Only long lists of a tenant are found by id: a second index of all entries would make a turn write three pages more.
+CREATE UNIQUE INDEX entry_by_id ON entry (tree, name, key, id) WHERE name IN ('ends', 'queue', 'holder');

@@ -8,8 +8,8 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.base import Durability
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, connect, statements
-from antiphon_store.backends.sqlite.row_backend import SqliteRows
 from antiphon_store.backends.sqlite.schema import FIRST_VERSION, MIGRATIONS, SCHEMA_VERSION, prepare
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Program, Ref, Set
 

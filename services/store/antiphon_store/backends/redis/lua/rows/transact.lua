@@ -2,7 +2,7 @@
 -- Applies a program to the rows of a partition, or changes nothing.
 -- needs: rows entries chains
 -- KEYS: the partition's root; the keys of entries stand in the program, for one slot or for one server
--- ARGV: now, the program as row_programs.py writes it: JSON of [guards, chains, changes, reads]; payloads, by number
+-- ARGV: now, the program as programs.py writes it: JSON of [guards, chains, changes, reads]; payloads, by number
 -- Answer: ok, applied, now, answers of chains, answers of the other reads
 --         ok, refused, now, {number of the guard, fields, items, body} for each row, whether an index is crowded
 --         ok, depth or bytes, now: a chain is too long

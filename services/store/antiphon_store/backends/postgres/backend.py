@@ -1,0 +1,163 @@
+"""Rows in one PostgreSQL database, for any number of processes. Each primitive is one statement, and one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.postgres import schema, server
+from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
+from antiphon_store.backends.postgres.joint_programs import JointPrograms
+from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
+from antiphon_store.backends.postgres.plain_text import from_json, original, plain
+from antiphon_store.backends.postgres.programs import (
+    Call,
+    answers_of_fetch,
+    gets_of,
+    is_fetch,
+    outcomes_of,
+    tree_of,
+    written,
+)
+from antiphon_store.backends.postgres.queries import QUERIES
+from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
+
+_FIRST = (-(2**63), "")
+_LAST = (2**63 - 1, "\U0010ffff")
+
+
+class PostgresRows:
+    """Implements `rows.backend.RowBackend`.
+
+    `clock` takes the place of the server's own in tests; `migrate` lets `open` bring the schema up to date."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: Durability = Durability.DISK,
+        migrate: bool = True,
+        database_schema: str = schema.SCHEMA,
+        clock: Clock | None = None,
+    ) -> None:
+        if durability not in server.SYNCHRONOUS_COMMIT:
+            raise SettingsError(f"PostgreSQL's durability is 'process', 'disk' or 'quorum', not '{durability}'.")
+        self.durability = durability
+        self.migrate = migrate
+        self._schema = database_schema
+        self._clock = clock
+        self._connections = Connections(server.conninfo_of(url), configure=self._configure)
+        self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
+        self._writing, self._asking = JointPrograms(self._transact, are_apart=True), JointPrograms(self._ask)
+        self._fetching = JointPrograms(self._fetch)
+
+    async def open(self) -> None:
+        await self._connections.open(self._prepare)
+
+    async def close(self) -> None:
+        for each in (self._fetching, self._asking, self._writing):
+            await each.settle()
+        await self._connections.close()
+
+    async def ready(self) -> None:
+        ((is_read_only, _any_row),) = await self._run("rows_ready", {}, timeout_s=READY_TIMEOUT_S)
+        if is_read_only:
+            raise StoreUnavailable("The store cannot be used: its database is read-only.")
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        if program.is_volatile:  # it would make those beside it volatile
+            return (await self._transact([Call(partition, program)]))[0]
+        if program.changes:
+            return await self._writing.run(partition, program)
+        if is_fetch(program):
+            outcome = await self._fetching.run(partition, program)
+            if outcome is not None:
+                return outcome
+        return await self._asking.run(partition, program)
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        after_at, after_id = after or (_LAST if descending else _FIRST)
+        parameters = {
+            "tenant": partition.tenant,
+            "tree": tree_of(partition.tree, index),
+            "index": index.value,
+            "key": plain(key),
+            "after_at": after_at,
+            "after_id": plain(after_id),
+            "limit": limit,
+            "with_rows": with_rows,
+        }
+        found = await self._run("page_backwards" if descending else "page_forwards", parameters)
+        return found[0][0], [
+            Entry(original(entry_id), at, None if fields is None else Row(from_json(fields), items, body))
+            for _now_ms, entry_id, at, fields, items, body in found
+            if entry_id is not None
+        ]
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        named = [plain(each) for each in starts]
+        parameters = {**partition._asdict(), "starts": named, "max_nodes": max_nodes, "levels": levels}
+        found = await self._run("subtree", parameters)
+        return found[0][0], [
+            Entry(original(node_id), 0, Row(from_json(fields)))
+            for _now_ms, node_id, fields in found
+            if node_id is not None
+        ]
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        parameters = {"tenant": tenant, "index": index.value, "key": plain(key), "limit": limit, "hide_ms": hide_ms}
+        found = [Entry(original(entry_id), at) for entry_id, at in await self._run("take_due", parameters)]
+        return sorted(found, key=lambda entry: (entry.at, entry.id))
+
+    async def tenants(self) -> Sequence[str]:
+        return [tenant for (tenant,) in await self._run("tenants", {})]
+
+    # ---- Programs together ----
+
+    async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
+        programs, payloads = written(calls)
+        lines = await self._run("transact", {"programs": programs, "payloads": payloads})
+        return outcomes_of(calls, lines)
+
+    async def _ask(self, calls: Sequence[Call]) -> list[Outcome]:
+        return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
+
+    async def _fetch(self, calls: Sequence[Call]) -> list[Applied | None]:
+        return answers_of_fetch(calls, await self._run("fetch", gets_of(calls)))
+
+    # ---- Connections ----
+
+    async def _run(self, name: str, parameters: dict[str, Any], *, timeout_s: float | None = None) -> list[Any]:
+        """The rows that a statement gives."""
+        values = {"now_ms": self._clock.now_ms() if self._clock else None, **parameters}
+
+        async def atom(connection: Connection) -> list[Any]:
+            return await (await connection.execute(QUERIES[name], values, binary=True)).fetchall()
+
+        return await self._connections.run(atom, timeout_s=timeout_s)
+
+    async def _configure(self, connection: Connection) -> None:
+        await server.configure(connection, schema=self._schema, durability=self.durability)
+
+    async def _prepare(self, connection: Connection) -> None:
+        await server.require_server(connection, self.durability)
+        if self.migrate:
+            await schema.migrate(connection, self._schema)
+        await schema.require_current(connection, self._schema)

@@ -1,0 +1,300 @@
+"""Programs as the functions of schema.sql take them, and what these answer as outcomes.
+
+Programs travel as a list of JSON documents. Their payloads travel beside it as one run of bytes, of which the documents
+name slices: [first byte, length], counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+
+from antiphon_store.backends.postgres.plain_text import from_json, original, to_json
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Add,
+    Applied,
+    Chain,
+    Change,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Now,
+    Outcome,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    Value,
+    holds,
+    next_version,
+)
+
+Line = tuple[int, int, int | None, str | None, str | None, bytes | None, bytes | None]
+"""The number of a program, and the type `answer`."""
+_Found = dict[tuple[int, int], list[Line]]
+_DEPTH = itemgetter(2)
+_CHAINS = 1_000_000  # chains are numbered from here, behind the rows
+
+_Part = TypeVar("_Part")
+
+
+class Call(NamedTuple):
+    """A program and its partition."""
+
+    partition: Partition
+    program: Program
+
+
+def written(calls: Sequence[Call]) -> tuple[str, bytes]:
+    """The documents and the payloads of programs."""
+    payloads = _Payloads()
+    documents = [_document(*each, payloads) for each in calls]
+    return to_json(documents), b"".join(payloads.parts)
+
+
+def _document(partition: Partition, program: Program, payloads: _Payloads) -> dict[str, Value]:
+    tree = partition.tree
+    entries: dict[tuple[Index, str, str], File | Unfile] = {}  # of changes to the same entry the last one counts
+    changes = []
+    for change in program.changes:
+        if isinstance(change, File | Unfile):
+            entries[change.of, change.key, change.id] = change
+        else:
+            changes.append(_change(change, payloads))
+    ordered = sorted(entries.items(), key=lambda entry: entry[0])  # two programs lock the same entries in one order
+    document = {
+        "tenant": partition.tenant,
+        "tree": tree,
+        "guards": [[number, *each.ref, *each[1:]] for number, each in _numbered(program.guards, Guard)],
+        "bounds": [[number, *each] for number, each in _numbered(program.guards, Fewer)],
+        "changes": changes,
+        "filed": [_filed(tree, each) for _name, each in ordered if isinstance(each, File)],
+        "unfiled": [_entry(tree, each) for _name, each in ordered if isinstance(each, Unfile)],
+        "gets": [[number, *each.ref, each.payload] for number, each in _numbered(program.reads, Get)],
+        "chains": [[number, *each] for number, each in _numbered(program.reads, Chain)],
+        "ranges": [[number, *each] for number, each in _numbered(program.reads, Range)],
+        "volatile": program.is_volatile,
+        "locks": _locks(program),
+    }
+    return {name: each for name, each in document.items() if each}
+
+
+def is_fetch(program: Program) -> bool:
+    """Whether the rows that decide a program without changes are known by name. It may read chains besides."""
+    return all(isinstance(each, Guard | Get | Chain) for each in (*program.guards, *program.reads))
+
+
+def _fetched(program: Program) -> dict[Ref, Payload]:
+    """The rows that a program names, with what is to be read of each."""
+    rows = {each.ref: Payload.NONE for each in program.guards if isinstance(each, Guard)}
+    for read in program.reads:
+        if isinstance(read, Get):
+            rows[read.ref] = max(rows.get(read.ref, Payload.NONE), read.payload)
+    return rows
+
+
+def gets_of(calls: Sequence[Call]) -> dict[str, str]:
+    """The documents for `fetch`."""
+    gets = [
+        [place, number, *partition, *ref, payload]
+        for place, (partition, program) in enumerate(calls)
+        for number, (ref, payload) in enumerate(_fetched(program).items())
+    ]
+    chains = [
+        [place, *partition, [_CHAINS + number, *read]]
+        for place, (partition, program) in enumerate(calls)
+        for number, read in _numbered(program.reads, Chain)
+    ]
+    return {"gets": to_json(gets), "chains": to_json(chains)}
+
+
+def answers_of_fetch(calls: Sequence[Call], lines: Sequence[Line]) -> list[Applied | None]:
+    """Reads the lines of `fetch`. None: the program is refused, and `ask` says why."""
+    found = _grouped(lines)
+    ((_, _, now_ms, *_),) = found[-1, -1]
+    assert now_ms is not None  # noqa: S101 - that line has the time
+    return [_applied(place, call.program, found, now_ms) for place, call in enumerate(calls)]
+
+
+def _applied(place: int, program: Program, found: _Found, now_ms: int) -> Applied | None:
+    rows = {
+        ref: _row(found[place, number][0]) if (place, number) in found else None
+        for number, ref in enumerate(_fetched(program))
+    }
+    if not all(holds(each, rows[each.ref], now_ms) for each in program.guards if isinstance(each, Guard)):
+        return None
+    answers = [
+        rows[read.ref] if isinstance(read, Get) else _answer(read, found.get((place, _CHAINS + number), []))
+        for number, read in enumerate(program.reads)
+    ]
+    if any(isinstance(each, _ChainLines) and not each for each in answers):  # it may be over a bound
+        return None
+    return Applied(now_ms, answers)
+
+
+def _grouped(lines: Sequence[Line]) -> _Found:
+    """The lines by their program and number."""
+    found: _Found = {}
+    for line in lines:
+        found.setdefault((line[0], line[1]), []).append(line)
+    return found
+
+
+def tree_of(tree: str, index: Index) -> str:
+    """The tree in the keys of an index's entries."""
+    return "" if index in TENANT_WIDE else tree
+
+
+def outcomes_of(calls: Sequence[Call], lines: Sequence[Line]) -> list[Outcome]:
+    """Reads the lines of `ask` or `transact`."""
+    found = _grouped(lines)
+    return [_outcome(place, call.program, found) for place, call in enumerate(calls)]
+
+
+def _outcome(place: int, program: Program, found: _Found) -> Outcome:
+    ((_, _, now_ms, result, *_),) = found[place, -1]
+    assert now_ms is not None  # noqa: S101 - that line has the time
+    if result == "applied":
+        return Applied(now_ms, [_answer(read, found.get((place, at), [])) for at, read in enumerate(program.reads)])
+    if result != "refused":
+        return Refused(now_ms, {}, too_long=result or "")
+    failing = [(guard, found[place, at][0]) for at, guard in enumerate(program.guards) if (place, at) in found]
+    rows = {guard.ref: _row(line) for guard, line in failing if isinstance(guard, Guard)}
+    return Refused(now_ms, rows, crowded=any(isinstance(guard, Fewer) for guard, _line in failing))
+
+
+class _Payloads:
+    """The payloads of a program, one behind the other."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self._next = 1
+
+    def slice(self, payload: bytes | None) -> list[int] | None:
+        if payload is None:
+            return None
+        first, length = self._next, len(payload)
+        if length:
+            self.parts.append(payload)
+            self._next += length
+        return [first, length]
+
+
+def _locks(program: Program) -> list[tuple[str, bool]]:
+    """The rows that guards and changes name, in the order in which all programs lock them, with whether they change.
+    None of them: the program needs its tree for itself."""
+    changed = {each.ref for each in program.changes if isinstance(each, Put | Set)}
+    if any(isinstance(each, Grow | Delete | DeleteBelow) for each in program.changes):
+        return []
+    if any(isinstance(each, Fewer) for each in program.guards):
+        return []
+    guarded = {each.ref for each in program.guards if isinstance(each, Guard)}
+    return sorted((f"{ref.kind}/{ref.id}", ref in changed) for ref in guarded | changed)
+
+
+def _numbered(parts: Sequence[Any], kind: type[_Part]) -> Iterator[tuple[int, _Part]]:
+    return ((number, part) for number, part in enumerate(parts) if isinstance(part, kind))
+
+
+def _change(change: Change, payloads: _Payloads) -> list[Value]:
+    match change:
+        case Set((kind, row_id), fields, items, body):
+            plain, times, counted = _split(fields)
+            sums = counted | {name: [plus_ms] for name, plus_ms in (times or {}).items()}
+            return ["set", kind, row_id, plain, None, payloads.slice(items), payloads.slice(body), sums]
+        case Put((kind, row_id), fields, new_items, new_body):
+            plain, times, counted = _split(fields)
+            return [
+                "put",
+                kind,
+                row_id,
+                plain | counted | _first_version(fields),
+                times,
+                payloads.slice(new_items),
+                payloads.slice(new_body),
+            ]
+        case Grow(row_id, parent, fields, new_items, new_body):
+            plain, times, counted = _split(fields)
+            slices = payloads.slice(new_items), payloads.slice(new_body)
+            return ["grow", Kind.NODE, row_id, plain | counted | _first_version(fields), times, *slices, parent]
+        case Delete((kind, row_id)):
+            return ["delete", kind, row_id]
+        case DeleteBelow(kind, prefix):
+            return ["delete_below", kind, prefix]
+    raise AssertionError(f"There is no such change: {change}.")
+
+
+def _split(fields: Mapping[str, Value]) -> tuple[dict[str, Value], dict[str, int] | None, dict[str, int]]:
+    """Fields with their values, with milliseconds where the clock decides, and what to count `v` and others up by."""
+    plain: dict[str, Value] = {}
+    times: dict[str, int] = {}
+    counted = {"v": 1}
+    for name, value in fields.items():
+        if isinstance(value, Now):
+            times[name] = value.plus_ms
+        elif isinstance(value, Add):
+            counted[name] = value.amount
+        else:
+            plain[name] = value
+    return plain, times or None, counted
+
+
+def _first_version(fields: Mapping[str, Value]) -> dict[str, Value]:
+    """The `v` of a row that was not there."""
+    return {"v": next_version(None, fields)}
+
+
+def _entry(tree: str, change: File | Unfile) -> list[Value]:
+    return [tree_of(tree, change.of), change.of, change.key, change.id]
+
+
+def _filed(tree: str, change: File) -> list[Value]:
+    at = change.at
+    return [*_entry(tree, change), *((None, at.plus_ms) if isinstance(at, Now) else (at, None))]
+
+
+def _answer(read: Read, lines: list[Line]) -> Any:
+    if isinstance(read, Get):
+        return _row(lines[0]) if lines else None
+    return _ChainLines(lines) if isinstance(read, Chain) else [_named(line) for line in lines]
+
+
+class _ChainLines(Sequence[tuple[str, Row]]):
+    """A chain whose rows are made as they are looked at: of a thousand there is one at a time."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        lines.sort(key=_DEPTH)
+        self._lines = lines
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place: Any) -> Any:
+        return _named(self._lines[place])
+
+    def __iter__(self) -> Iterator[tuple[str, Row]]:
+        return map(_named, self._lines)
+
+
+def _named(line: Line) -> tuple[str, Row]:
+    return original(line[3] or ""), Row(from_json(line[4] or ""), line[5] or b"", line[6] or b"")
+
+
+def _row(line: Line) -> Row | None:
+    fields = line[4]
+    return None if fields is None else Row(from_json(fields), line[5] or b"", line[6] or b"")

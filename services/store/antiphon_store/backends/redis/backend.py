@@ -1,0 +1,210 @@
+"""Rows on Redis: one script applies a program, on one server, under Sentinel and on a Cluster.
+
+Entries of tenant-wide indexes lie in slots of their own. One server writes them in the program's step. A Cluster
+cannot: there they are written before the program, never moved to a later time before it was applied, and removed after
+it, so that what is in a row can always be found. When the program is refused, or nobody hears of its end, an entry
+dangles; whoever follows it looks at the row first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat, starmap
+from typing import Any
+
+from antiphon_core.clock import Clock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.redis import keys, programs, promises, scripts
+from antiphon_store.backends.redis.addresses import Address, Topology
+from antiphon_store.backends.redis.connection import Servers, connect
+from antiphon_store.backends.redis.faults import translate
+from antiphon_store.backends.redis.link import FAULTS, Link
+from antiphon_store.backends.redis.maintenance import RedisMaintenance
+from antiphon_store.backends.redis.scripts import Argument, Script
+from antiphon_store.backends.redis.tenants import TenantDirectory
+from antiphon_store.rows.model import (
+    Applied,
+    Chain,
+    Entry,
+    File,
+    Grow,
+    Index,
+    Outcome,
+    Partition,
+    Program,
+    Put,
+    Range,
+    Set,
+    Unfile,
+)
+
+_Entries = Mapping[str, Mapping[Argument, Argument]]  # key -> id -> time
+
+
+class RedisRows:
+    """Implements `rows.backend.RowBackend`. Any number of processes may use the same servers.
+
+    The servers' clock decides. `clock` is for tests alone, which move time by hand: with it, every client that shares
+    data must share the clock.
+    """
+
+    def __init__(
+        self, address: Address, *, durability: Durability = Durability.DISK, clock: Clock | None = None
+    ) -> None:
+        self._is_spread = address.topology is Topology.CLUSTER
+        if self._is_spread and durability is Durability.QUORUM:
+            raise SettingsError("Durability 'quorum' is not available on a Redis Cluster; 'disk' is.")
+        self.durability = durability
+        self._address = address
+        self._clock = clock
+        self._tenants = TenantDirectory()
+        self._link: Link | None = None
+        self.maintenance = RedisMaintenance(lambda: self._opened)
+
+    async def open(self) -> None:
+        servers = connect(self._address)
+        try:
+            replicas = await self._check(servers)
+        except FAULTS as error:
+            await servers.close()
+            raise translate(error) from error
+        except StoreUnavailable:
+            await servers.close()
+            raise
+        self._link = Link(servers, replicas=replicas)
+
+    async def close(self) -> None:
+        if self._link is not None:
+            await self._link.close()
+
+    async def ready(self) -> None:
+        await self._opened.ready()
+
+    async def transact(self, partition: Partition, program: Program) -> Outcome:
+        has_ends = any(isinstance(each, File) and each.of is Index.ENDS for each in program.changes)
+        if not has_ends and not self._is_spread:
+            return await self._apply(partition, program)
+        link = self._opened
+        with link.atom():
+            if has_ends:
+                await self._tenants.announce(link, partition.tenant)
+            return await (self._apply_spread if self._is_spread else self._apply)(partition, program)
+
+    async def page(
+        self,
+        partition: Partition,
+        index: Index,
+        key: str,
+        *,
+        after: tuple[int, str] | None,
+        limit: int,
+        descending: bool = False,
+        with_rows: bool = False,
+    ) -> tuple[int, Sequence[Entry]]:
+        entries = keys.entries(partition, index, key)
+        names = [keys.root(partition) if with_rows else entries, entries]
+        place = ("", "") if after is None else after
+        options: list[Argument] = [int(descending), limit, *place, int(with_rows)]
+        _ok, now_ms, lines, *nodes = await self._run(scripts.PAGE, names, options)
+        rows = starmap(programs.to_row, zip(*map(programs.joined, nodes), strict=True)) if with_rows else repeat(None)
+        pairs = zip(lines[::2], lines[1::2], rows, strict=False)
+        return now_ms, [Entry(entry_id.decode(), int(at), row) for entry_id, at, row in pairs]
+
+    async def subtree(
+        self, partition: Partition, starts: Sequence[str], *, max_nodes: int, levels: int | None = None
+    ) -> tuple[int, Sequence[Entry]]:
+        names = [keys.root(partition)]
+        arguments: list[Argument] = [max_nodes, -1 if levels is None else levels, *starts]
+        _ok, now_ms, ids, fields = await self._run(scripts.SUBTREE, names, arguments)
+        rows = map(programs.to_row, fields)
+        return now_ms, [Entry(node_id.decode(), 0, row) for node_id, row in zip(ids, rows, strict=True)]
+
+    async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
+        names = [keys.tenant_wide(tenant, index, key)]
+        _ok, due = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
+        return [Entry(entry_id.decode(), int(at)) for entry_id, at in zip(due[::2], due[1::2], strict=True)]
+
+    async def tenants(self) -> Sequence[str]:
+        return await self._tenants.all(self._opened)
+
+    # ---- The parts ----
+
+    @property
+    def _opened(self) -> Link:
+        if self._link is None:
+            raise StoreUnavailable("The store is not open.")
+        return self._link
+
+    async def _apply(self, partition: Partition, program: Program) -> Outcome:
+        arguments = programs.arguments(partition, program)
+        answer = await self._run(_script(program), [keys.root(partition)], arguments)
+        return programs.outcome(program, answer)
+
+    async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
+        """Applies a program whose entries lie in other slots."""
+        filed, unfiled = _entries(partition, program)
+        changes = [each for each in program.changes if not programs.is_tenant_wide(each)]
+        late = await self._write_entries(filed, may_be_earlier=True)
+        outcome = await self._apply(partition, program._replace(changes=changes))
+        if isinstance(outcome, Applied):
+            await asyncio.gather(self._write_entries(late), self._write_entries(unfiled))
+        return outcome
+
+    async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
+        """Writes entries. `may_be_earlier`: those that have an earlier time keep it, and are returned."""
+        calls = [
+            self._run(scripts.ENTRIES, [key], [int(may_be_earlier), *chain.from_iterable(lines.items())])
+            for key, lines in entries.items()
+        ]
+        answers = zip(entries, await asyncio.gather(*calls), strict=True)
+        return {key: dict(zip(left[::2], left[1::2], strict=True)) for key, (_ok, left) in answers if left}
+
+    async def _run(self, script: Script, names: Sequence[str], arguments: Sequence[Argument]) -> Sequence[Any]:
+        now_ms: Argument = self._clock.now_ms() if self._clock is not None else ""
+        answer: Sequence[Any] = await self._opened.run(script, names, (now_ms, *arguments))
+        return answer
+
+    async def _check(self, servers: Servers) -> int:
+        """How many replicas a write waits for. StoreUnavailable: a server does not keep what the durability says."""
+        infos = await servers.ask_masters("INFO")
+        settings = await servers.ask_masters("CONFIG GET", *promises.SETTINGS)
+        facts = [promises.ServerFacts.of(*pair) for pair in zip(infos, settings, strict=True)]
+        for each in facts:
+            promises.require(each, self.durability)
+        if self.durability is not Durability.QUORUM:
+            return 0
+        return max(promises.replicas_to_wait_for(each) for each in facts)
+
+
+def _script(program: Program) -> Script:
+    """The script that asks no more of a server than the program needs. Where no chain is read its answer is short, so
+    calls that meet go out together."""
+    if not program.changes:
+        return scripts.TRANSACT_READING
+    if program.is_volatile:
+        return scripts.TRANSACT_VOLATILE
+    brings_bytes = any(
+        isinstance(each, Put | Grow) or (isinstance(each, Set) and (each.items or each.body))
+        for each in program.changes
+    )
+    script = scripts.TRANSACT if brings_bytes else scripts.TRANSACT_SMALL
+    return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
+
+
+def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries]:
+    """Splits entries into those filed before a program and those removed after it, by key. Of an entry that is changed
+    twice the last change counts."""
+    times: dict[tuple[str, str], str] = {}
+    for change in program.changes:
+        if programs.is_tenant_wide(change):
+            assert isinstance(change, File | Unfile)  # noqa: S101
+            name = keys.entries(partition, change.of, change.key), change.id
+            times[name] = programs.entry_time(change.at) if isinstance(change, File) else ""
+    filed: dict[str, dict[Argument, Argument]] = {}
+    unfiled: dict[str, dict[Argument, Argument]] = {}
+    for (key, entry_id), at in times.items():
+        (filed if at else unfiled).setdefault(key, {})[entry_id] = at
+    return filed, unfiled

@@ -1,0 +1,218 @@
+"""Programs as lua/rows/transact.lua reads them, and its answers as outcomes.
+
+Fields travel and lie as lines `,"name":value`. JSON as it is written here has no line breaks, so that a script finds,
+compares and replaces values without parsing one, and whatever JSON can say survives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import orjson
+
+from antiphon_core.jsons import loads
+from antiphon_store.backends.redis import keys
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Add,
+    Applied,
+    Chain,
+    Change,
+    Condition,
+    Delete,
+    DeleteBelow,
+    Fewer,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Now,
+    Outcome,
+    Partition,
+    Program,
+    Put,
+    Range,
+    Read,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+    Value,
+)
+
+_FIRST_PAYLOAD = 3  # ARGV: now, the program, payloads
+_NO_PAYLOAD, _KEEP_PAYLOAD = 0, -1
+
+
+def arguments(partition: Partition, program: Program) -> list[bytes]:
+    """The program and its payloads."""
+    payloads = _Payloads()
+    reads: list[Any] = []
+    chains: list[Any] = []
+    for read in program.reads:
+        (chains if isinstance(read, Chain) else reads).append(_read(read))
+    changes = [_change(partition, change, payloads) for change in program.changes]
+    guards = [_guard(partition, each) for each in program.guards]
+    return [orjson.dumps([guards, chains, changes, reads]), *payloads.bytes]
+
+
+def outcome(program: Program, answer: Sequence[Any]) -> Outcome:
+    """Reads the script's answer to a program."""
+    _ok, verdict, now_ms, *rest = answer
+    if verdict == b"applied":
+        chains, others = iter(rest[0]), iter(rest[1])
+        answers = [
+            to_chain(next(chains)) if isinstance(read, Chain) else _answer(read, next(others)) for read in program.reads
+        ]
+        return Applied(now_ms, answers)
+    if verdict == b"refused":
+        failing, is_crowded = rest
+        rows: dict[Ref, Row | None] = {}
+        for number, *row in failing:
+            guard = program.guards[number - 1]
+            assert isinstance(guard, Guard)  # noqa: S101 - the others name no row
+            rows[guard.ref] = to_row(*row)
+        return Refused(now_ms, rows, crowded=bool(is_crowded))
+    return Refused(now_ms, {}, too_long=verdict.decode())
+
+
+def is_tenant_wide(change: Change) -> bool:
+    """Whether the change is an entry that does not lie with the partition."""
+    return isinstance(change, File | Unfile) and change.of in TENANT_WIDE
+
+
+def entry_time(at: int | Now) -> str:
+    """As lua/parts/entries.lua reads it."""
+    return f"+{at.plus_ms}" if isinstance(at, Now) else str(at)
+
+
+# ---- From the answers ----
+
+
+def to_row(fields: bytes | None, items: bytes | None = None, body: bytes | None = None) -> Row | None:
+    """None: there is none."""
+    if fields is None:
+        return None
+    return Row(_parsed(b"{" + fields + b"}"), items or b"", body or b"")
+
+
+def joined(parts: Iterable[Sequence[Any]]) -> list[Any]:
+    """Joins lists that a script read in several calls."""
+    return list(chain.from_iterable(parts))
+
+
+def to_chain(answer: Sequence[Any]) -> list[tuple[str, Row]]:
+    """The script goes from the node up to its root."""
+    first_id, texts, items, bodies = answer
+    if not texts:
+        return []
+    parsed = _parsed(b"[{" + b"},{".join(texts) + b"}]")
+    ids = [first_id.decode(), *(fields["parent"] for fields in parsed)]
+    nothing = [None] * len(parsed)
+    payloads = joined(items), joined(bodies) or nothing
+    rows = [
+        (row_id, Row(fields, some or b"", body or b""))
+        for row_id, fields, some, body in zip(ids, parsed, *payloads, strict=False)
+    ]
+    return rows[::-1]
+
+
+def _answer(read: Read, answer: Any) -> Any:
+    if isinstance(read, Get):
+        return None if answer is None else to_row(*answer)
+    return [(row_id.decode(), to_row(*row)) for row_id, *row in answer]
+
+
+def _parsed(lines: bytes) -> Any:
+    """Lines as JSON: all that it minds is the first comma of an object. No value contains a line break."""
+    return loads(lines.replace(b"{\n,", b"{"))
+
+
+# ---- To the arguments ----
+
+
+class _Payloads:
+    """The bytes that go beside the program."""
+
+    def __init__(self) -> None:
+        self.bytes: list[bytes] = []
+
+    def number(self, payload: bytes | None) -> int:
+        """Of the argument that a payload is."""
+        if payload is None:
+            return _KEEP_PAYLOAD
+        if not payload:
+            return _NO_PAYLOAD
+        self.bytes.append(payload)
+        return _FIRST_PAYLOAD + len(self.bytes) - 1
+
+
+def _guard(partition: Partition, guard: Guard | Fewer) -> Sequence[Any]:
+    if isinstance(guard, Fewer):
+        return "fewer", keys.entries(partition, guard.of, guard.key), guard.bound
+    (kind, row_id), test = guard.ref, guard.test
+    if test is Condition.IS:
+        return "is", kind, row_id, guard.field, _texts([guard.value])
+    if test is Condition.IN or test is Condition.NOT_IN:
+        name = "is" if test is Condition.IN else test
+        return name, kind, row_id, guard.field, _texts(guard.value)
+    return test, kind, row_id, guard.field
+
+
+def _texts(values: Iterable[Value]) -> list[str]:
+    """How these values lie in a row."""
+    return [_json(value) for value in values]
+
+
+def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequence[Any]:
+    match change:
+        case Set(ref, fields, items, body):
+            return "set", *ref, *_written(fields), payloads.number(items), payloads.number(body)
+        case Put(ref, fields, new_items, new_body):
+            return "put", *ref, *_written(fields), payloads.number(new_items), payloads.number(new_body)
+        case Grow(node_id, parent, fields, new_items, new_body):
+            place = node_id, parent, fields.get("session")
+            return "grow", *place, *_written(fields), payloads.number(new_items), payloads.number(new_body)
+        case File(index, key, entry_id, at):
+            return "file", keys.entries(partition, index, key), entry_id, entry_time(at)
+        case Unfile(index, key, entry_id):
+            return "unfile", keys.entries(partition, index, key), entry_id
+        case Delete(ref):
+            return "delete", *ref
+        case DeleteBelow(kind, prefix):
+            return "delete_below", kind, prefix
+
+
+def _written(fields: Mapping[str, Value]) -> tuple[str, list[Any]]:
+    """The lines of what is known, and what the script computes."""
+    lines: list[str] = []
+    computed: list[Any] = []
+    for name, value in fields.items():
+        if isinstance(value, Now):
+            computed += name, "now", value.plus_ms
+        elif isinstance(value, Add):
+            computed += name, "add", value.amount
+        else:
+            lines.append(f'\n,"{name}":{_json(value)}')
+    return "".join(lines), computed
+
+
+def _read(read: Read) -> Sequence[Any]:
+    match read:
+        case Get(ref, payload):
+            return "get", *ref, payload
+        case Chain(start, payload, max_depth, max_bytes, from_head):
+            return start, from_head, payload, max_depth, max_bytes
+        case Range(kind, prefix, start, max_bytes):
+            return "range", kind, prefix, start, max_bytes
+
+
+def _json(value: Value) -> str:
+    if value is None:
+        return "null"
+    if type(value) is int:
+        return str(value)
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -1,0 +1,285 @@
+"""Values to messages and back, from the types of the one and the descriptor of the other.
+
+A `Shape` belongs to a dataclass of the ports and a message: each member has the field of its own name, or of an alias.
+Types and defaults say what a field means: proto3 has no absence for most fields, so "" and 0 stand for None or for the
+default of the member. Shapes are built at import; a member without a field, or a field without a member, fails there.
+
+`put` functions make arguments for protobuf's constructor. They refuse values that the wire cannot carry: a zero that
+would arrive as the default, a number out of range, text that is no Unicode. `get` functions read a message. They refuse
+a message that is missing, and a number that its enum lacks. Both raise InvalidRequest with the path of the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from operator import attrgetter
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Self, Union, get_args, get_origin, get_type_hints
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ports.store import ItemPage
+
+Put = Callable[[Any], Any]
+Get = Callable[[Any], Any]
+
+# The fields that a member may have where none has its name.
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "id": ("session_id",),
+    "response_id": ("id",),
+    "conversation_id": ("id",),
+    "job_id": ("id",),
+    "head_id": ("head_response_id",),
+    "limit": ("page_size",),
+    "max_nodes": ("page_size",),
+    "cursor": ("page_token",),
+    "after": ("page_token",),
+    "next_cursor": ("next_page_token",),
+    "release": ("release_ids",),
+    "records": ("reclaimed_records",),
+    "size_bytes": ("reclaimed_bytes",),
+}
+
+
+PAGING = ("page_size", "page_token")
+"""Fields whose names errors translate: callers of the port know limits, cursors and items instead of pages."""
+
+
+class Slot(NamedTuple):
+    """One member of a value and its field."""
+
+    field: str
+    put: Put
+    get: Get
+
+
+class Shape:
+    """A dataclass of the ports as a message, or as a part of its fields. `path` comes before the names of fields in
+    errors."""
+
+    def __init__(self, cls: type[Any], descriptor: Descriptor, path: str = "") -> None:
+        hints = get_type_hints(cls)
+        self._cls = cls
+        self.slots: list[tuple[Get, Slot]] = []
+        for member in fields(cls):
+            derived = _DERIVED.get((cls, member.name))
+            if derived is not None:
+                self.slots.append((_itself, derived))
+            else:
+                slot = make_slot(member.name, hints[member.name], member.default, descriptor, path)
+                self.slots.append((attrgetter(member.name), slot))
+        self.fields = {slot.field for _read, slot in self.slots}
+
+    @classmethod
+    def of_all(cls, value_class: type[Any], descriptor: Descriptor, path: str = "") -> Self:
+        """The shape of a dataclass that has every field of the message. TypeError: a field has no member."""
+        shape = cls(value_class, descriptor, path)
+        if shape.fields != set(descriptor.fields_by_name):
+            raise TypeError(f"{descriptor.full_name} has fields that {value_class.__name__} lacks.")
+        return shape
+
+    def put(self, value: Any) -> dict[str, Any]:
+        """The fields of the message."""
+        return {slot.field: slot.put(read(value)) for read, slot in self.slots}
+
+    def get(self, message: Any) -> Any:
+        return self._cls(*[slot.get(message) for _read, slot in self.slots])
+
+
+def make_slot(name: str, hint: Any, default: Any, descriptor: Descriptor, path: str = "") -> Slot:
+    """The slot of a member. `default` is MISSING for a member that must be given. TypeError: it has no field."""
+    field = find_field(name, descriptor)
+    if field is None:
+        raise TypeError(f"{descriptor.full_name} has no field for '{name}'.")
+    base, is_optional = _without_none(hint)
+    if default is MISSING and is_optional:
+        default = None
+    at = path + (name if field.name in PAGING else field.name)
+    if field.is_repeated:
+        return _repeated(field, base, default, at)
+    if field.message_type is not None:
+        return _message(field, base, default, at)
+    if issubclass(base, StrEnum):
+        return _enum(field, base, default, at)
+    return _scalar(field, default, at)
+
+
+def find_field(name: str, descriptor: Descriptor) -> Any:
+    """The field of a member, by its name or an alias; None without one."""
+    for candidate in (name, *ALIASES.get(name, ())):
+        if candidate in descriptor.fields_by_name:
+            return descriptor.fields_by_name[candidate]
+    return None
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) in (Union, UnionType):
+        (base,) = (each for each in get_args(hint) if each is not NoneType)
+        return base, True
+    return hint, False
+
+
+# ---- The kinds of fields ----
+
+
+def _message(field: Any, base: Any, default: Any, at: str) -> Slot:
+    shape, name = Shape.of_all(base, field.message_type, f"{at}."), field.name
+
+    def put(value: Any) -> Any:
+        return None if value is None or value == default else shape.put(value)
+
+    def get(message: Any) -> Any:
+        if message.HasField(name):
+            return shape.get(getattr(message, name))
+        return _absent(default, at)
+
+    return Slot(name, put, get)
+
+
+def _repeated(field: Any, base: Any, default: Any, at: str) -> Slot:
+    (element, *_) = get_args(base)
+    is_tuple = get_origin(base) is tuple or default == ()
+    collect: Callable[[Any], Any] = frozenset if get_origin(base) is frozenset else tuple if is_tuple else list
+    read = attrgetter(field.name)
+    if not is_dataclass(element) and not issubclass(element, StrEnum):
+        return Slot(field.name, _check_all(field, at), lambda message: collect(read(message)))
+    put_each, get_each = _element(field, element, at)
+    in_order = sorted if collect is frozenset else iter
+    return Slot(
+        field.name,
+        lambda values: [put_each(value) for value in in_order(values)],
+        lambda message: collect([get_each(each) for each in read(message)]),
+    )
+
+
+def _element(field: Any, element: Any, at: str) -> tuple[Put, Get]:
+    if is_dataclass(element) and isinstance(element, type):
+        shape = Shape.of_all(element, field.message_type, f"{at}.")
+        return shape.put, shape.get
+    numbers, members = _numbers(field, element)
+    return numbers.__getitem__, lambda number: _member(members, number, at)
+
+
+def _enum(field: Any, base: type[StrEnum], default: Any, at: str) -> Slot:
+    (numbers, members), read = _numbers(field, base), attrgetter(field.name)
+
+    def get(message: Any) -> Any:
+        number = read(message)
+        return _member(members, number, at) if number or default is MISSING else default
+
+    return Slot(field.name, lambda value: None if value is None else numbers[value], get)
+
+
+def _scalar(field: Any, default: Any, at: str) -> Slot:
+    name, read = field.name, attrgetter(field.name)
+    if field.has_presence:
+        check = _check(field, at, carries_zero=True)
+        return Slot(
+            name,
+            lambda value: None if value is None else check(value),
+            lambda message: read(message) if message.HasField(name) else _absent(default, at),
+        )
+    zero = field.default_value
+    if default is MISSING or default == zero:
+        return Slot(name, _check(field, at, carries_zero=True), read)
+    check = _check(field, at, carries_zero=False)
+    return Slot(name, lambda value: None if value is None else check(value), lambda message: read(message) or default)
+
+
+# ---- Enums ----
+
+
+def _numbers(field: Any, enum: type[StrEnum]) -> tuple[dict[Any, int], dict[int, Any]]:
+    """The numbers of the members of an enum, and back. The value of RESPONSE_STATUS_FAILED is FAILED."""
+    values = field.enum_type.values
+    prefix = values[0].name.removesuffix("UNSPECIFIED")
+    names = {value.name.removeprefix(prefix): value.number for value in values if value.number}
+    if names.keys() != enum.__members__.keys():
+        raise TypeError(f"{field.enum_type.full_name} and {enum.__name__} have different members.")
+    return {enum[name]: number for name, number in names.items()}, {names[member.name]: member for member in enum}
+
+
+def _member(members: Mapping[int, Any], number: int, at: str) -> Any:
+    if number not in members:
+        problem = "is missing" if not number else f"has the unknown value {number}"
+        raise InvalidRequest(f"'{at}' {problem}.", field=at)
+    return members[number]
+
+
+# ---- Values that the wire cannot carry ----
+
+_INTEGERS = {
+    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+}
+
+
+def _check(field: Any, at: str, *, carries_zero: bool) -> Put:
+    """Gives a value back that the field can carry."""
+    zero, is_text = field.default_value, field.type == FieldDescriptor.TYPE_STRING
+    low, high = bounds = _INTEGERS.get(field.cpp_type, (0, 0))
+    if carries_zero and not is_text and bounds == (0, 0):
+        return _itself
+
+    def check(value: Any) -> Any:
+        if not carries_zero and value == zero:
+            raise InvalidRequest(f"'{at}' must not be {zero!r}.", field=at, code="invalid_value")
+        if bounds != (0, 0) and not low <= value <= high:
+            code = "integer_below_min_value" if value < low else "integer_above_max_value"
+            raise InvalidRequest(f"'{at}' must be from {low} to {high}, but is {value}.", field=at, code=code)
+        if is_text and not value.isascii() and not _is_unicode(value):
+            raise InvalidRequest(f"'{at}' is no Unicode text.", field=at, code="invalid_value")
+        return value
+
+    return check
+
+
+def _check_all(field: Any, at: str) -> Put:
+    """As `_check`, for the values of a repeated field."""
+    check = _check(field, at, carries_zero=True)
+
+    def check_numbers(values: Any) -> list[Any]:
+        for value in (min(values), max(values)) if values else ():
+            check(value)
+        return list(values)
+
+    def check_texts(values: Any) -> list[Any]:
+        for index, value in enumerate(values):
+            if not value.isascii() and not _is_unicode(value):
+                raise InvalidRequest(f"'{at}[{index}]' is no Unicode text.", field=f"{at}[{index}]")
+        return list(values)
+
+    return check_texts if field.type == FieldDescriptor.TYPE_STRING else check_numbers
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it is Unicode text: without lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _absent(default: Any, at: str) -> Any:
+    if default is MISSING:
+        raise InvalidRequest(f"'{at}' is missing.", field=at)
+    return default
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+# The members that a message has in another form: pages of items name the next page, or none.
+_DERIVED = {
+    (ItemPage, "has_more"): Slot(
+        "next_page_token",
+        lambda page: page.last_id if page.has_more else None,
+        lambda message: bool(message.next_page_token),
+    )
+}

@@ -1,0 +1,88 @@
+"""Every method of the store, called with every role: one that the table names is served, any other is refused."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from antiphon_core.errors import AntiphonError, PermissionDenied, StoreUnavailable
+from antiphon_core.rpc.authentication import Guard
+from antiphon_core.rpc.credentials import ClientCredentials
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.roles import Role
+from antiphon_core.rpc.security import ServerSecurity
+from antiphon_core.rpc.server import RpcServer
+from antiphon_core.rpc.services import Method
+from antiphon_core.rpc.status import from_rpc_error
+from antiphon_store.backends.registry import open_backend
+from antiphon_store.client import StoreClient
+from antiphon_store.server import handlers
+from antiphon_store.service import StoreService
+from antiphon_store.testing.subject import draft
+
+TOKENS = {role: f"{role}-token-0123456789" for role in Role}
+BOTH = "both-token-0123456789"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """The credentials: a token for each role, and one with two roles."""
+    path = tmp_path / "credentials"
+    lines = [f"{role} {token} * {role}" for role, token in TOKENS.items()]
+    path.write_text("\n".join([*lines, f"both {BOTH} * reader,operator"]))
+    return path
+
+
+@pytest.fixture
+async def endpoint(file: Path) -> AsyncIterator[str]:
+    """A store in memory."""
+    backend, server = open_backend("memory://"), RpcServer(ServerSecurity(Guard(file)))
+    await backend.open()
+    service = StoreService(backend)
+    server.add(STORE, handlers(service), ready=service.ready)
+    yield f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    await server.drain(0)
+    await backend.close()
+
+
+async def error_of(endpoint: str, method: Method, token: str) -> AntiphonError | None:
+    """The error of an empty request: past the guard most methods refuse it as invalid."""
+    async with grpc.aio.insecure_channel(endpoint) as channel:
+        call: Any = (channel.unary_stream if method.streams else channel.unary_unary)(method.path)
+        rpc = call(b"", metadata=(("authorization", f"Bearer {token}"),), timeout=60)
+        try:
+            await (rpc.read() if method.streams else rpc)
+        except grpc.aio.AioRpcError as error:
+            return from_rpc_error(error, StoreUnavailable)
+    return None
+
+
+@pytest.mark.parametrize("method", STORE.methods.values(), ids=lambda method: method.name)
+async def test_a_method_is_served_to_its_roles_alone(endpoint: str, method: Method) -> None:
+    for role, token in TOKENS.items():
+        error = await error_of(endpoint, method, token)
+        assert isinstance(error, PermissionDenied) == (role not in method.row.roles), (role, error)
+        assert role in method.row.roles or f"'{role}' may not call {method.path}" in str(error)
+
+
+async def test_a_credential_may_have_several_roles(endpoint: str) -> None:
+    async with StoreClient(endpoint, credentials=ClientCredentials(token=BOTH)) as store:
+        assert (await store.describe_session("t", "s")).head_id is None
+        await store.sweep("t")
+        with pytest.raises(PermissionDenied, match="writer, gateway"):
+            await store.put("t", draft())
+
+
+async def test_a_refusal_by_role_has_its_own_facts(endpoint: str) -> None:
+    async with StoreClient(endpoint, credentials=ClientCredentials(token=TOKENS[Role.READER])) as store:
+        with pytest.raises(PermissionDenied) as caught:
+            await store.put("t", draft())
+    assert caught.value.facts == {
+        "name": "reader",
+        "method": "/antiphon.store.v1.Responses/PutResponseRecord",
+        "roles": "writer, gateway",
+    }

@@ -1,0 +1,155 @@
+"""Rows as they lie in Redis. What a program does: tests/contract/store/test_rows.py."""
+
+from __future__ import annotations
+
+import pytest
+import redis
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.config import SettingsError
+from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.redis import keys
+from antiphon_store.backends.redis.addresses import parse_address
+from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.rows.model import (
+    Applied,
+    Chain,
+    Change,
+    Condition,
+    Delete,
+    DeleteBelow,
+    File,
+    Get,
+    Grow,
+    Guard,
+    Index,
+    Kind,
+    Partition,
+    Payload,
+    Program,
+    Put,
+    Ref,
+    Refused,
+    Row,
+    Set,
+    Unfile,
+)
+from tests.support.redis_servers import NO_FILES, redis_server, shared_cluster, shared_redis
+
+SESSION = Ref(Kind.SESSION, "conv")
+NODE = {"parent": None, "session": "conv", "expires": None, "size": 1}
+NEVER = Guard(SESSION, Condition.IS, "head", "nothing")
+
+
+def rows_at(url: str, *, durability: Durability = Durability.MEMORY) -> RedisRows:
+    scheme, _, rest = url.partition("://")
+    return RedisRows(parse_address(scheme, rest), durability=durability, clock=ManualClock())
+
+
+async def filed(rows: RedisRows, partition: Partition) -> list[tuple[str, int]]:
+    _, entries = await rows.page(partition, Index.ITEM, "item", after=None, limit=9)
+    return [(each.id, each.at) for each in entries]
+
+
+async def test_what_is_deleted_leaves_nothing_behind(server: redis.Redis, tenant: str) -> None:
+    rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
+    await rows.open()
+    changes: list[Change] = [Put(Ref(Kind.BATCH, f"log/{number}"), {}, b"items", b"body") for number in range(3)]
+    changes += [Put(SESSION, {"a": 1}, b"i"), File(Index.ITEM, "i", "x")]
+    await rows.transact(partition, Program(changes=changes))
+    assert len(list(server.scan_iter(f"{keys.root(partition)}:*", count=10_000))) == 6
+    gone: list[Change] = [DeleteBelow(Kind.BATCH, "log/"), Delete(SESSION), Unfile(Index.ITEM, "i", "x")]
+    await rows.transact(partition, Program(changes=gone))
+    assert not list(server.scan_iter(f"antiphon:{{{tenant}:*", count=10_000))
+    await rows.close()
+
+
+async def test_a_refused_program_leaves_an_entry_on_a_cluster_alone(tenant: str) -> None:
+    partition = Partition(tenant, "tree")
+    program = Program([NEVER], [File(Index.ITEM, "item", "resp", 7), Unfile(Index.ITEM, "item", "other")])
+    for url, left in ((shared_redis().url, []), (shared_cluster().url, [("resp", 7)])):
+        rows = rows_at(url)
+        await rows.open()
+        await rows.transact(partition, Program(changes=[File(Index.ITEM, "item", "other", 9)]))
+        assert isinstance(await rows.transact(partition, program), Refused)
+        assert await filed(rows, partition) == [*left, ("other", 9)]
+        assert isinstance(await rows.transact(partition, program._replace(guards=())), Applied)
+        assert await filed(rows, partition) == [("resp", 7)]
+        await rows.close()
+
+
+async def test_a_chain_that_lost_an_ancestor_is_damaged(tenant: str) -> None:
+    rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
+    await rows.open()
+    await rows.transact(partition, Program(changes=[Grow("one", None, NODE)]))
+    await rows.transact(partition, Program(changes=[Grow("two", "one", {**NODE, "parent": "one"})]))
+    await rows.transact(partition, Program(changes=[Delete(Ref(Kind.NODE, "one"))]))
+    with pytest.raises(InternalError):
+        await rows.transact(partition, Program(reads=[Chain("two", Payload.ALL, 9, 9)]))
+    await rows.close()
+
+
+async def test_a_chain_of_many_nodes_comes_in_order(tenant: str) -> None:
+    rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
+    await rows.open()
+    names = [f"resp_{number}" for number in range(600)]  # more than one script reads with one command
+    parents = dict(zip(names, [None, *names[:-1]], strict=True))
+    grown = [Grow(name, parent, {**NODE, "parent": parent}, name.encode()) for name, parent in parents.items()]
+    await rows.transact(partition, Program(changes=grown))
+    outcome = await rows.transact(partition, Program(reads=[Chain(names[-1], Payload.ITEMS, 600, 2**20)]))
+    assert isinstance(outcome, Applied)
+    assert [(row_id, row.items) for row_id, row in outcome.answers[0]] == [(name, name.encode()) for name in names]
+    await rows.close()
+
+
+async def test_only_small_programs_and_reads_are_for_a_server_without_memory() -> None:
+    with redis_server(NO_FILES) as server, server.client() as client:
+        rows, partition = rows_at(server.url), Partition("t", "tree")
+        await rows.open()
+        await rows.transact(partition, Program(changes=[Put(SESSION, {"holder": "a"}, b"items")]))
+        client.config_set("maxmemory", 1)
+        with pytest.raises(StoreUnavailable, match="out of memory"):
+            await rows.transact(partition, Program(changes=[Put(SESSION, {}, b"more")]))
+        with pytest.raises(StoreUnavailable, match="out of memory"):
+            await rows.ready()
+        await rows.transact(partition, Program(changes=[Set(SESSION, {"holder": ""})]))
+        read = await rows.transact(partition, Program(reads=[Get(SESSION, Payload.ITEMS)]))
+        assert isinstance(read, Applied)
+        assert list(read.answers) == [Row({"holder": "", "v": 2}, b"items")]
+        client.config_set("maxmemory", 0)
+        await rows.close()
+
+
+async def test_a_backend_that_is_not_open_says_so(tenant: str) -> None:
+    rows = rows_at(shared_redis().url)
+    await rows.close()
+    with pytest.raises(StoreUnavailable, match="not open"):
+        await rows.transact(Partition(tenant, "tree"), Program())
+    await rows.open()
+    await rows.close()
+    for call in (rows.ready, rows.tenants):
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await call()
+
+
+def test_a_cluster_has_no_quorum() -> None:
+    with pytest.raises(SettingsError, match="quorum"):
+        rows_at("redis+cluster://one:1", durability=Durability.QUORUM)
+
+
+async def test_a_server_that_keeps_nothing_is_refused() -> None:
+    rows = rows_at(shared_redis().url, durability=Durability.DISK)
+    with pytest.raises(StoreUnavailable, match="appendonly must be yes"):
+        await rows.open()
+
+
+@pytest.mark.parametrize(("payload", "fits"), [(Payload.ITEMS, 10), (Payload.ALL, 1)])  # [xxxxxxxx], and its `size`
+async def test_a_chain_may_be_as_long_as_its_bound(tenant: str, payload: Payload, fits: int) -> None:
+    rows, partition = rows_at(shared_redis().url), Partition(tenant, "tree")
+    await rows.open()
+    await rows.transact(partition, Program(changes=[Grow("resp", None, NODE, b"x" * 8)]))
+    for most, expected in ((fits, ""), (fits - 1, "bytes")):
+        outcome = await rows.transact(partition, Program(reads=[Chain("resp", payload, 1, most)]))
+        assert (outcome.too_long if isinstance(outcome, Refused) else "") == expected
+    await rows.close()

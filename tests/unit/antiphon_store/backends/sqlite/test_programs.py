@@ -1,0 +1,58 @@
+"""The numbers of trees. What programs do: tests/contract/store/test_rows.py."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from antiphon_store.backends.base import Durability
+from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.backends.sqlite.programs import run
+from antiphon_store.backends.sqlite.schema import prepare
+from antiphon_store.rows.model import Change, Delete, File, Get, Grow, Index, Kind, Partition, Program, Ref, Set, Unfile
+
+NODE = {"parent": None, "session": None, "expires": None, "size": 0}
+ENDS = (Index.ENDS, "", "node/n")
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(connect(tmp_path / "rows.db", Durability.PROCESS)) as connection:
+        prepare(connection)
+        yield connection
+
+
+def change(rows: sqlite3.Connection, tree: str, *changes: Change) -> None:
+    run(rows, Partition("t", tree), Program(changes=changes), 1)
+
+
+def trees(rows: sqlite3.Connection) -> list[tuple[int, str]]:
+    return rows.execute("SELECT number, tag FROM tree ORDER BY number").fetchall()
+
+
+def test_trees_are_numbered_as_they_are_written(rows: sqlite3.Connection) -> None:
+    for tree in ("z", "a", "z"):
+        change(rows, tree, Set(Ref(Kind.SESSION, "s"), {"head": tree}))
+    run(rows, Partition("t", "unseen"), Program(reads=[Get(Ref(Kind.SESSION, "s"))]), 1)
+    assert trees(rows) == [(1, "z"), (2, "a")]
+
+
+@pytest.mark.parametrize(
+    ("made", "taken"),
+    [
+        (Grow("n", None, NODE), Delete(Ref(Kind.NODE, "n"))),
+        (Set(Ref(Kind.SESSION, "s"), {}), Delete(Ref(Kind.SESSION, "s"))),
+        (File(*ENDS), Unfile(*ENDS)),
+        (File(Index.CHILDREN, "a", "b"), Unfile(Index.CHILDREN, "a", "b")),
+    ],
+)
+def test_a_tree_goes_with_the_last_that_it_held(rows: sqlite3.Connection, made: Change, taken: Change) -> None:
+    change(rows, "a", made, Set(Ref(Kind.JOB, "j"), {}))
+    change(rows, "a", Delete(Ref(Kind.JOB, "j")))
+    assert trees(rows) == [(1, "a")]
+    change(rows, "a", taken)
+    assert trees(rows) == []

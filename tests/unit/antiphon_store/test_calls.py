@@ -1,0 +1,163 @@
+"""Every argument and every result of the ports survives the wire. That the calls do what they say is the kit's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import fields, is_dataclass
+from inspect import signature
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.errors import InvalidRequest, NotFound
+from antiphon_core.ports.store import ItemPage, Order
+from antiphon_core.rpc.methods import STORE
+from antiphon_core.rpc.services import Method, Row
+from antiphon_store.calls import CODECS, Codec
+from tests.support.sent import sent
+
+Values = st.SearchStrategy[Any]
+
+# Without zeros, which may stand for a default: test_shapes.py has those.
+SCALARS: dict[type, Values] = {
+    str: st.text("abc_-0ä", min_size=1, max_size=8),
+    int: st.integers(1, 2**31),
+    float: st.floats(1, 10**15),
+    bytes: st.binary(min_size=1, max_size=9),
+    bool: st.booleans(),
+    NoneType: st.none(),
+}
+# An empty page has no ids, and no page behind it.
+PAGES = st.builds(ItemPage, SCALARS[bytes], st.none(), st.none(), st.just(False)) | st.builds(
+    ItemPage, SCALARS[bytes], SCALARS[str], SCALARS[str], st.booleans()
+)
+# Parameters that an RPC does not carry: to try is not to wait.
+LEFT_OUT = {"TryAcquireSession": {"wait_ms"}}
+
+
+def values(hint: Any, default: object = None) -> Values:
+    """Values of a type of the ports. A sequence is a tuple where its default is one."""
+    container, members = get_origin(hint), get_args(hint)
+    if hint in SCALARS:
+        return SCALARS[hint]
+    if container is UnionType:
+        return st.one_of(*[values(each, default) for each in members])
+    if container is not None:
+        return _collections(container, values(members[0]), default)
+    if hint is ItemPage:
+        return PAGES
+    if is_dataclass(hint) and isinstance(hint, type):
+        hints = get_type_hints(hint)
+        return st.builds(hint, *[values(hints[member.name], member.default) for member in fields(hint)])
+    return st.sampled_from(hint)
+
+
+def _collections(container: type, members: Values, default: object) -> Values:
+    if container is frozenset:
+        return st.frozensets(members, max_size=3)
+    lists = st.lists(members, max_size=3)
+    assert container in (tuple, Sequence)
+    return lists.map(tuple) if container is tuple or default == () else lists
+
+
+def arguments_of(rpc: str) -> dict[str, Values]:
+    """Values for the parameters of an RPC's method, behind the tenant."""
+    port = STORE.methods[rpc].row.port
+    hints, parameters = get_type_hints(port), list(signature(port).parameters.values())[2:]
+    left_out = LEFT_OUT.get(rpc, set())
+    return {each.name: values(hints[each.name], each.default) for each in parameters if each.name not in left_out}
+
+
+def result_of(rpc: str) -> Values:
+    hint = get_type_hints(STORE.methods[rpc].row.port)["return"]
+    return values(get_args(hint)[0] if get_origin(hint) is AsyncGenerator else hint)
+
+
+def test_every_rpc_has_a_codec_but_the_one_that_joins_others() -> None:
+    assert set(CODECS) == set(STORE.methods) - {"AppendToLogs"}
+
+
+@pytest.mark.parametrize("rpc", CODECS)
+@given(data=st.data())
+def test_arguments_survive_the_wire(rpc: str, data: st.DataObject) -> None:
+    arguments = {name: data.draw(drawn, name) for name, drawn in arguments_of(rpc).items()}
+    tenant, request = CODECS[rpc].request(("acme",), arguments)
+    assert tenant == "acme"
+    assert CODECS[rpc].arguments(sent(request)) == arguments
+
+
+@pytest.mark.parametrize("rpc", CODECS)
+@given(data=st.data())
+def test_results_survive_the_wire(rpc: str, data: st.DataObject) -> None:
+    result = data.draw(result_of(rpc))
+    assert CODECS[rpc].answer.get(sent(CODECS[rpc].answer.put(result))) == result
+
+
+def test_arguments_may_stand_by_position_or_by_name() -> None:
+    codec = CODECS["GetResponseRecord"]
+    request = codec.request(("acme", "resp_1"), {})
+    assert request == codec.request(("acme",), {"response_id": "resp_1"})
+    assert request == codec.request((), {"tenant": "acme", "response_id": "resp_1"})
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [
+        (("acme",), {}),
+        (("acme", "r", "more"), {}),
+        (("acme", "r"), {"response_id": "r"}),
+        (("acme", "r"), {"depth": 1}),
+    ],
+)
+def test_arguments_that_the_port_has_not_are_a_type_error(args: tuple[str, ...], kwargs: dict[str, Any]) -> None:
+    with pytest.raises(TypeError):
+        CODECS["GetResponseRecord"].request(args, kwargs)
+
+
+def test_an_argument_that_is_left_out_has_the_default_of_the_port() -> None:
+    _tenant, request = CODECS["ListInputItems"].request(("acme", "resp_1"), {})
+    assert CODECS["ListInputItems"].arguments(request) == {
+        "response_id": "resp_1",
+        "after": None,
+        "limit": 20,
+        "order": Order.DESCENDING,
+    }
+
+
+def test_an_invalid_tenant_is_refused() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        CODECS["GetResponseRecord"].request(("white space", "resp_1"), {})
+    assert caught.value.field == "tenant"
+
+
+def test_errors_name_fields_of_pages_as_their_reader_does() -> None:
+    codec = CODECS["ListTree"]
+    error = InvalidRequest("'max_nodes' must be from 1 to 10000, but is 0.", field="max_nodes")
+    codec.name_for_wire(error)
+    assert (error.field, error.message) == ("page_size", "'page_size' must be from 1 to 10000, but is 0.")
+    assert str(error) == error.message
+    codec.name_for_port(error)
+    assert error.field == "max_nodes"
+
+
+def test_other_fields_keep_their_names() -> None:
+    error = InvalidRequest("'id' must be.", field="id")
+    CODECS["ListTree"].name_for_wire(error)
+    assert error.field == "id"
+
+
+@pytest.mark.parametrize(("rpc", "other"), [("GetResponseRecord", "DescribeSession"), ("Sweep", "GetChain")])
+def test_a_method_whose_fields_differ_from_its_parameters_is_refused(rpc: str, other: str) -> None:
+    given, wanted = STORE.methods[rpc], STORE.methods[other]
+    row = Row(rpc, given.row.port, given.row.roles, given.row.deadline_s)
+    with pytest.raises(TypeError):
+        Codec(Method(rpc, given.service, wanted.request, given.response, False, row))
+
+
+def test_an_error_without_a_field_stays() -> None:
+    error = NotFound("gone")
+    CODECS["ListTree"].name_for_wire(error)
+    assert error.field is None

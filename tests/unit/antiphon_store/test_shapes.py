@@ -1,0 +1,147 @@
+"""Shapes by themselves. That every value of the ports survives the wire: test_calls.py."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ports.event_logs import Checkpoint
+from antiphon_core.ports.store import Fence, ItemPage, Order, Precondition, Record, Stamp, Status, TurnRequest
+from antiphon_core.rpc.methods import STORE
+from antiphon_store.shapes import Shape, find_field, make_slot
+
+PUT = STORE.methods["PutResponseRecord"].request.strict
+LIST = STORE.methods["ListInputItems"].request.strict
+RECORD = PUT.DESCRIPTOR.fields_by_name["record"].message_type
+PRECONDITION = PUT.DESCRIPTOR.fields_by_name["precondition"].message_type
+
+
+def culprit(caught: pytest.ExceptionInfo[InvalidRequest]) -> tuple[str | None, str | None]:
+    return caught.value.field, caught.value.code
+
+
+def test_members_have_the_fields_of_their_names_or_aliases() -> None:
+    fields = {name: find_field(name, LIST.DESCRIPTOR) for name in ("response_id", "limit", "after", "nothing")}
+    names = {name: field and field.name for name, field in fields.items()}
+    assert names == {"response_id": "response_id", "limit": "page_size", "after": "page_token", "nothing": None}
+
+
+def test_a_member_without_a_field_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="no field for 'nothing'"):
+        make_slot("nothing", str, MISSING, LIST.DESCRIPTOR)
+
+
+def test_a_field_without_a_member_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="has fields that Stamp lacks"):
+        Shape.of_all(Stamp, RECORD)
+
+
+def test_an_enum_with_other_members_is_a_mistake_of_ours() -> None:
+    class Direction(StrEnum):
+        UP = "up"
+
+    with pytest.raises(TypeError, match="different members"):
+        make_slot("order", Direction, MISSING, LIST.DESCRIPTOR)
+
+
+def test_absence_is_none_or_the_default() -> None:
+    shape = Shape(TurnRequest, STORE.methods["BeginTurn"].request.strict.DESCRIPTOR)
+    assert shape.get(STORE.methods["BeginTurn"].request.strict()) == TurnRequest()
+    assert make_slot("order", Order, Order.DESCENDING, LIST.DESCRIPTOR).get(LIST()) is Order.DESCENDING
+    slot = make_slot("precondition", Precondition, Precondition(), PUT.DESCRIPTOR)
+    assert slot.get(PUT()) == Precondition()
+    assert slot.put(Precondition()) is None
+
+
+def test_the_unwritten_version_differs_from_none() -> None:
+    shape = Shape(Precondition, PRECONDITION)
+    for version in (None, 0, 7):
+        request = PUT(precondition=shape.put(Precondition(version=version, fence=Fence("s", 1))))
+        assert shape.get(request.precondition).version == version
+
+
+def test_a_message_that_is_missing_is_named() -> None:
+    with pytest.raises(InvalidRequest, match="'record' is missing") as caught:
+        make_slot("record", Record, MISSING, PUT.DESCRIPTOR).get(PUT())
+    assert caught.value.field == "record"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "'record.status' is missing"), (99, "'record.status' has the unknown value 99")]
+)
+def test_a_number_that_its_enum_lacks_is_refused(number: int, words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words) as caught:
+        Shape(Record, RECORD, "record.").get(PUT(record={"status": number}).record)
+    assert caught.value.field == "record.status"
+
+
+def test_unknown_numbers_in_a_list_are_refused() -> None:
+    for field in ("statuses", "unless_statuses"):
+        with pytest.raises(InvalidRequest) as caught:
+            Shape(Precondition, PRECONDITION, "precondition.").get(PUT(precondition={field: [3, 42]}).precondition)
+        assert caught.value.field == f"precondition.{field}"
+
+
+def test_sets_are_sent_in_order() -> None:
+    statuses = Shape(Precondition, PRECONDITION).put(Precondition(statuses=frozenset(Status)))["statuses"]
+    assert len(statuses) == len(Status)
+    assert (
+        statuses
+        == Shape(Precondition, PRECONDITION).put(Precondition(statuses=frozenset(reversed(Status))))["statuses"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "hint", "default", "value", "field", "code"),
+    [
+        ("limit", int, 20, 0, "limit", "invalid_value"),
+        ("limit", int, 20, -1, "limit", "integer_below_min_value"),
+        ("limit", int, 20, 2**32, "limit", "integer_above_max_value"),
+        ("after", str | None, None, "", "after", "invalid_value"),
+        ("response_id", str, MISSING, "\ud800", "response_id", "invalid_value"),
+    ],
+)
+def test_values_that_the_wire_cannot_carry_are_refused(
+    name: str, hint: Any, default: Any, value: Any, field: str, code: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        make_slot(name, hint, default, LIST.DESCRIPTOR).put(value)
+    assert culprit(caught) == (field, code)
+
+
+def test_zeros_without_another_meaning_are_sent() -> None:
+    assert make_slot("limit", int, MISSING, LIST.DESCRIPTOR).put(0) == 0
+    assert make_slot("response_id", str, MISSING, LIST.DESCRIPTOR).put("") == ""
+
+
+def test_values_of_lists_are_checked_too() -> None:
+    ids = STORE.methods["BatchGetResponseRecords"].request.strict.DESCRIPTOR
+    with pytest.raises(InvalidRequest) as caught:
+        make_slot("ids", list[str], MISSING, ids).put(["ä", "\ud800"])
+    assert caught.value.field == "ids[1]"
+    checkpoint = STORE.methods["AppendEvents"].request.strict.DESCRIPTOR.fields_by_name["checkpoint"].message_type
+    for token_ids in ((5, -1), (2**32, 5)):
+        with pytest.raises(InvalidRequest) as caught:
+            Shape(Checkpoint, checkpoint, "checkpoint.").put(Checkpoint(0, token_ids))
+        assert caught.value.field == "checkpoint.token_ids"
+
+
+def test_a_page_of_items_names_the_next_one() -> None:
+    answer = STORE.methods["ListInputItems"].response.strict
+    shape = Shape(ItemPage, answer.DESCRIPTOR)
+    assert shape.put(ItemPage(b"[]", "a", "b", has_more=True))["next_page_token"] == "b"
+    assert shape.put(ItemPage(b"[]", "a", "b", has_more=False))["next_page_token"] is None
+
+
+def test_errors_name_members_of_members_by_their_path() -> None:
+    @dataclass(frozen=True)
+    class Named:
+        record: Record
+
+    with pytest.raises(InvalidRequest) as caught:
+        Shape(Named, PUT.DESCRIPTOR).put(Named(Record("r", Status.FAILED, b"{}", parent_id="")))
+    assert caught.value.field == "record.parent_id"
