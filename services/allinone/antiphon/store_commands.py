@@ -218,9 +218,11 @@ def _short_logs() -> Iterator[None]:
     handler.setFormatter(_OneLine())
     log = logging.getLogger("antiphon_store")
     log.addHandler(handler)
+    log.propagate = False
     try:
         yield
     finally:
+        log.propagate = True
         log.removeHandler(handler)
 
 

@@ -26,11 +26,8 @@ def new_file(path: Path) -> Iterator[Path]:
     try:
         yield draft
         _sync(draft)
-        try:
-            os.link(draft, path)  # unlike a renaming, never over another file
-        except FileExistsError:
-            _require_none(path)
-        draft.unlink()
+        _require_none(path)
+        draft.rename(path)
         _sync(path.parent)
     finally:
         draft.unlink(missing_ok=True)

@@ -55,9 +55,8 @@ async def import_lines(
     OperationError: it has, or the lines are not an export, or not all of one."""
     parsed = _parsed(lines)
     tenant = _tenant_of(next(parsed, {}))
-    if not may_merge:
-        async for _ in maintenance.partitions(tenant):
-            raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
+    if not may_merge and [each async for each in maintenance.partitions(tenant)]:
+        raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
     runner, rows_ = DecisionRunner(rows), _rows(parsed)
     imported = Imported(0, 0)
     while lines_ := list(islice(rows_, ROWS_AT_ONCE)):
