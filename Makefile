@@ -8,7 +8,7 @@ ARGS   ?=
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos protos-release docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -92,9 +92,16 @@ format: $(VENV)/.installed-dev  ## rewrite the code in the project's form
 
 protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 	PATH=$(abspath $(BIN)):$$PATH $(BIN)/python protos/generate.py
+	$(BIN)/python clients/generate.py
 
 protos-release: node_modules/.installed  ## take the .proto files as they are for those that no change may break
 	cd protos && ../node_modules/.bin/buf build --exclude-source-info --output released.binpb
+
+dist: $(VENV)/.installed-dev node_modules/.installed  ## build the clients of the store, for Python and for npm
+	$(BIN)/python -m clients.package dist
+
+clients: $(VENV)/.installed-dev node_modules/.installed  ## try docs/howto/call-the-store.md in Python, TypeScript and Go
+	TEST_VOLUME=nightly $(PYTEST) -n 0 tests/clients/test_call_the_store.py $(ARGS)
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md

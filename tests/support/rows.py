@@ -104,7 +104,7 @@ def _shown(change: Change) -> tuple[Any, ...]:
             return (type(change).__name__.lower(), *ref)
         case Grow(node_id, parent):
             return ("grow", node_id, parent)
-        case File(index, key, entry_id) | Unfile(index, key, entry_id):
+        case File(index, key, entry_id, _) | Unfile(index, key, entry_id, _):
             return (type(change).__name__.lower(), index, key, entry_id)
         case _:
             return ("delete_below", *change)

@@ -27,7 +27,7 @@ STOP_TIMEOUT_S = 100.0
 class Command:
     """One running `antiphon` command."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, folder: Path | None = None) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         self.process = start_child(
             [sys.executable, "-m", "antiphon", *arguments],
@@ -35,6 +35,7 @@ class Command:
             stderr=subprocess.STDOUT,
             text=True,
             env=environment,
+            cwd=folder,
         )
         self.lines: list[str] = []
         self._printed = threading.Condition()

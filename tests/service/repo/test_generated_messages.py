@@ -8,8 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from clients.generate import generate_python
+
 ROOT = Path(__file__).parents[3]
 GENERATED = ROOT / "protos/python/antiphon_protos"
+CLIENT = ROOT / "clients/python/antiphon_store_client"
 
 
 def test_committed_messages_are_up_to_date(tmp_path: Path) -> None:
@@ -21,4 +24,12 @@ def test_committed_messages_are_up_to_date(tmp_path: Path) -> None:
     committed = sorted(path.relative_to(GENERATED) for path in GENERATED.rglob("*.py"))
     assert fresh == committed
     different = [str(path) for path in fresh if not filecmp.cmp(tmp_path / path, GENERATED / path, shallow=False)]
+    assert not different, f"run `make protos`: {different}"
+
+
+def test_the_generated_parts_of_the_client_are_up_to_date(tmp_path: Path) -> None:
+    generate_python(tmp_path)
+    fresh = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
+    assert len(fresh) > 15
+    different = [str(path) for path in fresh if not filecmp.cmp(tmp_path / path, CLIENT / path, shallow=False)]
     assert not different, f"run `make protos`: {different}"

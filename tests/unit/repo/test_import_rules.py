@@ -18,6 +18,7 @@ PACKAGES = {
     "antiphon_edge": ROOT / "services/edge/antiphon_edge",
     "antiphon": ROOT / "services/allinone/antiphon",
     "antiphon_lmdb": ROOT / "examples/lmdb_store/antiphon_lmdb",
+    "antiphon_store_client": ROOT / "clients/python/antiphon_store_client",
 }
 ALLOWED = {
     "antiphon_protos": set[str](),
@@ -25,7 +26,8 @@ ALLOWED = {
     "antiphon_store": {"antiphon_protos", "antiphon_core"},
     "antiphon_translator": {"antiphon_protos", "antiphon_core"},
     "antiphon_edge": {"antiphon_core"},
-    "antiphon": set(PACKAGES) - {"antiphon_lmdb"},
+    "antiphon": set(PACKAGES) - {"antiphon_lmdb", "antiphon_store_client"},
+    "antiphon_store_client": set[str](),  # installed without Antiphon
     "antiphon_lmdb": {"antiphon_core", "antiphon_store"},  # an example: the product knows nothing of it
 }
 TRANSLATOR = PACKAGES["antiphon_translator"]

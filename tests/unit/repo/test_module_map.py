@@ -12,6 +12,7 @@ SOURCES = {
     "antiphon_translator": ROOT / "services/translator",
     "antiphon_edge": ROOT / "services/edge",
     "antiphon": ROOT / "services/allinone",
+    "antiphon_store_client": ROOT / "clients/python",
 }
 MIRRORS = [ROOT / "tests/unit", ROOT / "tests/service"]
 # module -> (the tests that cover it, why they are not at the mirrored path)
@@ -156,7 +157,7 @@ def source_modules() -> list[str]:
             relative = path.relative_to(root).as_posix()
             inside_triton = "model_repository" in path.parts
             kit = "testing" in path.parts  # the conformance kit is itself tests
-            if path.name != "__init__.py" and not inside_triton and not kit:
+            if path.name != "__init__.py" and not path.stem.endswith("_pb2") and not inside_triton and not kit:
                 found.append(relative)
     return sorted(found)
 

@@ -62,18 +62,27 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
 
 
 def claim(
-    view: View, job_id: str, *, queue: str, holder: str, lease_ttl_ms: int, only_own: bool = False
+    view: View,
+    job_id: str,
+    *,
+    queue: str,
+    holder: str,
+    lease_ttl_ms: int,
+    only_own: bool = False,
+    taken_until: int = 0,
 ) -> Finish[Job | None]:
     """Leases a job whose ticket in `queue` is due, or extends the lease that `holder` has. None when it cannot be
-    claimed now: its ticket is moved to when it can, or taken away. `only_own`: nothing happens to other jobs than the
-    holder's."""
+    claimed now: its ticket, which was taken until then, is moved to when it can, or taken away. `only_own`: nothing
+    happens to other jobs than the holder's."""
     row = view.need(Kind.JOB, job_id)
     view.test(Kind.JOB, job_id, Condition.AHEAD, "lease_until")
     fields = as_of(row.fields, view.now_ms) if row is not None else None
     if only_own and (fields is None or fields["holder"] != holder):
         return _nothing
     if row is None or fields is None or fields["queue"] != queue or fields["ended"] is not None:
-        _discard_ticket(view, job_id, queue, row, fields)
+        view.unfile(Index.QUEUE, queue, job_id, taken_until)
+        if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
+            _write(view, job_id, row.fields, fields)  # time ended it
         return _nothing
     is_own = fields["holder"] == holder
     if not is_own and (fields["holder"] != NOBODY or fields["available"] > view.now_ms):
@@ -214,13 +223,6 @@ def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:
         view.file(Index.ENDS, "", f"{Kind.JOB}/{job_id}", fields["ended"][2] + fields["retention"])
     elif fields["holder"] == NOBODY:
         view.file(Index.QUEUE, fields["queue"], job_id, fields["available"])
-
-
-def _discard_ticket(view: View, job_id: str, queue: str, row: Row | None, fields: Fields | None) -> None:
-    """A ticket that leads to no job of its queue any more. A job that time has ended is written so."""
-    view.unfile(Index.QUEUE, queue, job_id)
-    if row is not None and fields is not None and fields["ended"] is not None and row.fields["ended"] is None:
-        _write(view, job_id, row.fields, fields)
 
 
 def _require_held(fields: Fields, fence: Fence) -> None:

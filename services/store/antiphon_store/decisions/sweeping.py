@@ -35,24 +35,25 @@ class Family:
     sessions: Sequence[tuple[str, Row]]
 
 
-def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaimed | None]:
+def reclaim_node(view: View, response_id: str, family: Family, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
     """Takes a node away that neither is kept nor has children. Once a node cannot be read, only a session that has it
     as its head makes it another's head, so what `family` saw of sessions afterwards still holds; of children a guard
     tells. A node that changed meanwhile, or got a child, stays: it is looked at again."""
     row = view.need(Kind.NODE, response_id)
     if row is None or nodes.is_readable(row, view.now_ms):
-        _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"])
+        _reschedule(view, Kind.NODE, response_id, None if row is None else row.fields["expires"], taken_until)
         return _nothing
     if row.fields["v"] != family.dead_version or view.is_crowded:
         return _nothing
     if _was_needed(response_id, row, view.now_ms, family):
         is_needed = _is_needed_still(view, response_id, family)
-        _reschedule(view, Kind.NODE, response_id, _needed_until(row, view.now_ms) if is_needed else view.now_ms)
+        due_at = _needed_until(row, view.now_ms) if is_needed else view.now_ms
+        _reschedule(view, Kind.NODE, response_id, due_at, taken_until)
         return _nothing
     fields = row.fields
     view.fewer(Index.CHILDREN, response_id, 1)
     view.delete(Kind.NODE, response_id)
-    _reschedule(view, Kind.NODE, response_id, None)
+    _reschedule(view, Kind.NODE, response_id, None, taken_until)
     if fields["session"] is not None:
         view.unfile(Index.MADE, fields["session"], made_id(fields["depth"], response_id))
     if fields["parent"] is not None:
@@ -64,34 +65,34 @@ def reclaim_node(view: View, response_id: str, family: Family) -> Finish[Reclaim
     return lambda _answers: reclaimed
 
 
-def reclaim_log(view: View, log_id: str) -> Finish[Reclaimed | None]:
+def reclaim_log(view: View, log_id: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
     row = view.need(Kind.LOG, log_id)
     if row is None or row.fields["until"] > view.now_ms:
-        _reschedule(view, Kind.LOG, log_id, None if row is None else row.fields["until"])
+        _reschedule(view, Kind.LOG, log_id, None if row is None else row.fields["until"], taken_until)
         return _nothing
     view.delete(Kind.LOG, log_id)
     view.delete_below(Kind.BATCH, f"{log_id}/")
-    _reschedule(view, Kind.LOG, log_id, None)
+    _reschedule(view, Kind.LOG, log_id, None, taken_until)
     size_bytes = row.fields["size"]
     return lambda _answers: Reclaimed(size_bytes)
 
 
-def reclaim_job(view: View, job_id: str) -> Finish[Reclaimed | None]:
+def reclaim_job(view: View, job_id: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
     row = view.need(Kind.JOB, job_id)
     ends_at = jobs.forgettable_at(row.fields) if row is not None else None
     if row is None or ends_at is None or ends_at > view.now_ms:
-        _reschedule(view, Kind.JOB, job_id, ends_at)
+        _reschedule(view, Kind.JOB, job_id, ends_at, taken_until)
         return _nothing
     view.delete(Kind.JOB, job_id)
     view.unfile(Index.QUEUE, row.fields["queue"], job_id)
     if row.fields["holder"] != jobs.NOBODY:  # time ended its lease
         view.unfile(Index.HOLDER, jobs.held_key(row.fields["queue"], row.fields["holder"]), job_id)
-    _reschedule(view, Kind.JOB, job_id, None)
+    _reschedule(view, Kind.JOB, job_id, None, taken_until)
     size_bytes = len(row.body)
     return lambda _answers: Reclaimed(size_bytes)
 
 
-def reclaim_conversation(view: View, conversation_id: str) -> Finish[Reclaimed | None]:
+def reclaim_conversation(view: View, conversation_id: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
     """Ends a conversation whose time is over, and that nobody holds the lease of."""
     size_bytes = conversations.expire(view, conversation_id)
     if size_bytes is None:
@@ -99,27 +100,27 @@ def reclaim_conversation(view: View, conversation_id: str) -> Finish[Reclaimed |
         ends_at = row.fields["expires"] if row is not None else None
         if session is not None and ends_at is not None:
             ends_at = max(ends_at, session.fields["lease_until"])
-        _reschedule(view, Kind.CONVERSATION, conversation_id, ends_at)
+        _reschedule(view, Kind.CONVERSATION, conversation_id, ends_at, taken_until)
         return _nothing
     return lambda _answers: Reclaimed(size_bytes)
 
 
-def reclaim_key(view: View, key: str) -> Finish[Reclaimed | None]:
+def reclaim_key(view: View, key: str, *, taken_until: int = 0) -> Finish[Reclaimed | None]:
     row = view.need(Kind.KEY, key)
     if row is not None and row.fields["expires"] <= view.now_ms:
         view.delete(Kind.KEY, key)
-        _reschedule(view, Kind.KEY, key, None)
+        _reschedule(view, Kind.KEY, key, None, taken_until)
     else:
-        _reschedule(view, Kind.KEY, key, None if row is None else row.fields["expires"])
+        _reschedule(view, Kind.KEY, key, None if row is None else row.fields["expires"], taken_until)
     return _nothing
 
 
-def show_again(view: View, kind: Kind, row_id: str, family: Family | None) -> Finish[bool]:
+def show_again(view: View, kind: Kind, row_id: str, family: Family | None, *, taken_until: int = 0) -> Finish[bool]:
     """Puts a candidate back that was taken and not looked at: whether it can go now."""
     row = view.need(kind, row_id)
     due_at = _due_at(view, kind, row_id, row, family) if row is not None else None
     can_go = due_at is not None and due_at <= view.now_ms
-    _reschedule(view, kind, row_id, due_at)
+    _reschedule(view, kind, row_id, due_at, taken_until)
     return lambda _answers: can_go
 
 
@@ -153,10 +154,10 @@ def _is_needed_still(view: View, response_id: str, family: Family) -> bool:
     return any(row is not None and row.fields.get("head") == response_id for row in view.need_all(*named))
 
 
-def _reschedule(view: View, kind: Kind, row_id: str, ends_at: int | None) -> None:
+def _reschedule(view: View, kind: Kind, row_id: str, ends_at: int | None, taken_until: int) -> None:
     """The candidate is looked at again at `ends_at`; with None not before something names it anew."""
     if ends_at is None:
-        view.unfile(Index.ENDS, "", f"{kind}/{row_id}")
+        view.unfile(Index.ENDS, "", f"{kind}/{row_id}", taken_until)
     else:
         view.file(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
 

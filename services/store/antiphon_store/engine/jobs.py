@@ -26,6 +26,7 @@ class _Ticket(NamedTuple):
     at_ms: int
     job_id: str
     queue: str
+    taken_until: int = 0
 
 
 class JobOperations:
@@ -84,11 +85,11 @@ class JobOperations:
         due: list[_Ticket] = []
         for queue in queues:
             entries = await self._rows.take_due(tenant, Index.QUEUE, queue, limit=1, hide_ms=TICKET_HIDE_MS)
-            due += [_Ticket(each.at, each.id, queue) for each in entries]
+            due += [_Ticket(each.at, each.id, queue, each.taken_until) for each in entries]
         return sorted(due)
 
     async def _claim(self, tenant: str, ticket: _Ticket, claim: Callable[..., Finish[Job | None]]) -> Job | None:
-        decision = partial(claim, job_id=ticket.job_id, queue=ticket.queue)
+        decision = partial(claim, job_id=ticket.job_id, queue=ticket.queue, taken_until=ticket.taken_until)
         return await self._trees.of_response(tenant, ticket.job_id, decision)
 
     async def _put_back(self, tenant: str, tickets: Sequence[_Ticket]) -> None:

@@ -12,7 +12,7 @@ from antiphon_core.ports.retention import Sweeping
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family, Reclaimed
 from antiphon_store.rows.backend import RowBackend
-from antiphon_store.rows.model import Index, Kind, Partition
+from antiphon_store.rows.model import Entry, Index, Kind, Partition
 from antiphon_store.rows.runner import DecisionRunner
 
 CANDIDATES_PER_LOOK = 32
@@ -44,9 +44,8 @@ class Reclaiming:
             )
             for place, entry in enumerate(due):
                 if count == limit:
-                    return await self._pause(tenant, count, size_bytes, [each.id for each in due[place:]])
-                kind, _, row_id = entry.id.partition("/")
-                for reclaimed in await self._reclaim(tenant, Kind(kind), row_id, limit - count):
+                    return await self._pause(tenant, count, size_bytes, due[place:])
+                for reclaimed in await self._reclaim(tenant, entry, limit - count):
                     count += 1
                     size_bytes += reclaimed.size_bytes
             if not due:
@@ -65,36 +64,42 @@ class Reclaiming:
             await self._reclaim_node(partition, each.id)
         return True
 
-    async def _pause(self, tenant: str, count: int, size_bytes: int, waiting: Sequence[str]) -> Sweeping:
+    async def _pause(self, tenant: str, count: int, size_bytes: int, waiting: Sequence[Entry]) -> Sweeping:
         """The end of a sweep that did all it may: candidates that were taken are due again, as far as they can go."""
         has_more = False
-        for entry_id in waiting:
-            kind, _, row_id = entry_id.partition("/")
-            has_more = await self._show_again(tenant, Kind(kind), row_id) or has_more
+        for entry in waiting:
+            has_more = await self._show_again(tenant, *_named(entry), entry.taken_until) or has_more
         return Sweeping(count, size_bytes, has_more=has_more)
 
-    async def _reclaim(self, tenant: str, kind: Kind, row_id: str, most: int) -> list[Reclaimed]:
+    async def _reclaim(self, tenant: str, entry: Entry, most: int) -> list[Reclaimed]:
         """Takes a candidate away, and the ancestors that go with it, so many at most."""
+        kind, row_id = _named(entry)
         partition = partition_of(tenant, kind, row_id)
         if kind is not Kind.NODE:
-            decide = _DECISIONS[kind]
+            decide = partial(_DECISIONS[kind], taken_until=entry.taken_until)
             reclaimed = await self._runner.run(partition, lambda view: decide(view, row_id))
             return [reclaimed] if reclaimed is not None else []
         taken: list[Reclaimed] = []
         step: str | None = row_id
+        taken_until = entry.taken_until
         while step is not None and len(taken) < most:
-            reclaimed = await self._reclaim_node(partition, step)
+            reclaimed = await self._reclaim_node(partition, step, taken_until)
             if reclaimed is None:
                 return taken
             taken.append(reclaimed)
-            step = reclaimed.parent
+            step, taken_until = reclaimed.parent, 0
         if step is not None:
             await self._show_again(tenant, Kind.NODE, step)
         return taken
 
-    async def _reclaim_node(self, partition: Partition, response_id: str) -> Reclaimed | None:
-        family = await self._family(partition, response_id)
-        return await self._runner.run(partition, partial(sweeping.reclaim_node, response_id=response_id, family=family))
+    async def _reclaim_node(self, partition: Partition, response_id: str, taken_until: int = 0) -> Reclaimed | None:
+        decision = partial(
+            sweeping.reclaim_node,
+            response_id=response_id,
+            family=await self._family(partition, response_id),
+            taken_until=taken_until,
+        )
+        return await self._runner.run(partition, decision)
 
     async def _family(self, partition: Partition, response_id: str) -> Family:
         # In this order: a node that can be read may become a head, and a head that moves on gets a child.
@@ -106,11 +111,18 @@ class Reclaiming:
         _, children = await self._rows.page(partition, Index.CHILDREN, response_id, after=None, limit=1)
         return Family(row.fields["v"] if row is not None and is_dead else None, children, sessions)
 
-    async def _show_again(self, tenant: str, kind: Kind, row_id: str) -> bool:
+    async def _show_again(self, tenant: str, kind: Kind, row_id: str, taken_until: int = 0) -> bool:
         """Puts a candidate back to when it can go: whether that is now."""
         partition = partition_of(tenant, kind, row_id)
         family = await self._family(partition, row_id) if kind is Kind.NODE else None
-        return await self._runner.run(partition, partial(sweeping.show_again, kind=kind, row_id=row_id, family=family))
+        decision = partial(sweeping.show_again, kind=kind, row_id=row_id, family=family, taken_until=taken_until)
+        return await self._runner.run(partition, decision)
+
+
+def _named(entry: Entry) -> tuple[Kind, str]:
+    """The row that an entry of ENDS names."""
+    kind, _, row_id = entry.id.partition("/")
+    return Kind(kind), row_id
 
 
 def partition_of(tenant: str, kind: Kind, row_id: str) -> Partition:

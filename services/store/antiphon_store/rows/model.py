@@ -168,11 +168,13 @@ class File(NamedTuple):
 
 
 class Unfile(NamedTuple):
-    """Removes an entry."""
+    """Removes an entry. `taken_until`: it was taken so (`take_due`). A backend that removes entries after the program
+    leaves one that has another time by then: somebody filed it anew."""
 
     of: Index
     key: str
     id: str
+    taken_until: int = 0
 
 
 Change = Put | Set | Delete | DeleteBelow | Grow | File | Unfile
@@ -252,11 +254,13 @@ Outcome = Applied | Refused
 
 
 class Entry(NamedTuple):
-    """A line of an index. `row` is the node that it names, where that was asked for."""
+    """A line of an index. `row` is the node that it names, where that was asked for. `taken_until`: the time that it
+    was moved to when it was taken, if the backend wants to know it again (`Unfile`)."""
 
     id: str
     at: int
     row: Row | None = None
+    taken_until: int = 0
 
 
 def made_id(depth: int, response_id: str) -> str:

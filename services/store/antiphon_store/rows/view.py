@@ -138,8 +138,8 @@ class View:
     def file(self, index: Index, key: str, entry_id: str, at: int | Now = AT_ONCE) -> None:
         self._changes.append(File(index, key, entry_id, at))
 
-    def unfile(self, index: Index, key: str, entry_id: str) -> None:
-        self._changes.append(Unfile(index, key, entry_id))
+    def unfile(self, index: Index, key: str, entry_id: str, taken_until: int = 0) -> None:
+        self._changes.append(Unfile(index, key, entry_id, taken_until))
 
     # ---- What is to be read ----
 

@@ -109,7 +109,7 @@ async def test_a_node_is_born_behind_its_parent_with_its_entries(rows: MemoryRow
     }
     for index, key, entry_id in ((Index.CHILDREN, "a", "b"), (Index.MADE, "s", made_id(1, "b"))):
         _, (entry,) = await rows.page(HERE, index, key, after=None, limit=9, with_rows=True)
-        assert entry == (entry_id, NOW_MS, node)
+        assert (entry.id, entry.at, entry.row) == (entry_id, NOW_MS, node)
 
 
 CHAINS = [

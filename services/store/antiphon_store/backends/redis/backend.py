@@ -2,8 +2,9 @@
 
 Entries of tenant-wide indexes lie in slots of their own. One server writes them in the program's step. A Cluster
 cannot: there they are written before the program, never moved to a later time before it was applied, and removed after
-it, so that what is in a row can always be found. When the program is refused, or nobody hears of its end, an entry
-dangles; whoever follows it looks at the row first.
+it, so that what is in a row can always be found. Those that others take (`take_due`) are written once more after it,
+because somebody may have taken one, found no row, and be about to remove it. When the program is refused, or nobody
+hears of its end, an entry dangles; whoever follows it looks at the row first.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
 )
+
+_TAKEN = frozenset({Index.QUEUE, Index.ENDS})  # by `take_due`
 
 _Entries = Mapping[str, Mapping[Argument, Argument]]  # key -> id -> time
 
@@ -124,8 +127,9 @@ class RedisRows:
 
     async def take_due(self, tenant: str, index: Index, key: str, *, limit: int, hide_ms: int) -> Sequence[Entry]:
         names = [keys.tenant_wide(tenant, index, key)]
-        _ok, due = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
-        return [Entry(entry_id.decode(), int(at)) for entry_id, at in zip(due[::2], due[1::2], strict=True)]
+        _ok, due, taken_until = await self._run(scripts.TAKE_DUE, names, [limit, hide_ms])
+        pairs = zip(due[::2], due[1::2], strict=True)
+        return [Entry(entry_id.decode(), int(at), taken_until=taken_until) for entry_id, at in pairs]
 
     async def tenants(self) -> Sequence[str]:
         return await self._tenants.all(self._opened)
@@ -145,12 +149,12 @@ class RedisRows:
 
     async def _apply_spread(self, partition: Partition, program: Program) -> Outcome:
         """Applies a program whose entries lie in other slots."""
-        filed, unfiled = _entries(partition, program)
+        filed, again, unfiled = _entries(partition, program)
         changes = [each for each in program.changes if not programs.is_tenant_wide(each)]
         late = await self._write_entries(filed, may_be_earlier=True)
         outcome = await self._apply(partition, program._replace(changes=changes))
         if isinstance(outcome, Applied):
-            await asyncio.gather(self._write_entries(late), self._write_entries(unfiled))
+            await asyncio.gather(*map(self._write_entries, (late, again, unfiled)))
         return outcome
 
     async def _write_entries(self, entries: _Entries, *, may_be_earlier: bool = False) -> _Entries:
@@ -194,17 +198,20 @@ def _script(program: Program) -> Script:
     return script if any(isinstance(each, Chain | Range) for each in program.reads) else scripts.JOINT[script]
 
 
-def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries]:
-    """Splits entries into those filed before a program and those removed after it, by key. Of an entry that is changed
-    twice the last change counts."""
-    times: dict[tuple[str, str], str] = {}
-    for change in program.changes:
-        if programs.is_tenant_wide(change):
-            assert isinstance(change, File | Unfile)  # noqa: S101
-            name = keys.entries(partition, change.of, change.key), change.id
-            times[name] = programs.entry_time(change.at) if isinstance(change, File) else ""
+def _entries(partition: Partition, program: Program) -> tuple[_Entries, _Entries, _Entries]:
+    """Splits entries, by key: those filed before a program, those of them filed again after it, and those removed after
+    it. Of an entry that is changed twice the last change counts."""
+    changes = {
+        (keys.entries(partition, each.of, each.key), each.id): each
+        for each in program.changes
+        if isinstance(each, File | Unfile) and programs.is_tenant_wide(each)
+    }
     filed: dict[str, dict[Argument, Argument]] = {}
     unfiled: dict[str, dict[Argument, Argument]] = {}
-    for (key, entry_id), at in times.items():
-        (filed if at else unfiled).setdefault(key, {})[entry_id] = at
-    return filed, unfiled
+    for (key, entry_id), change in changes.items():
+        if isinstance(change, File):
+            filed.setdefault(key, {})[entry_id] = programs.entry_time(change.at)
+        else:
+            unfiled.setdefault(key, {})[entry_id] = f"={change.taken_until}" if change.taken_until else ""
+    taken = {keys.entries(partition, each.of, each.key) for each in changes.values() if each.of in _TAKEN}
+    return filed, {key: lines for key, lines in filed.items() if key in taken}, unfiled

@@ -178,7 +178,7 @@ def _change(partition: Partition, change: Change, payloads: _Payloads) -> Sequen
             return "grow", *place, *_written(fields), payloads.number(new_items), payloads.number(new_body)
         case File(index, key, entry_id, at):
             return "file", keys.entries(partition, index, key), entry_id, entry_time(at)
-        case Unfile(index, key, entry_id):
+        case Unfile(index, key, entry_id, _):
             return "unfile", keys.entries(partition, index, key), entry_id
         case Delete(ref):
             return "delete", *ref

@@ -108,11 +108,12 @@ class SqliteRows:
             return self._volatile.decide(partition, decision, only_reads=only_reads)
 
         def primitive(connection: sqlite3.Connection) -> _Answer | Refusal:
+            changes = connection.total_changes
             try:
                 return decide(TreeRows(connection, partition, self._clock.now_ms()), decision)
             except Exception as error:
-                if isinstance(error, sqlite3.Error):
-                    raise
+                if isinstance(error, sqlite3.Error) or connection.total_changes != changes:
+                    raise  # and nothing of it stays
                 return Refusal(error)
 
         return (self._read if only_reads else self._write)(primitive)

@@ -60,9 +60,9 @@ def _filing(count: int) -> str:
 
 def unfile(connection: sqlite3.Connection, tenant: str, tree: int, unfile_: Unfile) -> None:
     if unfile_.of in FOUND_BY_ID:
-        connection.execute(_UNFILE_BY_ID, (tree, *unfile_))
+        connection.execute(_UNFILE_BY_ID, (tree, *unfile_[:3]))
     else:
-        connection.execute(_UNFILE, (scope_of(tenant, tree, unfile_.of), *unfile_))
+        connection.execute(_UNFILE, (scope_of(tenant, tree, unfile_.of), *unfile_[:3]))
 
 
 def has_fewer(connection: sqlite3.Connection, partition: Partition, fewer: Fewer) -> bool:

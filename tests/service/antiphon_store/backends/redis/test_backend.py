@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 import redis
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InternalError, StoreUnavailable
+from antiphon_core.ports.jobs import JobDraft
 from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
+from antiphon_store.engine.facade import RowEngine
 from antiphon_store.rows.model import (
     Applied,
     Chain,
@@ -25,6 +30,7 @@ from antiphon_store.rows.model import (
     Guard,
     Index,
     Kind,
+    Outcome,
     Partition,
     Payload,
     Program,
@@ -35,6 +41,7 @@ from antiphon_store.rows.model import (
     Set,
     Unfile,
 )
+from antiphon_store.testing.subject import draft
 from tests.support.redis_servers import NO_FILES, redis_server, shared_cluster, shared_redis
 
 SESSION = Ref(Kind.SESSION, "conv")
@@ -153,3 +160,37 @@ async def test_a_chain_may_be_as_long_as_its_bound(tenant: str, payload: Payload
         outcome = await rows.transact(partition, Program(reads=[Chain("resp", payload, 1, most)]))
         assert (outcome.too_long if isinstance(outcome, Refused) else "") == expected
     await rows.close()
+
+
+async def test_a_ticket_outlives_a_late_removal(tenant: str) -> None:
+    """On a Cluster a claimer takes a ticket whose job is not there yet, and removes it after the job came."""
+    url = shared_cluster().url
+    enqueuer, claimer = rows_at(url), rows_at(url)
+    for each in (enqueuer, claimer):
+        await each.open()
+    is_filed, is_taken, is_there = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    apply, write_entries = enqueuer._apply, claimer._write_entries
+
+    async def apply_late(partition: Partition, program: Program) -> Outcome:
+        is_filed.set()
+        await is_taken.wait()
+        return await apply(partition, program)
+
+    async def remove_late(entries: Any, **options: bool) -> Any:
+        if entries and not options:
+            is_taken.set()
+            await is_there.wait()
+        return await write_entries(entries, **options)
+
+    enqueuer._apply, claimer._write_entries = apply_late, remove_late  # type: ignore[method-assign]
+    job, store = JobDraft(draft().id, "q", b"{}"), RowEngine(enqueuer)
+    enqueuing = asyncio.create_task(store.enqueue_job(tenant, job, retention_ms=60_000))
+    await is_filed.wait()
+    claiming = asyncio.create_task(RowEngine(claimer).claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000))
+    await enqueuing
+    is_there.set()
+    claimed = await claiming or await store.claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000)
+    assert claimed is not None
+    assert claimed.id == job.id
+    for each in (enqueuer, claimer):
+        await each.close()

@@ -9,11 +9,29 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_core.errors import InternalError
 from antiphon_store.backends.base import Durability
+from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.programs import run
 from antiphon_store.backends.sqlite.schema import prepare
-from antiphon_store.rows.model import Change, Delete, File, Get, Grow, Index, Kind, Partition, Program, Ref, Set, Unfile
+from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.model import (
+    Applied,
+    Change,
+    Delete,
+    File,
+    Get,
+    Grow,
+    Index,
+    Kind,
+    Partition,
+    Program,
+    Ref,
+    Set,
+    Unfile,
+)
+from antiphon_store.rows.view import View
 
 NODE = {"parent": None, "session": None, "expires": None, "size": 0}
 ENDS = (Index.ENDS, "", "node/n")
@@ -56,3 +74,24 @@ def test_a_tree_goes_with_the_last_that_it_held(rows: sqlite3.Connection, made: 
     assert trees(rows) == [(1, "a")]
     change(rows, "a", taken)
     assert trees(rows) == []
+
+
+async def test_a_decision_whose_end_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Such as a history whose bytes are damaged, when the lease was taken before."""
+    rows = SqliteRows(tmp_path / "rows.db", durability=Durability.PROCESS)
+    await rows.open()
+    here, session = Partition("t", "tree"), Ref(Kind.SESSION, "s")
+
+    def decision(view: View) -> Finish[None]:
+        view.set(*session, holder="me")
+        return fail
+
+    def fail(_answers: object) -> None:
+        raise InternalError("damaged")
+
+    with pytest.raises(InternalError):
+        await rows.decide(here, decision, only_reads=False)
+    outcome = await rows.transact(here, Program(reads=[Get(session)]))
+    assert isinstance(outcome, Applied)
+    assert list(outcome.answers) == [None]
+    await rows.close()

@@ -1390,7 +1390,8 @@ class ResponseRecord(betterproto2.Message):
 
     session_id: "str" = betterproto2.field(3, betterproto2.TYPE_STRING)
     """
-    The session (conversation) it was made in; empty for none.
+    The session (conversation) it was made in; empty for none. Must be of the same tree: its id is `conv_` and the 16
+    digits that the response's id begins with, and 32 others.
     """
 
     status: "ResponseStatus" = betterproto2.field(4, betterproto2.TYPE_ENUM, default_factory=lambda: ResponseStatus(0))

@@ -3,16 +3,18 @@
 -- needs: entries
 -- KEYS: the index
 -- ARGV: now; 1 to leave entries where they are that come before the time they are to have; ids and times in turns; an
---   empty time removes the entry
+--   empty time removes the entry, and `=TIME` one that has this time
 -- Answer: ok, ids and times of those that were left
 -- Indivisible: all of it.
 
 local left = {}
 for place = 3, #ARGV, 2 do
   local id, time = ARGV[place], ARGV[place + 1]
-  local present = ARGV[2] == '1' and redis.call('ZSCORE', KEYS[1], id)
-  if time == '' then
+  local present = (ARGV[2] == '1' or string.byte(time) == 61) and redis.call('ZSCORE', KEYS[1], id)
+  if time == '' or (present and '=' .. integer(tonumber(present)) == time) then
     redis.call('ZREM', KEYS[1], id)
+  elseif string.byte(time) == 61 then
+    present = nil -- somebody filed it anew
   elseif present and tonumber(present) < time_of(time) then
     left[#left + 1] = id
     left[#left + 1] = time

@@ -1,0 +1,1 @@
+"""Messages of `google.rpc` that errors carry."""

@@ -1,0 +1,66 @@
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from typing import ClassVar as _ClassVar
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ERROR_REASON_UNSPECIFIED: _ClassVar[ErrorReason]
+    ERROR_REASON_INVALID_REQUEST: _ClassVar[ErrorReason]
+    ERROR_REASON_PREVIOUS_RESPONSE_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_UNAUTHENTICATED: _ClassVar[ErrorReason]
+    ERROR_REASON_PERMISSION_DENIED: _ClassVar[ErrorReason]
+    ERROR_REASON_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_RESPONSE_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_ITEM_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_LOG_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_JOB_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_CONVERSATION_NOT_FOUND: _ClassVar[ErrorReason]
+    ERROR_REASON_CONFLICT: _ClassVar[ErrorReason]
+    ERROR_REASON_ALREADY_EXISTS: _ClassVar[ErrorReason]
+    ERROR_REASON_VERSION_MISMATCH: _ClassVar[ErrorReason]
+    ERROR_REASON_STATUS_MISMATCH: _ClassVar[ErrorReason]
+    ERROR_REASON_STALE_FENCE: _ClassVar[ErrorReason]
+    ERROR_REASON_IDEMPOTENCY_MISMATCH: _ClassVar[ErrorReason]
+    ERROR_REASON_POSITION_MISMATCH: _ClassVar[ErrorReason]
+    ERROR_REASON_LOG_CLOSED: _ClassVar[ErrorReason]
+    ERROR_REASON_SESSION_LOCKED: _ClassVar[ErrorReason]
+    ERROR_REASON_PREVIOUS_RESPONSE_NOT_READY: _ClassVar[ErrorReason]
+    ERROR_REASON_LIMIT_EXCEEDED: _ClassVar[ErrorReason]
+    ERROR_REASON_CHAIN_TOO_LONG: _ClassVar[ErrorReason]
+    ERROR_REASON_TOO_LARGE: _ClassVar[ErrorReason]
+    ERROR_REASON_UNAVAILABLE: _ClassVar[ErrorReason]
+    ERROR_REASON_STORE_UNAVAILABLE: _ClassVar[ErrorReason]
+    ERROR_REASON_TIMEOUT: _ClassVar[ErrorReason]
+    ERROR_REASON_UNIMPLEMENTED: _ClassVar[ErrorReason]
+    ERROR_REASON_INTERNAL: _ClassVar[ErrorReason]
+ERROR_REASON_UNSPECIFIED: ErrorReason
+ERROR_REASON_INVALID_REQUEST: ErrorReason
+ERROR_REASON_PREVIOUS_RESPONSE_NOT_FOUND: ErrorReason
+ERROR_REASON_UNAUTHENTICATED: ErrorReason
+ERROR_REASON_PERMISSION_DENIED: ErrorReason
+ERROR_REASON_NOT_FOUND: ErrorReason
+ERROR_REASON_RESPONSE_NOT_FOUND: ErrorReason
+ERROR_REASON_ITEM_NOT_FOUND: ErrorReason
+ERROR_REASON_LOG_NOT_FOUND: ErrorReason
+ERROR_REASON_JOB_NOT_FOUND: ErrorReason
+ERROR_REASON_CONVERSATION_NOT_FOUND: ErrorReason
+ERROR_REASON_CONFLICT: ErrorReason
+ERROR_REASON_ALREADY_EXISTS: ErrorReason
+ERROR_REASON_VERSION_MISMATCH: ErrorReason
+ERROR_REASON_STATUS_MISMATCH: ErrorReason
+ERROR_REASON_STALE_FENCE: ErrorReason
+ERROR_REASON_IDEMPOTENCY_MISMATCH: ErrorReason
+ERROR_REASON_POSITION_MISMATCH: ErrorReason
+ERROR_REASON_LOG_CLOSED: ErrorReason
+ERROR_REASON_SESSION_LOCKED: ErrorReason
+ERROR_REASON_PREVIOUS_RESPONSE_NOT_READY: ErrorReason
+ERROR_REASON_LIMIT_EXCEEDED: ErrorReason
+ERROR_REASON_CHAIN_TOO_LONG: ErrorReason
+ERROR_REASON_TOO_LARGE: ErrorReason
+ERROR_REASON_UNAVAILABLE: ErrorReason
+ERROR_REASON_STORE_UNAVAILABLE: ErrorReason
+ERROR_REASON_TIMEOUT: ErrorReason
+ERROR_REASON_UNIMPLEMENTED: ErrorReason
+ERROR_REASON_INTERNAL: ErrorReason
