@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,13 +13,14 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.ids import RandomIds
 from antiphon_core.jsons import canonical, loads
+from antiphon_store.backends.sql_maintenance import LINES
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import import_lines
 from antiphon_store.operations.statistics import statistics
 from antiphon_store.operations.verifying import verify
-from antiphon_store.rows.model import Change, Delete, File, Index, Kind, Partition, Program, Ref, Set
+from antiphon_store.rows.model import Change, Delete, File, Index, Kind, Partition, Program, Put, Ref, Set
 from tests.contract.store.row_backends import ROW_BACKENDS
 from tests.support.memory_maintenance import MaintainedMemory
 from tests.support.stored_tenant import StoredTenant
@@ -130,6 +132,34 @@ async def test_what_is_erased_is_gone_and_nothing_else(rows: Any, stored: Stored
     assert stored.tenant not in await rows.tenants()
     assert await exported(rows, other.tenant) == kept
     assert await findings(rows, other.tenant) == []
+
+
+async def test_many_trees_rows_and_keys_are_all_named_once(rows: Any, stored: StoredTenant) -> None:
+    tenant, count = stored.tenant, 2 * LINES + 50
+    programs = [
+        (Partition(tenant, f"tree {n}"), [File(Index.ITEM, f"item {n}", "r"), File(Index.CHILDREN, f"node {n}", "r")])
+        for n in range(count)
+    ]
+    row = Put(Ref(Kind.SESSION, "s"), {"head": None})
+    for start in range(0, count, 50):
+        some = programs[start : start + 50]
+        await asyncio.gather(*[rows.transact(tree, Program(changes=[row, *entries])) for tree, entries in some])
+    large = Partition(tenant, "tree 0")
+    await rows.transact(large, Program(changes=[Put(Ref(Kind.SESSION, f"s{n}"), {"n": n}) for n in range(count)]))
+
+    named = [each async for each in rows.maintenance.partitions(tenant)]
+    assert sorted(named) == sorted(tree for tree, _ in programs)
+    ids = [each.ref.id for each in await rows.maintenance.names(large)]
+    assert sorted(ids) == sorted(["s", *[f"s{n}" for n in range(count)]])
+    keys = [each async for each in rows.maintenance.index_keys(tenant)]
+    assert len(keys) == 2 * count
+    assert set(keys) == {
+        *[(Partition(tenant, ""), Index.ITEM, f"item {n}") for n in range(count)],
+        *[(tree, Index.CHILDREN, f"node {n}") for n, (tree, _) in enumerate(programs)],
+    }
+    [_ async for _ in rows.maintenance.erase(tenant)]
+    assert [each async for each in rows.maintenance.partitions(tenant)] == []
+    assert [each async for each in rows.maintenance.index_keys(tenant)] == []
 
 
 async def test_statistics_are_the_same_everywhere(rows: Any, memory: MaintainedMemory, stored: StoredTenant) -> None:

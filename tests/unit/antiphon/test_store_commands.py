@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,9 @@ def test_what_is_erased_is_not_in_the_file_any_more(stored: StoredTenant, run: R
     assert (status, line.endswith("are erased. Backups and exports still hold them.")) == (0, True)
     assert run("stats")[1] == ["TENANT  KIND  ROWS  BYTES"]
     assert unique not in (tmp_path / "store.db").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "store.db")) as file:
+        for table in ("tree", "branch", "node", "row", "entry"):
+            assert file.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
 
 
 def test_damage_is_told_by_the_exit_status(url: str, stored: StoredTenant, run: Run) -> None:
