@@ -13,6 +13,7 @@ from antiphon import store_commands
 from antiphon.cli import main
 from antiphon.progress import ProgressLine
 from antiphon_core.jsons import loads
+from antiphon_store.backends import registry
 from antiphon_store.backends.registry import open_backend, row_backend
 from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
 from tests.support.postgres_server import postgres_server, shared_postgres
@@ -210,6 +211,14 @@ def test_mistakes_are_one_line(url: str, run: Run, tmp_path: Path) -> None:
     assert (status, line.startswith("antiphon: This database is backed up by its own means.")) == (2, True)
     status, lines = run("stats", "--store-url", "postgresql://127.0.0.1:1/database")
     assert (status, len(lines)) == (1, 2), "what the database says, and what that means"
+
+
+def test_a_backend_without_maintenance_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "row_backend", lambda *_arguments, **_options: object())
+    monkeypatch.setenv("ANTIPHON_STORE_URL", "lmdb:///store.lmdb")
+    for command in (["stats"], ["export", "--tenant", "acme", "file"], ["backup", "file"]):
+        status, (line,) = run(*command)
+        assert (status, line.startswith("antiphon: This database ")) == (2, True), command
 
 
 def test_a_terminal_sees_progress(
