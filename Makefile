@@ -4,14 +4,15 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
+CONTAINERS ?= podman
 
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint manifests format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 install: $(VENV)/.installed  ## make .venv with what running needs, every package pinned by hash
 
@@ -69,7 +70,7 @@ nightly: check   ## check, then every test with random examples and full volume,
 	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
-	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint manifests
+	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
@@ -82,8 +83,14 @@ protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null
 	cd protos && ../node_modules/.bin/buf breaking --against released.binpb
 
-manifests: $(VENV)/.installed-dev
-	$(BIN)/python k8s/check.py
+check-k8s: $(VENV)/.installed-dev  ## the manifests, the chart, alerts and dashboards, without a cluster
+	$(PYTEST) tests/k8s $(ARGS)
+
+images:          ## build the images with podman, and print what each weighs: CONTAINERS=docker with docker
+	for target in edge worker translator store all; do \
+	  $(CONTAINERS) build --quiet --file Containerfile --target $$target --tag antiphon-$$target:dev . || exit 1; \
+	done
+	$(CONTAINERS) images --filter reference='antiphon-*:dev'
 
 format: $(VENV)/.installed-dev  ## rewrite the code in the project's form
 	$(BIN)/ruff check --quiet --fix
@@ -105,13 +112,17 @@ clients: $(VENV)/.installed-dev node_modules/.installed  ## try docs/howto/call-
 
 docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/antiphon config --markdown > docs/reference/settings.md
+	$(BIN)/python -m antiphon_core.telemetry.reference_page > docs/reference/metrics.md
 	$(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
+	$(BIN)/python -m k8s.components.grafana.panels
+	$(BIN)/python -m k8s.components.prometheus.plain_rules
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
 	$(EXPORT) --no-default-groups --output-file requirements.txt
 	$(EXPORT) --group dev --output-file requirements-dev.txt
 	@rm uv.lock
+	echo checkov | $(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --output-file tests/k8s/requirements-checkov.txt --upgrade -
 
 bench: bench-store bench-translator bench-gateway  ## run the benchmarks: ratios against a baseline of the same run
 	for bench in $(basename $(notdir $(wildcard tests/bench/*_bench.py))); do $(BIN)/python -m tests.bench.$$bench || exit 1; done

@@ -1,19 +1,21 @@
-"""Logging: one line per event, for people or as JSON, with the id of the request it belongs to.
+"""Logging: one line per event, for people or as JSON, with the ids of what it is about.
 
-Prompts, answers and credentials are never logged.
+Modules log with Python's `logging`, as the libraries do. Text is for a laptop and needs no library. Lines in JSON are
+made by structlog; they have the fields that `telemetry/log_fields.py` declares and no others. Prompts, answers and
+credentials are never logged.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from contextvars import ContextVar
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import orjson
 
-request_id: ContextVar[str] = ContextVar("request_id", default="")
+from antiphon_core.telemetry import correlation, log_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,37 +32,44 @@ def configure(settings: LogSettings, *, worker: int | None = None) -> None:
     """Sends all logs to standard error in the chosen form. `worker` is the number of this process among several that
     write to the same place."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLine(worker) if settings.json else _TextLine(worker))
+    handler.setFormatter(_json_lines(worker) if settings.json else _TextLine(worker))
     logging.basicConfig(level=settings.level, handlers=[handler], force=True)
 
 
 class _TextLine(logging.Formatter):
     def __init__(self, worker: int | None) -> None:
         process = f" worker {worker}:" if worker is not None else ""
-        super().__init__(f"%(asctime)s %(levelname)-7s{process} %(name)s: %(message)s%(request)s")
+        super().__init__(f"%(asctime)s %(levelname)-7s{process} %(name)s: %(message)s%(ids)s%(advice)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        current = request_id.get()
-        record.request = f" [{current}]" if current else ""
+        now = correlation.current()
+        ids = [each for each in (now.request_id, now.response_id) if each and each not in record.getMessage()]
+        record.ids = f" [{' '.join(ids)}]" if ids else ""
+        remedy = getattr(record, log_fields.REMEDY, "")
+        record.advice = f"\n    {remedy}" if remedy else ""
         return super().format(record)
 
 
-class _JsonLine(logging.Formatter):
-    def __init__(self, worker: int | None) -> None:
-        super().__init__()
-        self._worker = worker
+def _json_lines(worker: int | None) -> logging.Formatter:
+    from structlog.processors import JSONRenderer, format_exc_info
+    from structlog.stdlib import ExtraAdder, ProcessorFormatter
 
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "ts": record.created,
-            "level": record.levelname,
-            "logger": record.name,
-            "event": record.getMessage(),
+    process = {} if worker is None else {log_fields.WORKER: worker}
+
+    def add_facts(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        record: logging.LogRecord = line["_record"]
+        facts: dict[str, Any] = {
+            log_fields.TS: record.created,
+            log_fields.LEVEL: record.levelname,
+            log_fields.LOGGER: record.name,
         }
-        if self._worker is not None:
-            line["worker"] = self._worker
-        if current := request_id.get():
-            line["request_id"] = current
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return orjson.dumps(line).decode()
+        return {**facts, **process, **correlation.current().fields(), **line}
+
+    return ProcessorFormatter(
+        foreign_pre_chain=[add_facts, ExtraAdder(log_fields.EXTRA)],
+        processors=[
+            ProcessorFormatter.remove_processors_meta,
+            format_exc_info,
+            JSONRenderer(serializer=lambda line, **_: orjson.dumps(line, default=str).decode()),
+        ],
+    )

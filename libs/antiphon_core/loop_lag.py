@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from antiphon_core.telemetry import metrics
+
 log = logging.getLogger(__name__)
 
 PERIOD_S = 0.1
@@ -33,7 +35,7 @@ class LoopLag:
     @property
     def recent_max_s(self) -> float:
         """The longest lag within RECENT_S before the last measurement."""
-        return max((lag_s for _, lag_s in self._recent), default=0.0)
+        return max((lag_s for _, lag_s in self._recent.copy()), default=0.0)
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
@@ -49,6 +51,7 @@ class LoopLag:
         """Takes one measurement, made at `now_s` of a monotonic clock."""
         self.last_s = lag_s
         self.max_s = max(self.max_s, lag_s)
+        metrics.LOOP_LAG.of().observe(lag_s)
         self._recent.append((now_s, lag_s))
         while self._recent[0][0] < now_s - RECENT_S:
             self._recent.popleft()
@@ -71,3 +74,4 @@ class LoopLag:
 
 PROCESS = LoopLag()
 """The lag of this process's event loop, measured by `lifecycle.run`."""
+metrics.LOOP_LAG_MAX.of().ask(lambda: PROCESS.recent_max_s)

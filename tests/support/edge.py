@@ -62,6 +62,7 @@ async def running_edge(
     drain_s: float = 30.0,
     tenants: bool = False,
     clock: Clock | None = None,
+    opens_metrics: bool = False,
     **door: Any,
 ) -> AsyncIterator[RunningEdge]:
     """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
@@ -71,7 +72,9 @@ async def running_edge(
     await backend.open()
     door |= {"trusted_proxies": ("127.0.0.1/32",)} if tenants else {}
     settings = EdgeSettings(port=0, keep_alive_s=keep_alive_s, drain_s=drain_s, **door)
-    server = EdgeServer(settings, StoreService(backend), translator, clock=clock, ids=RandomIds())
+    server = EdgeServer(
+        settings, StoreService(backend), translator, clock=clock, ids=RandomIds(), opens_metrics=opens_metrics
+    )
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:

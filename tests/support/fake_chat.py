@@ -53,6 +53,7 @@ class FakeChat:
     refusal: tuple[int, Object] | None = None
     """A status, and what is said with it, instead of an answer."""
     requests: list[Object] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
     keys: list[str | None] = field(default_factory=list)
     peers: list[object] = field(default_factory=list)
     """Where each request came from: address and port."""
@@ -78,6 +79,7 @@ class FakeChat:
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
+        self.headers.append(request.headers)
         self.begun.set()
         self._note(request)
         if self.refusal is not None:

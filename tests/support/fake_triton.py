@@ -189,6 +189,8 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     server_ready: bool = True
     model_ready: bool = True
     requests: list[Raw] = field(default_factory=list)
+    metadata: list[dict[str, Any]] = field(default_factory=list)
+    """What each stream brought besides its messages."""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     config_calls: int = 0
@@ -236,6 +238,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
         return config
 
     async def ModelStreamInfer(self, requests: AsyncIterator[Raw], context: Any) -> AsyncIterator[Raw]:
+        self.metadata.append(dict(context.invocation_metadata()))
         try:
             async for request in requests:
                 self.requests.append(request)

@@ -20,6 +20,12 @@ from antiphon_core.ports.store import Fence
 ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because nobody could finish it
 
 
+DISPATCH_TENANT = "antiphon.dispatch"
+"""A tenant of our own, whose jobs are tickets: each names the job of another tenant."""
+DISPATCH_QUEUE = "responses"
+"""The queue of the tickets of background responses."""
+
+
 class JobOutcome(StrEnum):
     """How an attempt ended. RETRY: claimable again, until the attempts are used up."""
 
@@ -60,6 +66,14 @@ class Job:
     cancel_requested: bool
     fence: Fence
     lease_expires_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueHead:
+    """How many jobs of a queue are due, and for how long the first of them has been."""
+
+    due: int
+    oldest_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,13 @@ from antiphon_core.errors import Unavailable
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
-from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
+from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method, Repeat
 from antiphon_core.rpc.status import from_rpc_error
+from antiphon_core.telemetry import correlation
 
 log = logging.getLogger(__name__)
 
@@ -73,15 +75,15 @@ class RpcClient:
         request: Any,
         *,
         tenant: str = DEFAULT_TENANT,
-        request_id: str = "",
         timeout_s: float | None = None,
     ) -> Any:
         """The answer of a unary RPC. AntiphonError: what the service raised, or why it could not be asked."""
         method = self._api.methods[name]
-        try:
-            data = await self._start(method, request, tenant, request_id, timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error, self._unavailable) from error
+        with MadeCall(method) as made:
+            try:
+                data = await self._start(method, request, tenant, timeout_s)
+            except grpc.aio.AioRpcError as error:
+                raise made.failed(from_rpc_error(error, self._unavailable)) from error
         return decode(method.response, data)
 
     async def stream(
@@ -90,25 +92,27 @@ class RpcClient:
         request: Any,
         *,
         tenant: str = DEFAULT_TENANT,
-        request_id: str = "",
         timeout_s: float | None = None,
     ) -> AsyncGenerator[Any, None]:
         """The answers of a streaming RPC. Closing the generator cancels the RPC."""
         method = self._api.methods[name]
-        rpc = self._start(method, request, tenant, request_id, timeout_s)
-        try:
-            while (data := await rpc.read()) is not grpc.aio.EOF:
-                yield decode(method.response, data)
-        except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error, self._unavailable) from error
-        except asyncio.CancelledError:
-            # grpc.aio raises this for a call that was cancelled locally too, which is not our task's cancellation.
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise self._unavailable("The call was cancelled because its channel was closed.") from None
-        finally:
-            rpc.cancel()
+        with MadeCall(method) as made:
+            rpc = self._start(method, request, tenant, timeout_s)
+            made.step_out()
+            try:
+                while (data := await rpc.read()) is not grpc.aio.EOF:
+                    yield decode(method.response, data)
+            except grpc.aio.AioRpcError as error:
+                raise made.failed(from_rpc_error(error, self._unavailable)) from error
+            except asyncio.CancelledError:
+                # grpc.aio raises this for a call that was cancelled locally too, which is not our task's cancellation.
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                closed = self._unavailable("The call was cancelled because its channel was closed.")
+                raise made.failed(closed) from None
+            finally:
+                rpc.cancel()
 
     async def ready(self) -> None:
         """Returns when the service reports SERVING; raises `unavailable` with the reason otherwise."""
@@ -120,16 +124,15 @@ class RpcClient:
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             raise self._unavailable(f"{self._api.name} reports that it is not ready.")
 
-    def _start(self, method: Method, request: Any, tenant: str, request_id: str, timeout_s: float | None) -> Any:
-        metadata = call_metadata(tenant, request_id, self._token)
+    def _start(self, method: Method, request: Any, tenant: str, timeout_s: float | None) -> Any:
+        metadata = call_metadata(tenant, self._token)
         timeout = timeout_s if timeout_s is not None else method.deadline_s
         return self._callables[method.name](encode(method.request, request), timeout=timeout, metadata=metadata)
 
 
-def call_metadata(tenant: str, request_id: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:
-    metadata = [(TENANT_KEY, tenant)]
-    if request_id:
-        metadata.append((REQUEST_ID_KEY, request_id))
+def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:
+    """What a call carries: its tenant, the ids of what it is made for, and the caller's token."""
+    metadata = [(TENANT_KEY, tenant), *correlation.service_headers()]
     if token is not None:
         metadata.append((AUTHORIZATION_KEY, f"Bearer {token()}"))
     return metadata

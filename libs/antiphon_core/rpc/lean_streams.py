@@ -22,7 +22,8 @@ from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.rpc.client import call_metadata
 from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.services import Api
+from antiphon_core.rpc.observed import MadeCall
+from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import from_grpc_error
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,6 @@ class LeanStreams:
         *,
         flow: Flow | None = None,
         tenant: str = DEFAULT_TENANT,
-        request_id: str = "",
     ) -> None:
         """Calls `receive` with each answer of a streaming RPC, and returns at its end. While `flow` is paused nothing
         is read; what was read before is still received. Cancelling cancels the RPC. A call that a server or the network
@@ -75,16 +75,22 @@ class LeanStreams:
         method = self._api.methods[name]
         data = encode(method.request, request)
         answers = _Answers(lambda message: receive(decode(method.response, message)))
+        with MadeCall(method) as made:
+            await self._attempts(method, data, answers, tenant, flow, made)
+
+    async def _attempts(
+        self, method: Method, data: bytes, answers: _Answers, tenant: str, flow: Flow | None, made: MadeCall
+    ) -> None:
         pauses_s = iter(_PAUSES_S)
         while True:
-            metadata = call_metadata(tenant, request_id, self._token)
+            metadata = call_metadata(tenant, self._token)
             try:
                 await self._attempt(method.path, data, answers, metadata, flow, method.deadline_s)
                 return
             except GrpcError as error:
                 pause_s = next(pauses_s, None)
                 if pause_s is None or answers.have_begun or error.status != UNAVAILABLE:
-                    raise from_grpc_error(error, self._unavailable) from error
+                    raise made.failed(from_grpc_error(error, self._unavailable)) from error
                 log.info("%s is tried again: %s", method.path, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter is no secret
 

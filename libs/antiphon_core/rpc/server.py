@@ -29,11 +29,13 @@ from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import reflection
 from antiphon_core.rpc.addresses import address
 from antiphon_core.rpc.authentication import Guard, text_metadata
-from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, REQUEST_ID_KEY, TENANT_KEY
+from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
 from antiphon_core.rpc.codec import decode, encode
+from antiphon_core.rpc.observed import ServedCall
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.services import Api, Method
 from antiphon_core.rpc.status import to_status
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +59,6 @@ class Call:
     """What a handler may know of the RPC besides its request."""
 
     tenant: str
-    request_id: str
     time_remaining_s: float | None
 
 
@@ -131,7 +132,7 @@ async def _is_ready(name: str, ready: Ready) -> bool:
     except Unavailable:
         return False
     except Exception:
-        log.exception("the readiness check of %s broke", name)
+        log.exception("the readiness check of %s broke", name, extra=remedies.REPORT)
         return False
     return True
 
@@ -144,26 +145,28 @@ def _rpc_handler(method: Method, handler: Handler, guard: Guard | None) -> grpc.
 
 def _unary(method: Method, handler: Handler, guard: Guard | None) -> Callable[..., Awaitable[bytes]]:
     async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-        try:
-            call = _call(context, method, guard)
-            answer: Any = await handler(decode(method.request, data), call)  # type: ignore[misc]
-            return encode(method.response, answer)
-        except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
-            await _abort(context, method, error)
+        with ServedCall(method, context) as served:
+            try:
+                call = _call(context, method, guard)
+                answer: Any = await handler(decode(method.request, data), call)  # type: ignore[misc]
+                return encode(method.response, answer)
+            except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
+                await _abort(context, method, error, served)
 
     return serve
 
 
 def _streaming(method: Method, handler: Handler, guard: Guard | None) -> Callable[..., AsyncIterator[bytes]]:
     async def serve(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> AsyncIterator[bytes]:
-        try:
-            call = _call(context, method, guard)
-            answers: Any = handler(decode(method.request, data), call)
-            async with aclosing(answers):
-                async for answer in answers:
-                    yield encode(method.response, answer)
-        except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
-            await _abort(context, method, error)
+        with ServedCall(method, context) as served:
+            try:
+                call = _call(context, method, guard)
+                answers: Any = handler(decode(method.request, data), call)
+                async with aclosing(answers):
+                    async for answer in answers:
+                        yield encode(method.response, answer)
+            except Exception as error:  # noqa: BLE001 - the boundary: whatever it is becomes a status
+                await _abort(context, method, error, served)
 
     return serve
 
@@ -173,26 +176,26 @@ def _call(context: grpc.aio.ServicerContext[Any, Any], method: Method, guard: Gu
     tenant = metadata.get(TENANT_KEY) or DEFAULT_TENANT
     if guard is not None:
         guard.admit(metadata, context.auth_context(), tenant, method.path, method.row.roles)
-    return Call(
-        tenant=tenant,
-        request_id=metadata.get(REQUEST_ID_KEY, ""),
-        time_remaining_s=context.time_remaining(),
-    )
+    return Call(tenant=tenant, time_remaining_s=context.time_remaining())
 
 
-async def _abort(context: grpc.aio.ServicerContext[Any, Any], method: Method, error: Exception) -> NoReturn:
+async def _abort(
+    context: grpc.aio.ServicerContext[Any, Any], method: Method, error: Exception, served: ServedCall
+) -> NoReturn:
     if isinstance(error, grpc.aio.AbortError):
         raise error
+    error = known(error, method.path)
+    served.failed(error)
     if isinstance(error, (Unauthenticated, PermissionDenied)):
         log.warning("%s from %s is refused: %s", method.path, context.peer(), error.message)
-    await context.abort_with_status(to_status(known(error, method.path)))
+    await context.abort_with_status(to_status(error))
 
 
 def known(error: Exception, what: str) -> AntiphonError:
     """The error as callers may see it: a bug becomes an InternalError, and its cause goes to the log."""
     if isinstance(error, AntiphonError):
         return error
-    log.error("%s failed", what, exc_info=error)
+    log.error("%s failed", what, exc_info=error, extra=remedies.REPORT)
     return InternalError("The server failed to handle this call. Its log says why.")
 
 

@@ -56,6 +56,11 @@ def to_status(error: AntiphonError) -> grpc.Status:
     return rpc_status.to_status(_rich_status(error))
 
 
+def code_of(error: AntiphonError) -> grpc.StatusCode:
+    """The status that an error has on the wire."""
+    return _CODES[row_of(error).grpc_status]
+
+
 def to_bytes(error: AntiphonError) -> bytes:
     """The error as a serialized google.rpc.Status, for answers that carry several outcomes."""
     data: bytes = _rich_status(error).SerializeToString()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from antiphon_core.config import SettingsError
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,9 @@ class Watched(Generic[Value]):
         try:
             self._value = self._read()
         except SettingsError as error:
-            log.error("%s changed and cannot be used, what was read before stays: %s", names, error)
+            log.error(
+                "%s changed and cannot be used, what was read before stays: %s", names, error, extra=remedies.CHECK_FILE
+            )
         else:
             log.info("%s changed and was read again", names)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from antiphon_core import config
 from antiphon_core.logs import LogSettings
+from antiphon_core.telemetry.settings import MetricsSettings
 from antiphon_edge.settings import EdgeSettings, WorkerSettings
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.settings import TranslatorSettings
@@ -39,6 +40,7 @@ SECTIONS: config.Sections = {
     "translator": TranslatorSettings,
     "store": StoreSettings,
     "log": LogSettings,
+    "metrics": MetricsSettings,
 }
 
 
@@ -49,6 +51,7 @@ class Settings:
     translator: TranslatorSettings
     store: StoreSettings
     log: LogSettings
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
     serve: ServeSettings = field(default_factory=ServeSettings)
 
     def warnings(self, sections: Iterable[str] = SECTIONS) -> Iterator[tuple[str, str]]:

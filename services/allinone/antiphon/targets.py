@@ -8,6 +8,7 @@ What a target needs is imported when it is built: a store does not carry tokeniz
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,12 +19,14 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.ids import Ids, RandomIds
 from antiphon_core.lifecycle import Part
+from antiphon_core.telemetry import otlp, tenants
 
 if TYPE_CHECKING:
     from antiphon.parts.store import StorePart
     from antiphon.parts.translator import TranslatorPart
     from antiphon_core.ports.full_store import FullStore
     from antiphon_core.ports.translator import Translator
+    from antiphon_core.telemetry.exposition import Exposition
     from antiphon_edge.background.worker import Worker
     from antiphon_edge.sealed.sealing import Sealer, SealingKeys
     from antiphon_edge.server import EdgeServer
@@ -38,12 +41,23 @@ class Process:
     ids: Ids = field(default_factory=RandomIds)
     shares_ports: bool = False
     """Whether other processes listen on the same ports."""
+    number: int | None = None
+    """Which of several processes of the same targets this is, from 1 on."""
     sealing_keys: SealingKeys | None = None
     """Instead of keys of its own, where no file has keys."""
     store: StorePart | None = None
     translator: TranslatorPart | None = None
     edge: EdgeServer | None = None
     worker: Worker | None = None
+    targets: list[str] = field(default_factory=list)
+    """The names of the targets, set by `build`."""
+
+    @cached_property
+    def exposition(self) -> Exposition:
+        """The metrics of all targets of this process."""
+        from antiphon_core.telemetry.exposition import Exposition
+
+        return Exposition(self.targets, worker=self.number)
 
     @cached_property
     def sealer(self) -> Sealer:
@@ -108,6 +122,8 @@ def _edge(process: Process) -> Part:
         ids=process.ids,
         sealer=process.sealer,
         shares_port=process.shares_ports,
+        exposition=process.exposition,
+        opens_metrics=process.settings.metrics.open,
     )
     return process.edge
 
@@ -148,5 +164,17 @@ def expand(names: Iterable[str]) -> list[str]:
 
 
 def build(names: Iterable[str], process: Process) -> list[Part]:
-    """The parts of the named targets, each wired to those before it. Call it inside the event loop."""
-    return [TARGETS[name](process) for name in expand(names)]
+    """The parts of the named targets, each wired to those before it, behind the telemetry of the process if something
+    asks for it. Call it inside the event loop."""
+    process.targets = expand(names)
+    parts = [TARGETS[name](process) for name in process.targets]
+    return [*_telemetry(process), *parts]
+
+
+def _telemetry(process: Process) -> list[Part]:
+    tenants.PROCESS.allow(process.settings.metrics.tenants)
+    if process.settings.metrics.port is None and not otlp.is_wanted(os.environ):
+        return []
+    from antiphon.parts.telemetry import TelemetryPart
+
+    return [TelemetryPart(process.settings.metrics, process.exposition, process.targets, number=process.number)]

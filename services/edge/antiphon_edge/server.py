@@ -15,6 +15,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.spending import Spending
 from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.door import admission, authentication, connections, encodings, pages, request_ids
@@ -30,7 +31,7 @@ from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
 from antiphon_edge.routes.responses import ResponseRoutes
-from antiphon_edge.routes.service import ServiceRoutes
+from antiphon_edge.routes.service import METRICS_PATH, ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
@@ -57,9 +58,11 @@ class EdgeServer:
         ids: Ids,
         sealer: Sealer | None = None,
         shares_port: bool = False,
+        exposition: Exposition | None = None,
+        opens_metrics: bool = False,
     ) -> None:
         """Without a `sealer` it has one of its own, as the settings say. With `shares_port` other processes may listen
-        on its port, too."""
+        on its port, too. `exposition` has the metrics of the process; with `opens_metrics` they are for everybody."""
         self._shares_port = shares_port
         self._settings = settings
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
@@ -79,7 +82,7 @@ class EdgeServer:
             meter=meter,
             timing=self._timing,
         )
-        self._service = ServiceRoutes(store, translator)
+        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]))
         self._sockets = SocketRoutes(
             self._turns,
             WarmUps(store, translator, clock=clock),
@@ -90,7 +93,7 @@ class EdgeServer:
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self.app.on_response_prepare.append(request_ids.add_headers)
         self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
-        self._keep_the_door(clock, limiter)
+        self._keep_the_door(clock, limiter, opens_metrics=opens_metrics)
         self._add_routes(store, translator, meter)
         self.url = ""
 
@@ -110,9 +113,12 @@ class EdgeServer:
             self.app.add_routes(routes.table())
         self.app.add_routes(openapi_routes.table())
 
-    def _keep_the_door(self, clock: Clock, limiter: RateLimiter) -> None:
+    def _keep_the_door(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
         """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
+        middlewares.append(request_ids.note_route)
+        if opens_metrics:
+            authentication.open_path(self.app, METRICS_PATH)
         if self._cors is not None:
             middlewares.append(self._cors.middleware())  # type: ignore[arg-type]
             prepare.append(self._cors.add_headers)

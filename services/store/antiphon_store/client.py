@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from antiphon_core import logs
 from antiphon_core.errors import InvalidRequest, StoreUnavailable
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.conversations import Conversation, ConversationStore
@@ -47,7 +46,7 @@ def _call(
     async def call(self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         tenant, request = codec.request(args, kwargs)
         try:
-            answer = await self._rpc.call(rpc, request, tenant=tenant, request_id=logs.request_id.get())
+            answer = await self._rpc.call(rpc, request, tenant=tenant)
         except InvalidRequest as error:
             codec.name_for_port(error)
             raise
@@ -68,7 +67,7 @@ def _stream(
         self: StoreClient, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
     ) -> AsyncGenerator[_Result, None]:
         tenant, request = codec.request(args, kwargs)
-        reading = self._rpc.stream(rpc, request, tenant=tenant, request_id=logs.request_id.get())
+        reading = self._rpc.stream(rpc, request, tenant=tenant)
         async with aclosing(reading) as answers:
             async for answer in answers:
                 yield codec.answer.get(answer)

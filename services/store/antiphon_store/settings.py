@@ -92,6 +92,10 @@ class StoreSettings(RpcServerSettings):
             "doc": "How often a call that waits for a job looks again. Jobs from the same process wake it at once."
         },
     )
+    queue_watch_s: float = field(
+        default=5.0,
+        metadata={"doc": "How long between two looks at the length of the queue of background responses, for metrics."},
+    )
     drain_s: float = field(default=10.0, metadata={"doc": "Seconds that running calls get to end after SIGTERM."})
 
     def __post_init__(self) -> None:

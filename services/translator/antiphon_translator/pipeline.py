@@ -34,7 +34,7 @@ from antiphon_core.request import Parameters
 from antiphon_translator import forced_calls, sampling
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.assembly import Assembly
-from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.guided_output import guided
 from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
 from antiphon_translator.media.downloads import NOTHING, Downloads
@@ -103,6 +103,8 @@ class TurnPipeline:
         if resume is not None and resume.token_ids and not resumable:
             raise _cannot_resume()
         self._tells_ids = checkpoints and resumable
+        self.usage: Usage | None = None
+        """What the turn took, once it has its end."""
 
     @property
     def done(self) -> bool:
@@ -175,10 +177,11 @@ class TurnPipeline:
         self._assembly.close("incomplete" if cut_off else "completed")
         if self._assembly.is_empty:
             self._assembly.say_nothing("incomplete" if cut_off else "completed")
+        self.usage = self._output.usage()
         if cut_off:
-            self._machine.send(Incomplete(self._output.usage(), "max_output_tokens"))
+            self._machine.send(Incomplete(self.usage, "max_output_tokens"))
         else:
-            self._machine.send(Complete(self._output.usage(), completed_at))
+            self._machine.send(Complete(self.usage, completed_at))
             if self._answer_check is not None:
                 self._mismatches.look_at(self._machine.snapshot(), self._answer_check)
         return self._machine.take()
@@ -186,7 +189,8 @@ class TurnPipeline:
     def fail(self, error: AntiphonError) -> list[Batch]:
         """The last events when the turn was broken off: what came so far is kept, and marked incomplete."""
         self._assembly.take(self._output.end(cut_off=True))
-        self._machine.send(Fail(self._output.usage(), error))
+        self.usage = self._output.usage()
+        self._machine.send(Fail(self.usage, error))
         return self._machine.take()
 
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 
+from antiphon_core.telemetry import metrics
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokens import ModelTokenizer
 
@@ -84,6 +85,7 @@ class PrefixCache:
             self.bytes += node.size - (before.size if before is not None else 0)
             while self.bytes > self._most_bytes:
                 self.bytes -= self._nodes.popitem(last=False)[1].size
+                metrics.PROMPT_CACHE_EVICTIONS.of().add()
 
     def _line(self, digest: bytes) -> list[_Node] | None:
         """A node and all before it, the first one last; None if one of them is gone. A parent stays longer than its

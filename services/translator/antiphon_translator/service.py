@@ -19,12 +19,14 @@ from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
+from antiphon_core.telemetry import remedies
 from antiphon_translator import profiles, served_model, turn_prompt
 from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.generation_watch import GenerationWatch
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.fetching import Fetcher, FetchRules
@@ -108,6 +110,20 @@ class TranslatorService:
         checkpoints: bool = False,
     ) -> None:
         route = await self._route_of(turn)
+        watch = GenerationWatch(route.model.name, turn.response_id)
+        with watch.running():
+            await self._generate(turn, route, watch, receive, flow or Flow(), resume, checkpoints)
+
+    async def _generate(
+        self,
+        turn: Turn,
+        route: _Route,
+        watch: GenerationWatch,
+        receive: Receive,
+        flow: Flow,
+        resume: Resume | None,
+        checkpoints: bool,
+    ) -> None:
         controls = await route.engine.controls()
         downloads = await self._downloads(turn, route.model.sight.with_controls(controls))
 
@@ -125,11 +141,13 @@ class TranslatorService:
             )
             return pipeline, *pipeline.start()
 
-        pipeline, batches, request = await _off_loop_if_long(turn, start, downloads)
+        with watch.building_prompt():
+            pipeline, batches, request = await _off_loop_if_long(turn, start, downloads)
         for batch in batches:
             receive(batch)
-        for batch in await self._run(pipeline, request, route, receive, flow or Flow()):
+        for batch in await self._run(pipeline, request, route, watch, receive, flow):
             receive(batch)
+        watch.ended(pipeline.usage)
 
     async def count_tokens(self, turn: Turn) -> int:
         route = await self._route_of(turn)
@@ -176,11 +194,19 @@ class TranslatorService:
         return route
 
     async def _run(
-        self, pipeline: TurnPipeline, request: GenerationRequest, route: _Route, receive: Receive, flow: Flow
+        self,
+        pipeline: TurnPipeline,
+        request: GenerationRequest,
+        route: _Route,
+        watch: GenerationWatch,
+        receive: Receive,
+        flow: Flow,
     ) -> list[Batch]:
         """The turn behind its first events. Returns the batches of its end, whatever happens."""
 
         def deliver(chunks: Sequence[EngineChunk]) -> bool:
+            if watch.is_waiting:
+                watch.came()
             for batch in pipeline.receive(chunks):
                 receive(batch)
             return not pipeline.done
@@ -188,7 +214,8 @@ class TranslatorService:
         try:
             wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:
-                await route.engine.generate(wanted, deliver, flow)
+                with watch.generating():
+                    await route.engine.generate(wanted, deliver, flow)
                 wanted = pipeline.follow_up()
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
@@ -197,7 +224,7 @@ class TranslatorService:
             route.readiness.doubt()
             fail = partial(pipeline.fail, error)
         except Exception:
-            log.exception("%s failed", request.request_id)
+            log.exception("%s failed", request.request_id, extra=remedies.REPORT)
             fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
         return await offload.run(fail, size_bytes=pipeline.end_bytes)
 

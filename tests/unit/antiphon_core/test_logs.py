@@ -7,6 +7,9 @@ import pytest
 from antiphon_core import logs
 from antiphon_core.jsons import loads
 from antiphon_core.logs import LogSettings
+from antiphon_core.telemetry import correlation, remedies
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.trace_context import TraceContext
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +23,12 @@ def _restore_logging() -> object:
 
 def test_text_lines_end_with_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(LogSettings())
-    token = logs.request_id.set("req_1")
+    correlation.begin(Correlation(request_id="req_1", response_id="resp_2"))
     logging.getLogger("x").info("hello %s", "there")
-    logs.request_id.reset(token)
+    correlation.begin(Correlation())
     logging.getLogger("x").info("outside")
     first, second = capsys.readouterr().err.splitlines()
-    assert first.endswith("INFO    x: hello there [req_1]")
+    assert first.endswith("INFO    x: hello there [req_1 resp_2]")
     assert second.endswith("INFO    x: outside")
 
 
@@ -55,3 +58,34 @@ def test_lines_of_one_process_among_several_say_which(capsys: pytest.CaptureFixt
     first, second = capsys.readouterr().err.splitlines()
     assert first.endswith("INFO    worker 2: x: hello")
     assert loads(second)["worker"] == 2
+
+
+def test_an_error_is_followed_by_what_to_do_about_it(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(LogSettings())
+    logging.getLogger("x").error("it failed", extra=remedies.REPORT)
+    logs.configure(LogSettings(json=True))
+    logging.getLogger("x").error("it failed", extra=remedies.REPORT)
+    text, advice, line = capsys.readouterr().err.splitlines()
+    assert text.endswith("ERROR   x: it failed")
+    assert advice.strip() == loads(line)["remedy"] == remedies.REPORT["remedy"]
+
+
+def test_a_json_line_has_the_ids_of_its_task_and_declared_fields_only(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(LogSettings(json=True))
+    trace = TraceContext("1" * 32, "2" * 16, is_sampled=True)
+    correlation.begin(Correlation("req_1", "resp_1", "job_1", trace))
+    logging.getLogger("x").info("hello", extra={"status": 200, "prompt": "secret", "response_id": "resp_2"})
+    correlation.begin(Correlation())
+    line = loads(capsys.readouterr().err)
+    assert line.pop("ts") > 1e9
+    assert line == {
+        "level": "INFO",
+        "logger": "x",
+        "event": "hello",
+        "request_id": "req_1",
+        "response_id": "resp_2",
+        "job_id": "job_1",
+        "trace_id": "1" * 32,
+        "span_id": "2" * 16,
+        "status": 200,
+    }

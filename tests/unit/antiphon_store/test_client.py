@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from antiphon_core import logs
 from antiphon_core.errors import InvalidRequest, StoreUnavailable, Unimplemented
 from antiphon_core.ids import is_conversation_id, tree_tag
 from antiphon_core.ports.conversations import Conversation
@@ -17,6 +16,8 @@ from antiphon_core.ports.lineage import Fork, ForkSource
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, Ready, RpcServer
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_store.calls import CODECS
 from antiphon_store.client import StoreClient
@@ -30,10 +31,12 @@ class Seen:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.made_for: list[Correlation] = []
         self.endpoint = ""
 
     async def get(self, _request: Any, call: Call) -> Any:
         self.calls.append(call)
+        self.made_for.append(correlation.current())
         return CODECS["GetResponseRecord"].answer.put(RECORD)
 
 
@@ -62,12 +65,11 @@ async def is_not_ready() -> None:
 
 
 async def test_tenant_and_request_id_travel_along(seen: Seen) -> None:
-    token = logs.request_id.set("req_7")
+    correlation.begin(Correlation(request_id="req_7"))
     async with StoreClient(seen.endpoint) as store:
         await store.get("blue", RECORD.id)
-    logs.request_id.reset(token)
     (call,) = seen.calls
-    assert (call.tenant, call.request_id) == ("blue", "req_7")
+    assert (call.tenant, seen.made_for) == ("blue", [Correlation(request_id="req_7")])
     assert call.time_remaining_s is not None
 
 

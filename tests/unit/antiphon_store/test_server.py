@@ -19,7 +19,7 @@ from antiphon_store.server import handlers
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id
 
-CALL = Call(tenant="t", request_id="", time_remaining_s=None)
+CALL = Call(tenant="t", time_remaining_s=None)
 FENCE = {"session_id": "s", "token": 1}
 ID = draft().id
 
@@ -124,7 +124,7 @@ async def test_the_tenant_is_that_of_the_call(service: StoreService) -> None:
     record = draft()
     await service.put("t", record)
     assert (await call(service, "GetResponseRecord", id=record.id)).record.id == record.id
-    other = Call(tenant="other", request_id="", time_remaining_s=None)
+    other = Call(tenant="other", time_remaining_s=None)
     with pytest.raises(AntiphonError, match="not found"):
         await call(service, "GetResponseRecord", other, id=record.id)
 

@@ -20,7 +20,7 @@ from antiphon_translator.settings import TranslatorSettings
 from tests.support.patience import PATIENCE_S
 from tests.support.served_models import END_ID, model, tokenizer, turn
 
-CALL = Call(tenant="default", request_id="", time_remaining_s=None)
+CALL = Call(tenant="default", time_remaining_s=None)
 IDS = tokenizer().encode("The quick brown fox jumps over the lazy dog.")
 
 

@@ -20,7 +20,7 @@ ADD_A_BACKEND = ROOT / "docs/howto/add-a-backend.md"
 _FILE = re.compile(r"(?<![\w./*-])[\w/-]+\.(?:py|md|sql|lua|toml|proto|yaml|jinja|pbtxt)\b")
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-_MAKE = re.compile(r"(?:`|^ {4})make ([a-z]+(?:-[a-z]+)*)", re.MULTILINE)
+_MAKE = re.compile(r"(?:`|^ {4})make ([a-z]+(?:-[a-z0-9]+)*)", re.MULTILINE)
 _TEST = re.compile(r"`(?:[\w/]+/)?(\w+\.py)::(\w+)`|`(test_\w+)`")
 # Files that are not ours: those of users, of examples, of other projects.
 FOREIGN = {"model.toml", "notes.md", "own.jinja", "triton_python_backend_utils.py", "NNNN_what_it_does.sql"}
@@ -95,7 +95,7 @@ def _without_spacing(text: str) -> str:
 
 
 def test_targets_of_make_that_documents_name_are_there() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     for document in DOCUMENTS:
         named = set(_MAKE.findall(document.read_text(encoding="utf-8")))
         assert named <= targets, document

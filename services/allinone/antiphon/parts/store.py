@@ -10,6 +10,7 @@ from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import RpcServer
 from antiphon_store import server as store_server
 from antiphon_store.backends.registry import open_backend
+from antiphon_store.jobs.queue_watch import QueueWatch
 from antiphon_store.retention.sweeper import Sweeper
 from antiphon_store.service import StoreService
 
@@ -24,6 +25,7 @@ class StorePart:
             self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
         )
         self.service = StoreService(self.backend, self._settings)
+        self._queue_watch = QueueWatch(self.backend, every_s=self._settings.queue_watch_s)
         self._sweeper = Sweeper(self.service, self.backend, every_s=self._settings.sweep_s)
         self.address = ""
 
@@ -35,8 +37,10 @@ class StorePart:
         port = await self._server.start(self._settings.host, self._settings.port)
         self.address = address(self._settings.host, port)
         self._sweeper.start()
+        self._queue_watch.start()
 
     async def stop(self) -> None:
+        await self._queue_watch.stop()
         await self._sweeper.stop()
         await self._server.drain(self._settings.drain_s)
         await self.backend.close()

@@ -15,6 +15,7 @@ from antiphon.mistakes import MISTAKES, explain
 from antiphon.targets import Process, build
 from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon_core import event_loop, lifecycle, logs
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +44,14 @@ class _Worker:
 
     async def run(self) -> None:
         given = self._assignment
-        process = Process(given.settings, shares_ports=True, sealing_keys=given.sealing_keys)
+        process = Process(given.settings, shares_ports=True, number=given.number, sealing_keys=given.sealing_keys)
         with lifecycle.building():
             parts = build(given.targets, process)
         await lifecycle.run(parts, on_started=lambda: self._tell_ready(process))
 
     def fail(self, message: str, status: int) -> int:
         if self._is_ready:
-            log.error("the worker failed: %s", message)
+            log.error("the worker failed: %s", message, extra=remedies.CHECK_WORKER)
         else:
             self._report(Failed(message, status))
         return status

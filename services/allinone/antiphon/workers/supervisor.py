@@ -19,6 +19,7 @@ from dataclasses import replace
 from antiphon.workers.messages import Assignment, Failed, Ready
 from antiphon.workers.process import WorkerProcess, told
 from antiphon_core.clock import Clock
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,13 @@ class Supervisor:
                 return status
             if self._clock.monotonic() - began_s > STEADY_S:
                 pause_s = self._restart_pause_s
-            log.error("worker %d %s; another one is started in %g s", number, told(status), pause_s)
+            log.error(
+                "worker %d %s; another one is started in %g s",
+                number,
+                told(status),
+                pause_s,
+                extra=remedies.CHECK_WORKER,
+            )
             await self._pause(pause_s)
             pause_s = min(2 * pause_s, RESTART_PAUSE_S_MAX)
         return 0
@@ -91,7 +98,8 @@ class Supervisor:
         except OSError as error:
             if not self._is_serving:
                 raise
-            log.error("worker %d cannot be started: %s", number, error)  # no memory, say: the others go on
+            # no memory, say: the others go on
+            log.error("worker %d cannot be started: %s", number, error, extra=remedies.CHECK_WORKER)
             return 1
         self._workers[number] = worker
         try:
@@ -117,7 +125,7 @@ class Supervisor:
             return 0  # it was told to end before it could hear of it
         if not self._is_serving:
             raise WorkerFailed(report)
-        log.error("worker %d cannot start: %s", worker.number, report.message)
+        log.error("worker %d cannot start: %s", worker.number, report.message, extra=remedies.CHECK_WORKER)
         return report.status
 
     def _note_ready(self, number: int, report: Ready, on_started: Callable[[Ready], None]) -> None:

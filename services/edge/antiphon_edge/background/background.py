@@ -34,6 +34,7 @@ from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator
 from antiphon_core.request import CreateRequest
+from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
@@ -179,6 +180,7 @@ class Background:
             accepted = await lost_parents.committed(accepted, commit)
             await self._store.append_events(accepted.tenant, born.opening)
             await queueing.enqueue(self._store, accepted)
+            metrics.JOBS_ENQUEUED.of().add()
         except BaseException:
             with suppress(AntiphonError):  # without a job it will be told as failed
                 await self._store.delete(accepted.tenant, accepted.response_id)

@@ -47,6 +47,7 @@ from antiphon_edge.turns.turn_finisher import TurnFinisher
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ class QueuedTurn:
         self._attempt_begins_at = 0
         self._timing = timing
         self._accepted = accepted
-        self.turn_run = TurnRun(self._accepted)
+        self.turn_run = TurnRun(self._accepted, delivery=Delivery.BACKGROUND)
         self.is_cancelled = False
         """Whether the turn ended because a client asked for it."""
 
@@ -147,6 +148,7 @@ class QueuedTurn:
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return
+        run.end(terminal)
         self._meter.ended(run.accepted.tenant, final.body)  # once: a commit that failed is not the last
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
@@ -209,6 +211,7 @@ class QueuedTurn:
         except (ResponseNotFound, StatusMismatch):
             await self._end_log(run)
             return
+        run.end(batch)
         self._meter.broke_off(run.accepted.tenant, len(run.state.token_ids))
 
     async def _end_log(self, run: TurnRun) -> None:

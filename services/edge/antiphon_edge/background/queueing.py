@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from antiphon_core import events
 from antiphon_core.jsons import Object, dumps
+from antiphon_core.ports import jobs
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobDraft, Jobs
 from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
-QUEUE = "responses"
-DISPATCH_TENANT = "antiphon.dispatch"
+QUEUE = jobs.DISPATCH_QUEUE
+DISPATCH_TENANT = jobs.DISPATCH_TENANT
 JOB_ATTEMPTS = 5  # a worker that is stopped in mid-run uses one up, like one that dies
 TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
 WAITING_LEASE_MS = 600_000
@@ -33,10 +34,10 @@ async def enqueue(store: FullStore, accepted: AcceptedTurn) -> None:
     await hand_in(store, accepted.tenant, accepted.response_id)
 
 
-async def hand_in(jobs: Jobs, tenant: str, response_id: str) -> None:
+async def hand_in(store: Jobs, tenant: str, response_id: str) -> None:
     """Adds the ticket of a job. The same again changes nothing."""
     ticket = dumps({"tenant": tenant, "response_id": response_id})
-    await jobs.enqueue_job(DISPATCH_TENANT, JobDraft(response_id, QUEUE, ticket, max_attempts=TICKET_ATTEMPTS))
+    await store.enqueue_job(DISPATCH_TENANT, JobDraft(response_id, QUEUE, ticket, max_attempts=TICKET_ATTEMPTS))
 
 
 def opening(response_id: str, queued: Object) -> EventAppend:

@@ -18,6 +18,9 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome, JobState
 from antiphon_core.ports.translator import Translator
+from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.spans import SpanKind
 from antiphon_edge.background import queueing
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.charging import StoreCharges
@@ -26,6 +29,7 @@ from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import job_payload, lease_keeper
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
@@ -57,6 +61,7 @@ class Worker:
     ) -> None:
         """`sealer` has the keys of the edges that its responses are brought back to."""
         self._settings = settings
+        self._clock = clock
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._store = store
         self._translator = translator = CompactingTranslator(translator, clock=clock)
@@ -71,6 +76,7 @@ class Worker:
         self._slots: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
+        metrics.WORKER_SLOTS.of().set(self._settings.slots)
         self._slots = [
             asyncio.create_task(self._slot(f"{self._name}/{number}"), name=f"worker slot {number}")
             for number in range(self._settings.slots)
@@ -90,17 +96,31 @@ class Worker:
         """One ticket after the other."""
         while not self._stopping.is_set():
             ticket = None
+            correlation.begin(Correlation())
             try:
                 ticket = await self._next_ticket(holder)
                 if ticket is not None:
-                    async with self._ticket_kept(ticket):
-                        await self._serve(ticket, holder)
+                    await self._take(ticket, holder)
             except AntiphonError as error:
                 log.warning("response %s is left for another attempt: %s", _named(ticket), error.message)
                 await asyncio.sleep(PAUSE_S)
             except Exception:
-                log.exception("the attempt at response %s failed; another one will be made", _named(ticket))
+                log.exception(
+                    "the attempt at response %s failed; another one will be made",
+                    _named(ticket),
+                    extra=remedies.REPORT,
+                )
                 await asyncio.sleep(PAUSE_S)
+
+    async def _take(self, ticket: Job, holder: str) -> None:
+        correlation.note(response_id=ticket.id, job_id=ticket.id)
+        busy = metrics.WORKER_SLOTS_BUSY.of()
+        busy.add()
+        try:
+            async with self._ticket_kept(ticket):
+                await self._serve(ticket, holder)
+        finally:
+            busy.add(-1)
 
     async def _next_ticket(self, holder: str) -> Job | None:
         """One slot at a time waits for a ticket: many would ask the store the same, many times a second."""
@@ -166,15 +186,29 @@ class Worker:
         try:
             outcome = await self._attempt(tenant, job)
         finally:
+            metrics.JOB_ATTEMPTS.of(outcome).add()
             with suppress(Conflict, JobNotFound):
                 await self._store.settle_job(tenant, job.fence, outcome)
 
     async def _attempt(self, tenant: str, job: Job) -> JobOutcome:
         """Runs a response under the lease of its job. The heartbeat tells when its end was asked for."""
+        accepted = await job_payload.accepted_of(tenant, job)
+        correlation.begin(accepted.made_for)
+        self._note_start(job, accepted)
+        with tracing.span(spans.JOB, SpanKind.CONSUMER, {spans.ATTEMPT: job.attempt}):
+            return await self._run_turn(tenant, job, accepted)
+
+    def _note_start(self, job: Job, accepted: AcceptedTurn) -> None:
+        if job.attempt > 1:
+            metrics.TAKEOVERS.of("worker").add()
+        elif accepted.accepted_at_ms:
+            metrics.JOB_WAIT.of().observe(max(0, self._clock.now_ms() - accepted.accepted_at_ms) / 1000)
+
+    async def _run_turn(self, tenant: str, job: Job, accepted: AcceptedTurn) -> JobOutcome:
         turn = QueuedTurn(
             self._store,
             self._starter,
-            accepted=await job_payload.accepted_of(tenant, job),
+            accepted=accepted,
             job=job,
             meter=self._meter,
             timing=self._timing,

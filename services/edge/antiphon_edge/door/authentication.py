@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Self
@@ -31,6 +32,7 @@ log = logging.getLogger(__name__)
 TENANT_HEADER = "x-tenant-id"
 OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
 """Probes carry no keys; neither do those who read what a server can do."""
+_OPENED: web.AppKey[AbstractSet[str]] = web.AppKey("opened paths")
 
 _NO_KEY = (
     "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "
@@ -90,10 +92,15 @@ class Door:
         return any(address in network for network in self.trusted_proxies)
 
 
+def open_path(app: web.Application, path: str) -> None:
+    """Has one more path of this application ask nobody."""
+    app[_OPENED] = app.get(_OPENED, frozenset()) | {path}
+
+
 def is_open(request: web.Request) -> bool:
     """Whether nobody is asked: by the route that will serve the request, not by how its path is written."""
     resource = request.match_info.route.resource
-    return resource is not None and resource.canonical in OPEN_PATHS
+    return resource is not None and resource.canonical in OPEN_PATHS | request.app.get(_OPENED, frozenset())
 
 
 def middleware(door: Door) -> Handler:

@@ -18,6 +18,8 @@ from typing import cast
 
 from aiohttp import web
 
+from antiphon_core.telemetry import remedies
+
 log = logging.getLogger(__name__)
 
 BACKLOG_CONNECTIONS = 1_024
@@ -75,7 +77,7 @@ class Listener:
 
     def _pause(self, listening: socket.socket, error: OSError) -> None:
         """Leaves connections in the kernel's queue for a while: the loop would poll them without a pause."""
-        log.error("no connection is accepted for %g s, raise the limit of open files: %s", self._pause_s, error)
+        log.error("no connection is accepted for %g s: %s", self._pause_s, error, extra=remedies.RAISE_FILE_LIMIT)
         self._loop.remove_reader(listening)
         self._pauses[listening] = self._loop.call_later(self._pause_s, self._watch, listening)
 

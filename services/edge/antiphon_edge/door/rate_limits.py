@@ -19,6 +19,7 @@ from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
 from antiphon_core.ids import Ids
 from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
 from antiphon_core.spending import MINUTE_MS, TINY
+from antiphon_core.telemetry import metrics
 from antiphon_edge.door.door_settings import PLACE_TTL_S, DoorSettings
 from antiphon_edge.door.places import Place
 from antiphon_edge.door.settling import Settling
@@ -145,8 +146,13 @@ class RateLimiter:
             raise
         self._require(tenant, spent)
         self._settling.hold(tenant, place)
-        with Place(lambda: self._settling.end(tenant, place)).held_by_request():
+        metrics.STREAM_SLOTS.of().add()
+        with Place(lambda: self._give_back(tenant, place)).held_by_request():
             yield
+
+    def _give_back(self, tenant: str, place: str) -> None:
+        metrics.STREAM_SLOTS.of().add(-1)
+        self._settling.end(tenant, place)
 
     def charge(self, tenant: str, tokens: int) -> None:
         """Counts tokens that were used, once that is known: input and output of a response."""
@@ -182,6 +188,7 @@ class RateLimiter:
             standing.hear(spent.levels)
 
     def _refused(self, refusal: Refusal) -> RequestRateExceeded | TokenRateExceeded:
+        metrics.ADMISSION_REJECTED.of(refusal.bucket or "streams").add()
         if refusal.bucket is None:
             return RequestRateExceeded(
                 f"Rate limit reached on responses in progress at once: Limit {self._limits.streams}. "

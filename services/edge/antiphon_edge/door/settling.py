@@ -15,6 +15,7 @@ from itertools import islice
 
 from antiphon_core.limits import SPEND_PLACES_ITEMS_MAX
 from antiphon_core.ports.spending import Draw, Hold, Spend, Spending, Spent
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,7 @@ class Settling:
                 else:
                     await self._renew(tenant, account)
         except Exception:
-            log.exception("what %s took could not be settled", tenant)
+            log.exception("what %s took could not be settled", tenant, extra=remedies.REPORT)
         finally:
             account.settling = None
             if not account.held and not account.is_open:

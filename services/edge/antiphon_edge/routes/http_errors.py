@@ -44,6 +44,7 @@ from antiphon_core.errors import (
 )
 from antiphon_core.jsons import dumps
 from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_core.telemetry import remedies
 from antiphon_edge.door.slow_senders import BodyTimeout
 
 log = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ def _answer_to(request: web.Request, error: Exception) -> web.Response:
         return _lacking_body()
     if isinstance(error, web.RequestPayloadError):
         return _unreadable_body()
-    log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error)
+    log.error("%s %s failed", request.method, request.rel_url.raw_path, exc_info=error, extra=remedies.REPORT)
     return _answer(InternalError("The server had an error while processing your request. Its log says why."))
 
 

@@ -17,6 +17,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CountRequest, CreateRequest
+from antiphon_core.telemetry import metrics
 from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, bodies, queries, sessions
@@ -79,6 +80,7 @@ class ResponseRoutes:
         sealer = self._sealer_for(request)
         record = await self._background.current(tenant_of(request), _id(request))
         if queries.flag(request, "stream"):
+            metrics.REPLAYS.of("retrieved").add()
             stream = self._background.stream(tenant_of(request), record, after=after)
             return await self._send_followed(request, stream, sealer or unchanged)
         if after is not None:

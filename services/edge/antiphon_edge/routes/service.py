@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 from importlib.metadata import version
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from antiphon_core.errors import ModelNotFound, Unavailable
 from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
+from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.routes import answers
+
+METRICS_PATH = "/v1/metrics"
+"""NIM's."""
 
 
 class ServiceRoutes:
     """Handlers that need no request body."""
 
-    def __init__(self, store: ResponseStore, translator: Translator) -> None:
+    def __init__(self, store: ResponseStore, translator: Translator, exposition: Exposition) -> None:
         self._store = store
         self._translator = translator
+        self._exposition = exposition
         self.draining = False
 
     def table(self) -> list[web.RouteDef]:
@@ -29,6 +34,7 @@ class ServiceRoutes:
             web.get("/v1/health/live", self.live),
             web.get("/v1/health/ready", self.ready),
             web.get("/v1/version", self.version),
+            web.get(METRICS_PATH, self.metrics),
         ]
 
     async def models(self, _request: web.Request) -> web.Response:
@@ -58,6 +64,11 @@ class ServiceRoutes:
             message = " ".join(str(fault) for fault in faults)
             return answers.json({"object": "health.response", "message": message, "status": "not_ready"}, status=503)
         return answers.json({"object": "health.response", "message": "Antiphon is ready", "status": "ready"})
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))
+        text, content_type = await asyncio.to_thread(self._exposition.text, accept)
+        return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
 
     async def version(self, _request: web.Request) -> web.Response:
         return answers.json({"release": version("antiphon"), "api": "v1"})

@@ -19,6 +19,7 @@ from antiphon_core.events import DONE_FRAME, KEEP_ALIVE_FRAME
 from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import Batch
+from antiphon_core.telemetry import metrics
 from antiphon_edge.door import connections
 
 _HEADERS = {
@@ -26,6 +27,9 @@ _HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would otherwise hold events back
 }
+
+
+_OPEN = metrics.STREAMS_OPEN.of("sse")
 
 
 class EventStream:
@@ -50,6 +54,8 @@ class EventStream:
         self._timer: asyncio.TimerHandle | None = None
         self._written_at = 0.0
         self._paused_at: float | None = None
+        self._is_open = False
+        self._cut_reason = "client_left"
 
     def open_after(self, seconds: float) -> None:
         """Begins the answer without an event, if none comes for so long."""
@@ -67,9 +73,15 @@ class EventStream:
         assert self._opening is not None  # noqa: S101 - `_open` made it
         await self._opening
         await self.response.write_eof(DONE_FRAME)
+        self._cut_reason = ""
 
     def stop(self) -> None:
         """Lets go of the connection."""
+        if self._is_open:
+            self._is_open = False
+            _OPEN.add(-1)
+            if self._cut_reason:
+                metrics.STREAMS_CUT.of(self._cut_reason).add()
         if self._timer is not None:
             self._timer.cancel()
         if self._opening is not None and not self._opening.cancel() and not self._opening.cancelled():
@@ -83,6 +95,8 @@ class EventStream:
     async def _send_head(self) -> None:
         connections.bound_stream(self._request)
         await self.response.prepare(self._request)
+        self._is_open = True
+        _OPEN.add()
         transport = self._request.transport
         self._written_at = self._loop.time()
         connections.watch_writing(self._request, self)
@@ -128,6 +142,7 @@ class EventStream:
         if self._paused_at is not None:
             due = self._paused_at + self._write_timeout_s
             if now >= due:
+                self._cut_reason = "slow_reader"
                 connections.cut(self._request)
                 return
         else:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TypeVar
 
 from antiphon_core.jsons import join_arrays
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Lease, Precondition, Record, Status
 from antiphon_core.ports.translator import Final, Turn
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_edge.turns.job_lease import JobLease
 
 T = TypeVar("T")
@@ -37,6 +39,14 @@ class AcceptedTurn:
     """What must still hold when its record is written."""
     job_lease: JobLease | None = field(default=None, compare=False)
     """The lease of its job, where a job belongs to it and can be claimed again."""
+    model: str = field(default="", compare=False)
+    """The name that the request gives the model."""
+    made_for: Correlation = field(default=Correlation(), compare=False)
+    """The request that asked for it."""
+    accepted_at_ms: int = field(default=0, compare=False)
+    """When it was asked for, by the wall clock; 0 if that is not known."""
+    started_s: float = field(default_factory=perf_counter, compare=False)
+    """When this process began with it, by `time.perf_counter`."""
 
     @property
     def response_id(self) -> str:

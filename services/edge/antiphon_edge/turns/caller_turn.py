@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from antiphon_core.errors import AntiphonError, SessionLocked, SessionLost
 from antiphon_core.ports.translator import Batch
+from antiphon_core.telemetry import remedies
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.cleanup import Cleanup
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
@@ -73,7 +74,7 @@ class CallerTurn:
         """Every end is the end."""
 
     async def ended(self, run: TurnRun, terminal: Batch) -> None:
-        run.receive(await self._cleanup.finished(self._end(run, terminal)))
+        run.end(await self._cleanup.finished(self._end(run, terminal)))
 
     async def failed(self, run: TurnRun, error: Exception) -> None:
         if isinstance(error, _NotTakenUp):
@@ -82,7 +83,7 @@ class CallerTurn:
         if run.state.next_sequence == 0:
             await self._cleanup.finished(self._departed_before_output(run))
             raise error
-        run.receive(await self._cleanup.finished(self._end(run, error)))
+        run.end(await self._cleanup.finished(self._end(run, error)))
 
     async def departed(self, run: TurnRun) -> None:
         """Under a key the turn is left to the next edge that is asked for it."""
@@ -142,6 +143,11 @@ class CallerTurn:
         try:
             await with_retries(run.event_log.flush, self._retry)
         except AntiphonError as error:
-            log.error("the event log of %s is given up: %s", run.accepted.response_id, error.message)
+            log.error(
+                "the event log of %s is given up: %s",
+                run.accepted.response_id,
+                error.message,
+                extra=remedies.CHECK_STORE,
+            )
             return replace(run.accepted, logged=False)
         return run.accepted

@@ -8,6 +8,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from antiphon_core.errors import AntiphonError
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +37,9 @@ class Cleanup:
             try:
                 await work
             except AntiphonError as error:
-                log.error("%s: %s", failure, error)
+                log.error("%s: %s", failure, error, extra=remedies.CHECK_STORE)
             except Exception:
-                log.exception(failure)
+                log.exception("%s", failure, extra=remedies.REPORT)
 
         self.start(run())
 
@@ -62,4 +63,4 @@ class Cleanup:
 
 def _log_failure(task: asyncio.Task[Any]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.error("work that outlived its caller failed", exc_info=task.exception())
+        log.error("work that outlived its caller failed", exc_info=task.exception(), extra=remedies.REPORT)

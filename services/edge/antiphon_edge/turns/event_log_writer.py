@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter
 
 from antiphon_core.errors import AntiphonError, Timeout, Unavailable
 from antiphon_core.flow import Flow
@@ -24,6 +25,7 @@ from antiphon_core.limits import (
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventLogs
 from antiphon_core.ports.store import Fence
 from antiphon_core.ports.translator import Batch
+from antiphon_core.telemetry import metrics
 from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
@@ -63,6 +65,8 @@ class EventLogWriter:
         self._on_lost = on_lost
         self._waiting: list[Batch] = []
         self._waiting_bytes = 0
+        self._waiting_since_s = self._oldest_s = 0.0
+        """When the first of those that wait came, and the first of those that are being appended."""
         self._portions: deque[Sequence[Batch]] = deque()
         """What is appended next. It is cut once: an append that may have happened is repeated as it was."""
         self._error: AntiphonError | None = None
@@ -71,6 +75,8 @@ class EventLogWriter:
 
     def put(self, batch: Batch) -> None:
         """Has a batch appended soon. Does not wait."""
+        if not self._waiting:
+            self._waiting_since_s = perf_counter()
         self._waiting.append(batch)
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > EVENT_LOG_WAITING_BYTES_MAX:
@@ -128,6 +134,7 @@ class EventLogWriter:
             while self._portions or (self._waiting and is_due):
                 if not self._portions:
                     batches, self._waiting, self._waiting_bytes = self._waiting, [], 0
+                    self._oldest_s = self._waiting_since_s
                     self._flow.resume(self)
                     self._portions.extend(_portions(batches))
                 await self._append(self._portions[0])
@@ -157,6 +164,7 @@ class EventLogWriter:
             return await self._under_fence(lambda fence: self._logs.append_events(self._tenant, append, fence=fence))
 
         await with_retries(write, self._timing.append_retry)
+        metrics.EVENT_LOG_LAG.of().observe(perf_counter() - self._oldest_s)
         self._ids_before += len(ids)
 
 

@@ -13,6 +13,7 @@ from antiphon_core import offload
 from antiphon_core.errors import EngineFault, TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch, Receive, Resume, Translator, Turn
+from antiphon_core.telemetry import metrics
 from antiphon_edge.sealed.reasoning import Change, unchanged
 from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
@@ -66,6 +67,7 @@ class Generation:
                 if replacements == REPLACEMENTS_MAX or not can_go_on:
                     raise
                 replacements += 1
+                metrics.TAKEOVERS.of("translator").add()
                 log.warning("%s goes on with another translator: %s", self._turn.response_id, error)
 
     async def _generate(self) -> None:

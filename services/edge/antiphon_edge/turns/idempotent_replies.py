@@ -19,6 +19,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Record
 from antiphon_core.ports.translator import Batch, Receive
+from antiphon_core.telemetry import metrics
 from antiphon_edge.turns import log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.keyed_jobs import KeyedJobs
@@ -115,6 +116,7 @@ class IdempotentReplies:
 
     async def _replay(self, tenant: str, record: Record, reader: _Reader) -> None:
         """The events of a finished response: as they were logged, or made from the record when the log is gone."""
+        metrics.REPLAYS.of("idempotent").add()
         try:
             await reader.take_all(self._follower.resume(tenant, record))
         except LogNotFound:
@@ -122,6 +124,7 @@ class IdempotentReplies:
 
     async def _follow_to_an_end(self, repeated: RepeatedRequest, reader: _Reader) -> None:
         """Follows a turn. A reader that has got something is sent an end in any case; the turn itself may go on."""
+        metrics.REPLAYS.of("idempotent").add()
         try:
             await self._follow(repeated, reader)
         except AntiphonError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from antiphon_core import offload
@@ -9,6 +10,7 @@ from antiphon_core.jsons import Object, dumps, loads, with_member
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import UNFINISHED, Fence, Lease, Precondition
 from antiphon_core.ports.translator import Turn
+from antiphon_core.telemetry.correlation import REQUEST_ID_KEY, Correlation
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 _RAW = ("request", "history", "input")
@@ -20,6 +22,9 @@ def payload_of(accepted: AcceptedTurn) -> bytes:
         "created_at": accepted.turn.created_at,
         "parent_id": accepted.parent_id,
         "session_id": accepted.lease.fence.session_id if accepted.lease is not None else None,
+        "accepted_at_ms": accepted.accepted_at_ms,
+        "request_id": accepted.made_for.request_id,
+        "trace": dict(accepted.made_for.trace.headers()) if accepted.made_for.trace is not None else {},
     }
     payload = dumps(facts)
     for name in _RAW:
@@ -43,7 +48,16 @@ async def accepted_of(tenant: str, job: Job) -> AcceptedTurn:
         lease=Lease(Fence(session_id, 0), job.id, 0) if session_id is not None else None,
         logged=True,
         precondition=Precondition(statuses=UNFINISHED, fence=job.fence),
+        model=facts["request"].get("model", ""),
+        made_for=_made_for(job, facts),
+        accepted_at_ms=facts.get("accepted_at_ms", 0),
     )
+
+
+def _made_for(job: Job, facts: Object) -> Correlation:
+    """The request that a job was made for. A job of a release that did not note it yet has none."""
+    asked = Correlation.of_call({REQUEST_ID_KEY: facts.get("request_id", ""), **facts.get("trace", {})})
+    return replace(asked, response_id=job.id, job_id=job.id)
 
 
 def _turn_of(job: Job) -> tuple[Object, Turn]:

@@ -10,6 +10,7 @@ from antiphon_core.errors import Unavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Receive
+from antiphon_core.telemetry import metrics, remedies
 from antiphon_edge.door import places
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_turn import CallerTurn
@@ -19,6 +20,7 @@ from antiphon_edge.turns.keyed_jobs import KeyedJobs
 from antiphon_edge.turns.log_state import LogState
 from antiphon_edge.turns.turn_runner import TurnRun, TurnRunner, discard
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,9 @@ class KeyedTurns:
         edge is shutting down, and leaves the turn to the next one.
         """
         receiver = _DetachableReceiver(receive)
-        run = TurnRun(accepted, receiver.receive, state=state or LogState())
+        run = TurnRun(accepted, receiver.receive, state=state or LogState(), delivery=Delivery.KEYED)
+        if state is not None:
+            metrics.TAKEOVERS.of("edge").add()
         running = asyncio.create_task(
             self._run(run, is_takeover=state is not None), name=f"turn {accepted.response_id}"
         )
@@ -122,7 +126,7 @@ class _DetachableReceiver:
         try:
             self._receive(batch)
         except Exception:
-            log.exception("a client of a turn that goes on was dropped")
+            log.exception("a client of a turn that goes on was dropped", extra=remedies.REPORT)
             self.detach()
 
     def detach(self) -> None:

@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from antiphon_core.errors import AntiphonError, StaleFence
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ async def _renew(
             log.warning("the lease of %s could not be renewed: %s", what, error.message)
             pause_s = pace.retry_s
         except Exception:
-            log.exception("the lease of %s could not be renewed", what)
+            log.exception("the lease of %s could not be renewed", what, extra=remedies.REPORT)
             pause_s = pace.retry_s
 
 

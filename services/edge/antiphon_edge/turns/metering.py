@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from antiphon_core.jsons import loads
+from antiphon_core.telemetry import tenants
 
 Charge = Callable[[str, int], None]  # so many tokens of a tenant's
 
@@ -20,11 +21,17 @@ class Meter:
 
     def ended(self, tenant: str, response: bytes) -> None:
         """A response came to its end: its JSON, with or without the output."""
+        if self._charge is None and not tenants.PROCESS.is_on:
+            return
+        usage = loads(response).get("usage") or {}
+        tenants.PROCESS.tokens_used(
+            tenant, input_tokens=usage.get("input_tokens", 0), output_tokens=usage.get("output_tokens", 0)
+        )
         if self._charge is not None:
-            usage = loads(response).get("usage") or {}
             self._charge(tenant, usage.get("total_tokens", 0))
 
     def broke_off(self, tenant: str, tokens: int) -> None:
         """A response was given up, or broke, behind so many tokens of output; what its input took nobody knows."""
+        tenants.PROCESS.tokens_used(tenant, input_tokens=0, output_tokens=tokens)
         if self._charge is not None:
             self._charge(tenant, tokens)

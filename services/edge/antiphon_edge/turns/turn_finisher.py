@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 from dataclasses import dataclass, replace
+from time import perf_counter
 
-from antiphon_core.errors import AntiphonError, InternalError, SessionLost, StaleFence
+from antiphon_core.errors import AntiphonError, Conflict, InternalError, SessionLost, StaleFence
 from antiphon_core.fold import Fold
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import Fence, LogEnd, Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.telemetry import correlation, metrics, phases, remedies
 from antiphon_edge.turns import lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.store_retry import with_retries
@@ -49,7 +51,7 @@ class TurnFinisher:
         try:
             await self.commit(accepted, batch, final_of(batch))
         except AntiphonError as error:
-            log.error("response %s could not be stored: %s", accepted.response_id, error)
+            log.error("response %s could not be stored: %s", accepted.response_id, error, extra=remedies.CHECK_STORE)
             return await self._unstored(accepted, fold, _for_caller(accepted, error))
         return TurnEnd(batch, unused=unused)
 
@@ -61,7 +63,7 @@ class TurnFinisher:
     def broken(self, accepted: AcceptedTurn, fold: Fold, error: Exception) -> Batch:
         """The terminal batch of a turn that broke after its first event."""
         if not isinstance(error, AntiphonError):
-            log.error("response %s broke", accepted.response_id, exc_info=error)
+            log.error("response %s broke", accepted.response_id, exc_info=error, extra=remedies.REPORT)
             error = InternalError("The server had an error while generating this response.")
         log.warning("response %s was cut off: %s", accepted.response_id, error)
         return failure(fold, error)
@@ -73,8 +75,19 @@ class TurnFinisher:
 
     async def commit(self, accepted: AcceptedTurn, batch: Batch, final: Final) -> None:
         """Writes the record, and closes the event log if there is one. Safe to repeat."""
-        if accepted.keep:
+        if not accepted.keep:
+            return
+        started_s, outcome = perf_counter(), "failed"
+        try:
             await lost_parents.committed(accepted, lambda turn: self._commit(turn, batch, final))
+            outcome = "ok"
+        except Conflict:
+            outcome = "conflict"
+            raise
+        finally:
+            duration_s = perf_counter() - started_s
+            metrics.COMMIT.of(outcome).observe(duration_s, correlation.current().sampled_trace_id)
+            phases.note(phases.COMMIT, duration_s)
 
     async def _unstored(self, accepted: AcceptedTurn, fold: Fold, error: AntiphonError) -> TurnEnd:
         batch = failure(fold, error)

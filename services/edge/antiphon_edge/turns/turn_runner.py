@@ -32,7 +32,9 @@ from antiphon_edge.turns.event_log_writer import EventLogWriter
 from antiphon_edge.turns.generation import Generation
 from antiphon_edge.turns.interrupt import Interrupt
 from antiphon_edge.turns.log_state import LogState
+from antiphon_edge.turns.terminal_batches import final_of
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
+from antiphon_edge.turns.turn_watch import Delivery, TurnWatch
 
 
 def discard(_batch: Batch) -> None:
@@ -53,11 +55,22 @@ class TurnRun:
     with_context: bool = True
     """For sealed.items.changes_of."""
     interrupt: Interrupt = field(default_factory=Interrupt)
+    delivery: Delivery = Delivery.CALLER
+    watch: TurnWatch = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watch = TurnWatch(self.accepted, self.delivery)
 
     def deliver(self, batch: Batch) -> None:
         """Sends a batch into the event log and to the receiver."""
+        self.watch.came(batch.frames)
         if self.event_log is not None:
             self.event_log.put(batch)
+        self.receive(batch)
+
+    def end(self, batch: Batch) -> None:
+        """Sends the terminal batch, whose record is safe, to the receiver."""
+        self.watch.ended(final_of(batch))
         self.receive(batch)
 
     def break_off(self, error: Exception) -> None:
@@ -111,6 +124,10 @@ class TurnRunner:
         Cancelling it stops the model first; `policy.departed` then runs in a task of its own. Raises what the policy
         raises.
         """
+        with run.watch.running():
+            await self._run(run, policy)
+
+    async def _run(self, run: TurnRun, policy: TurnPolicy) -> None:
         is_ending = False
         try:
             terminal = await self._generate(run, policy)

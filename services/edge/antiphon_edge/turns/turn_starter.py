@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from time import perf_counter
 
 from antiphon_core import offload
 from antiphon_core.clock import Clock
@@ -30,6 +31,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request import CreateRequest
+from antiphon_core.telemetry import correlation, metrics, phases
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened
 from antiphon_edge.sealed.sealing import Sealer
@@ -69,6 +71,23 @@ class TurnStarter:
         are the items of the response that it continues, where the store has none of them.
 
         Raises what is wrong with the request, SessionLocked, IdempotencyMismatch."""
+        started_s = perf_counter()
+        try:
+            return await self._begin(tenant, request, session_id, key, carried, started_s)
+        finally:
+            duration_s = perf_counter() - started_s
+            metrics.TURN_START.of().observe(duration_s)
+            phases.note(phases.START, duration_s)
+
+    async def _begin(
+        self,
+        tenant: str,
+        request: CreateRequest,
+        session_id: str | None,
+        key: str | None,
+        carried: bytes | None,
+        started_s: float,
+    ) -> AcceptedTurn | RepeatedRequest:
         conversation_id = request.conversation_id
         session_id = conversation_id or session_id
         _require_one_past(request, session_id)
@@ -83,6 +102,7 @@ class TurnStarter:
         asked = await session_trees.placed(self._store, tenant, asked, self._ids)
         start = await self._started(tenant, asked, conversation_id)
         response_id = str(asked.response_id)
+        correlation.note(response_id=response_id)
         if _is_repeated(start):
             earlier = start.replay.id if start.replay is not None else str(start.running_response_id)
             return RepeatedRequest(tenant, earlier, start.replay, key, asked.fingerprint)
@@ -100,6 +120,10 @@ class TurnStarter:
             key=key,
             fingerprint=asked.fingerprint,
             logged=key is not None,
+            model=request.model,
+            made_for=correlation.current(),
+            accepted_at_ms=self._clock.now_ms(),
+            started_s=started_s,
         )
 
     async def look(self, tenant: str, request: CreateRequest) -> Turn:

@@ -20,6 +20,7 @@ from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, U
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request import CreateRequest
+from antiphon_core.telemetry import metrics, remedies
 from antiphon_edge.door import connections, pages
 from antiphon_edge.door.admission import limiter_of
 from antiphon_edge.door.tenancy import tenant_of
@@ -83,11 +84,13 @@ class SocketRoutes:
         await socket.prepare(request)
         connection = _Connection(request, socket, self._turns, self._warm_ups, session_id=session_id)
         self._open.add(connection)
+        metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
         try:
             await connection.serve()
         finally:
             ageing.cancel()
+            metrics.STREAMS_OPEN.of("websocket").add(-1)
             self._open.discard(connection)
         return socket
 
@@ -173,7 +176,7 @@ class _Connection:
         except ConnectionError:
             pass  # the client is gone, which ends everything here
         except Exception:
-            log.exception("a WebSocket connection broke")
+            log.exception("a WebSocket connection broke", extra=remedies.REPORT)
             await self._socket.close(code=WSCloseCode.INTERNAL_ERROR)
         finally:
             for task in (reading, running):
@@ -215,7 +218,7 @@ class _Connection:
             except (ConnectionError, asyncio.CancelledError):
                 raise
             except Exception:
-                log.exception("a response over a WebSocket failed")
+                log.exception("a response over a WebSocket failed", extra=remedies.REPORT)
                 fault = InternalError("The server had an error while processing your request. Its log says why.")
                 await self._send(self._session.fail(fault))
 

@@ -18,6 +18,7 @@ from typing import Any
 from antiphon_core.errors import InternalError
 from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
+from antiphon_core.telemetry import remedies
 from antiphon_store.backends import packing
 from antiphon_store.backends.base import Write
 from antiphon_store.rows.model import Now, Row
@@ -100,5 +101,5 @@ def joined_items(chain: Iterable[tuple[str, Row]]) -> bytes:
 
 
 def _damaged(response_id: str) -> InternalError:
-    log.error("the stored bytes of %s are damaged: their checksum differs", response_id)
+    log.error("the stored bytes of %s are damaged: their checksum differs", response_id, extra=remedies.RESTORE_DATA)
     return InternalError(f"The stored bytes of '{response_id}' are damaged.", id=response_id)

@@ -43,6 +43,7 @@ class RowEngine:
         self.enqueue_job, self.claim_job = jobs.enqueue_job, jobs.claim_job
         self.heartbeat_job, self.settle_job = jobs.heartbeat_job, jobs.settle_job
         self.cancel_job, self.describe_job = jobs.cancel_job, jobs.describe_job
+        self.queue_head = jobs.queue_head
         self.create_conversation = conversations.create_conversation
         self.fetch_conversation = conversations.fetch_conversation
         self.update_conversation = conversations.update_conversation

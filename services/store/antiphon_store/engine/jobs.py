@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
+from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse, QueueHead
 from antiphon_core.ports.store import Fence
 from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import jobs, logs
@@ -68,6 +68,12 @@ class JobOperations:
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         decision = partial(jobs.describe, job_id=job_id)
         return await self._trees.of_response(tenant, job_id, decision, only_reads=True)
+
+    async def queue_head(self, tenant: str, queue: str, *, limit: int) -> QueueHead:
+        """The jobs of a queue that are due, counted up to `limit`."""
+        now_ms, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
+        due = [each.at for each in entries if each.at <= now_ms]
+        return QueueHead(len(due), now_ms - due[0] if due else 0)
 
     async def _held(self, tenant: str, queues: Sequence[str], holder: str) -> list[_Ticket]:
         """The jobs that the holder claimed last."""

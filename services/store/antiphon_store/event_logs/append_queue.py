@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from antiphon_core import logs
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import status
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 
 _AppendToLogsRequest = STORE.methods["AppendToLogs"].request.message
 _BYTES_MAX = RPC_MESSAGE_BYTES_MAX // 2  # of requests that are joined
@@ -28,7 +29,7 @@ _BYTES_MAX = RPC_MESSAGE_BYTES_MAX // 2  # of requests that are joined
 class _Append:
     tenant: str
     request: Any
-    request_id: str
+    made_for: Correlation
     answer: asyncio.Future[int]
 
 
@@ -47,7 +48,7 @@ class AppendQueue:
         if not self._waiting:
             loop.call_soon(self._send)
         answer: asyncio.Future[int] = loop.create_future()
-        self._waiting.append(_Append(tenant, request, logs.request_id.get(), answer))
+        self._waiting.append(_Append(tenant, request, correlation.current(), answer))
         return await answer
 
     async def close(self) -> None:
@@ -81,7 +82,8 @@ class AppendQueue:
 
     async def _outcomes(self, appends: Sequence[_Append]) -> Sequence[int | AntiphonError]:
         first = appends[0]
-        call = partial(self._rpc.call, tenant=first.tenant, request_id=first.request_id)
+        correlation.begin(first.made_for)
+        call = partial(self._rpc.call, tenant=first.tenant)
         if len(appends) == 1:
             answer = await call("AppendEvents", first.request)
             return [answer.next_position]

@@ -13,6 +13,7 @@ from contextlib import suppress
 from antiphon_core import limits
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.retention import Retention
+from antiphon_core.telemetry import metrics, remedies
 from antiphon_store.backends.roles.retention import RetentionAtoms
 
 log = logging.getLogger(__name__)
@@ -49,6 +50,7 @@ class Sweeper:
         while has_more:
             swept = await self._service.sweep(tenant, limit=limits.SWEEP_ITEMS_DEFAULT)
             reclaimed += swept.records
+            metrics.STORE_SWEPT.of().add(swept.records)
             has_more = swept.has_more and swept.records > 0
         return reclaimed
 
@@ -60,6 +62,6 @@ class Sweeper:
             except AntiphonError as error:
                 log.warning("a round of sweeping ended early: %s", error)
             except Exception:
-                log.exception("a round of sweeping broke")
+                log.exception("a round of sweeping broke", extra=remedies.REPORT)
             else:
                 log.debug("swept %d", reclaimed)

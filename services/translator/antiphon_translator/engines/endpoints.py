@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from antiphon_core.clock import Clock
@@ -34,9 +34,13 @@ MOVES_MAX = 3
 class EndpointsEngine:
     """Engines of one level, by endpoint."""
 
-    def __init__(self, engines: Mapping[str, Engine], clock: Clock) -> None:
+    def __init__(
+        self, engines: Mapping[str, Engine], clock: Clock, *, on_migration: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_migration` is called when a generation goes on elsewhere in mid-stream."""
         self.migrations = 0
         """Generations that went on elsewhere in mid-stream, ever."""
+        self._on_migration = on_migration
         self._engines = engines
         self._clock = clock
         self._choice = EndpointChoice(list(engines))
@@ -77,7 +81,7 @@ class EndpointsEngine:
                     return
                 if not self._may_move(course, tried):
                     raise
-                self.migrations += course.begun
+                self._note_move(course)
                 log.warning(
                     "%s: %s goes on elsewhere after %d ids: %s",
                     endpoint.name,
@@ -85,6 +89,11 @@ class EndpointsEngine:
                     len(course.ids),
                     error.message,
                 )
+
+    def _note_move(self, course: _Course) -> None:
+        if course.begun:
+            self.migrations += 1
+            self._on_migration()
 
     def _levels(self) -> list[Level]:
         """Those that are known. EngineUnavailable: none is."""

@@ -16,6 +16,7 @@ import aiohttp
 from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, compact, loads
+from antiphon_core.telemetry import correlation
 from antiphon_translator.engines import guide_errors, openai_logprobs, openai_wire
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_pool import HttpPool
@@ -166,7 +167,11 @@ class OpenAIChatEngine:
 
     def _headers(self) -> Mapping[str, str]:
         """The key is read anew for each request: it may be replaced in place."""
-        headers = {"Content-Type": "application/json", "Accept": "text/event-stream, application/json"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream, application/json",
+            **dict(correlation.engine_headers()),
+        }
         path = self._profile.api_key_file
         if path is None:
             return headers

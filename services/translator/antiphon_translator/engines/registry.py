@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from antiphon_core.clock import SystemClock
 from antiphon_core.config import SettingsError
+from antiphon_core.telemetry import metrics
 from antiphon_translator.engines import triton_detect, triton_text, triton_tokens, triton_vllm
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
 
 ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
@@ -31,6 +33,8 @@ def create(profile: ModelProfile, channels: TritonChannels) -> Engine:
             f"Model '{profile.name}': there is no engine '{profile.engine}'; there is {', '.join(ENGINES)}."
         )
     if len(profile.endpoints) < 2:
-        return factory(profile, channels)
-    engines = {name: factory(replace(profile, endpoint=name, endpoints=()), channels) for name in profile.endpoints}
-    return EndpointsEngine(engines, SystemClock())
+        return WatchedEngine(factory(profile, channels), profile)
+    alone = [replace(profile, endpoint=name, endpoints=()) for name in profile.endpoints]
+    engines = {each.endpoint: WatchedEngine(factory(each, channels), each) for each in alone}
+    migrations = metrics.ENGINE_MIGRATIONS.of(profile.name)
+    return EndpointsEngine(engines, SystemClock(), on_migration=migrations.add)

@@ -21,6 +21,7 @@ from tritonclient.grpc import service_pb2
 
 from antiphon_core.errors import AntiphonError, EngineUnavailable
 from antiphon_core.flow import Flow
+from antiphon_core.telemetry import correlation
 from antiphon_translator.engines import triton_errors
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, timed
@@ -118,7 +119,13 @@ class TritonEngine:
         """One RPC, to its end."""
         connection, step = self._connected(), self._generating
         with triton_errors.translated(self._profile.name):
-            call = await connection.streams.start(INFER_PATH, message.SerializeToString(), responses.receive, flow=flow)
+            call = await connection.streams.start(
+                INFER_PATH,
+                message.SerializeToString(),
+                responses.receive,
+                flow=flow,
+                metadata=correlation.engine_headers(),
+            )
             try:
                 await call.ended()
             finally:

@@ -11,6 +11,7 @@ from antiphon_core.flow import Flow
 
 INFER_PATH = "/inference.GRPCInferenceService/ModelStreamInfer"
 
+Metadata = Sequence[tuple[str, str]]
 Receive = Callable[[Sequence[bytes]], None]
 """Takes the response messages that one read brought. It never waits and never raises."""
 
@@ -28,7 +29,9 @@ class InferCall(Protocol):
 class InferStreams(Protocol):
     """RPCs to one endpoint."""
 
-    async def start(self, path: str, message: bytes, receive: Receive, *, flow: Flow) -> InferCall:
+    async def start(
+        self, path: str, message: bytes, receive: Receive, *, flow: Flow, metadata: Metadata = ()
+    ) -> InferCall:
         """Sends a request. While `flow` is paused no responses are received."""
 
     async def close(self) -> None:
@@ -41,10 +44,12 @@ class GrpcAioStreams:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._channel = channel
 
-    async def start(self, path: str, message: bytes, receive: Receive, *, flow: Flow) -> GrpcAioCall:
+    async def start(
+        self, path: str, message: bytes, receive: Receive, *, flow: Flow, metadata: Metadata = ()
+    ) -> GrpcAioCall:
         # A server cannot tell this from a stream of one request, and it takes one step instead of three.
         infer: Any = self._channel.unary_stream(path)
-        return GrpcAioCall(infer(message), receive, flow)
+        return GrpcAioCall(infer(message, metadata=tuple(metadata)), receive, flow)
 
     async def close(self) -> None:
         """Does nothing: the RPCs end with the channel, which belongs to the caller."""

@@ -13,6 +13,8 @@ from antiphon_core.rpc.client import RpcClient, _options
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
@@ -38,7 +40,7 @@ class Service:
         if request.id == "slow":
             await asyncio.sleep(PATIENCE_S)
         return v1.GetResponseRecordResponse(
-            record=v1.ResponseRecord(id=f"{call.tenant}/{call.request_id}/{request.id}")
+            record=v1.ResponseRecord(id=f"{call.tenant}/{correlation.current().request_id}/{request.id}")
         )
 
     async def read_events(self, request: Any, _call: Call) -> AsyncGenerator[Any, None]:
@@ -67,7 +69,8 @@ Served = tuple[Service, RpcServer, RpcClient]
 
 
 async def test_a_call_carries_tenant_and_request_id(served: Served) -> None:
-    answer = await served[2].call("GetResponseRecord", Request(id="r"), tenant="acme", request_id="req_1")
+    correlation.begin(Correlation(request_id="req_1"))
+    answer = await served[2].call("GetResponseRecord", Request(id="r"), tenant="acme")
     assert answer.record.id == "acme/req_1/r"
 
 

@@ -21,6 +21,8 @@ from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import OPEN, Call, RpcServer
 from antiphon_core.rpc.settings import RpcServerSettings
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import authority, signed_by
 
@@ -33,11 +35,13 @@ class Service:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
+        self.made_for: list[Correlation] = []
         self.closed = asyncio.Event()
         self.begun = asyncio.Event()
 
     async def read_events(self, request: Any, call: Call) -> AsyncGenerator[Any, None]:
         self.calls.append(call)
+        self.made_for.append(correlation.current())
         self.begun.set()
         if request.response_id == "away" or (request.response_id == "away once" and len(self.calls) == 1):
             raise StoreUnavailable("the disk is gone", id="resp_1")
@@ -98,8 +102,10 @@ async def test_answers_are_received_in_order(world: World) -> None:
 
 
 async def test_a_call_carries_tenant_and_request_id(world: World) -> None:
-    await world.read(tenant="acme", request_id="req_1")
-    assert [(call.tenant, call.request_id) for call in world.service.calls] == [("acme", "req_1")]
+    correlation.begin(Correlation(request_id="req_1"))
+    await world.read(tenant="acme")
+    assert [call.tenant for call in world.service.calls] == ["acme"]
+    assert world.service.made_for == [Correlation(request_id="req_1")]
 
 
 async def test_an_error_behind_answers_arrives_as_it_was_raised(world: World) -> None:

@@ -12,6 +12,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from antiphon_core.errors import ResponseNotFound, Unavailable
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from tests.support.patience import PATIENCE_S
 
@@ -25,6 +27,7 @@ class Fixture:
     def __init__(self) -> None:
         self.fault: Unavailable | None = None
         self.calls: list[Call] = []
+        self.made_for: list[Correlation] = []
         self.closed = asyncio.Event()
         self.release = asyncio.Event()
 
@@ -34,6 +37,7 @@ class Fixture:
 
     async def get(self, request: Any, call: Call) -> Any:
         self.calls.append(call)
+        self.made_for.append(correlation.current())
         if request.id == "bug":
             raise ZeroDivisionError("secret detail")
         if request.id == "slow":
@@ -76,7 +80,7 @@ async def test_a_handler_sees_request_tenant_request_id_and_deadline(fixture: Se
     answer = await call(channel, "GetResponseRecord", bytes(Request(id="resp_1")), metadata=metadata, timeout=5)
     assert v1.GetResponseRecordResponse.parse(answer).record == v1.ResponseRecord(id="resp_1")
     (seen,) = state.calls
-    assert (seen.tenant, seen.request_id) == ("acme", "req_1")
+    assert (seen.tenant, state.made_for) == ("acme", [Correlation(request_id="req_1")])
     assert seen.time_remaining_s is not None
     assert 0 < seen.time_remaining_s < 6  # gRPC rounds what it sends
 

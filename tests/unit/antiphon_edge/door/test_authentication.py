@@ -309,3 +309,12 @@ async def test_a_body_is_not_read_before_its_sender_is_known(guarded: Guarded) -
         return  # cut off while it was still sending
     assert answer.status == 401
     assert sent < 2_000 * 2**16
+
+
+@pytest.mark.parametrize(("opens_metrics", "status"), [(False, 401), (True, 200)])
+async def test_metrics_ask_for_a_key_unless_they_are_opened(tmp_path: Path, opens_metrics: bool, status: int) -> None:
+    files = KeyFiles(tmp_path)
+    files.make("acme")
+    async with running_edge(opens_metrics=opens_metrics, **files.settings) as edge:
+        assert (await edge.ask("GET", "/v1/metrics")).status == status
+        assert (await edge.ask("GET", "/v1/models")).status == 401

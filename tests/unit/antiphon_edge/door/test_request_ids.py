@@ -7,9 +7,14 @@ import re
 import pytest
 
 from antiphon_core.jsons import Object
+from antiphon_core.telemetry import correlation, metrics
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.trace_context import TraceContext
 from tests.support.edge import RunningEdge
+from tests.support.recorded_spans import recorded
 
 BODY: Object = {"model": "m", "input": "hi"}
+TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 @pytest.mark.parametrize("path", ["/v1/health/live", "/v1/nowhere", "/v1/responses/resp_x"])
@@ -76,3 +81,58 @@ async def test_a_caller_that_hangs_up_has_its_line_too(edge: RunningEdge, caplog
         while "499" not in caplog.text:
             await asyncio.sleep(0.01)
     assert "POST /v1/responses 499" in caplog.text
+
+
+def requests(route: str, code: str) -> float:
+    return metrics.HTTP_REQUESTS.of("GET", route, code).value
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "code"),
+    [
+        ("/v1/models/one", "/v1/models/{id}", "404"),
+        ("/v1/health/live", "/v1/health/live", "200"),
+        ("/v1/nowhere/of-mine", "other", "404"),
+    ],
+)
+async def test_requests_are_counted_by_route_and_never_by_path(
+    edge: RunningEdge, path: str, route: str, code: str
+) -> None:
+    before = requests(route, code)
+    await edge.ask("GET", path)
+    assert requests(route, code) == before + 1
+    assert not [labels for labels in metrics.HTTP_REQUESTS.children() if "of-mine" in labels[1]]
+
+
+async def test_the_phases_of_a_request_are_in_its_answer(edge: RunningEdge) -> None:
+    timing = (await edge.create()).headers["server-timing"]
+    assert [each.partition(";dur=")[0] for each in timing.split(", ")] == ["start", "first-token", "commit", "total"]
+    streamed = (await edge.create(stream=True)).headers["server-timing"]
+    assert [each.partition(";dur=")[0] for each in streamed.split(", ")] == ["start", "total"]
+
+
+async def test_what_is_done_for_a_request_belongs_to_its_trace(edge: RunningEdge) -> None:
+    with recorded() as tracer:
+        answer = await edge.ask("POST", "/v1/responses", BODY, headers={"traceparent": TRACEPARENT})
+    assert answer.status == 200
+    request, turn = tracer.spans
+    assert (request.name, request.parent) == ("POST /v1/responses", TraceContext.parse(TRACEPARENT))
+    assert (turn.name, turn.parent) == ("turn", request.trace)
+    assert (request.facts["http.route"], request.facts["http.response.status_code"]) == ("/v1/responses", 200)
+
+
+async def test_a_response_is_no_part_of_the_next_request_on_its_connection(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Correlation] = []
+
+    def note(_record: logging.LogRecord) -> bool:
+        seen.append(correlation.current())
+        return True
+
+    caplog.handler.addFilter(note)
+    caplog.set_level(logging.INFO, logger="antiphon_edge.access")
+    await edge.create()
+    await edge.ask("GET", "/v1/health/live")
+    assert [bool(each.response_id) for each in seen] == [True, False]
+    assert len({each.request_id for each in seen}) == 2

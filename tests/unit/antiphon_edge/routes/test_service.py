@@ -41,3 +41,18 @@ async def test_an_unknown_model_is_not_found(edge: RunningEdge) -> None:
 
 async def test_the_version_is_the_packages(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", "/v1/version")).json == {"release": version("antiphon"), "api": "v1"}
+
+
+async def test_metrics_are_prometheus_text(edge: RunningEdge) -> None:
+    await edge.create()
+    answer = await edge.ask("GET", "/v1/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert b'antiphon_turns_in_flight{delivery="caller"} 0.0' in answer.body
+    assert b"# TYPE antiphon_turn_duration_seconds histogram" in answer.body
+
+
+async def test_metrics_are_openmetrics_for_those_that_ask_for_it(edge: RunningEdge) -> None:
+    headers = {"Accept": "application/openmetrics-text; version=1.0.0"}
+    answer = await edge.ask("GET", "/v1/metrics", headers=headers)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text")
+    assert answer.body.endswith(b"# EOF\n")

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.jsons import dumps
+from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.jobs import Job
 from antiphon_core.ports.store import UNFINISHED, Fence, Lease
 from antiphon_core.ports.translator import Turn
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
@@ -33,3 +35,17 @@ async def test_the_payload_of_a_turn_is_read_back_as_that_turn_without_its_lease
 async def test_a_payload_that_is_no_turn_is_an_error() -> None:
     with pytest.raises(KeyError):
         await job_payload.accepted_of("acme", job_with(dumps({})))
+
+
+async def test_a_job_remembers_the_request_that_it_was_made_for() -> None:
+    trace = TraceContext("1" * 32, "2" * 16, is_sampled=True)
+    accepted = AcceptedTurn("acme", TURN, made_for=Correlation("req_1", trace=trace), accepted_at_ms=7)
+    again = await job_payload.accepted_of("acme", job_with(job_payload.payload_of(accepted)))
+    assert again.made_for == Correlation("req_1", RESPONSE_ID, RESPONSE_ID, trace)
+    assert (again.accepted_at_ms, again.model) == (7, "m")
+
+
+async def test_a_job_of_an_earlier_release_has_no_request() -> None:
+    facts: Object = {"created_at": 1, "parent_id": None, "session_id": None, "request": {}, "history": [], "input": []}
+    again = await job_payload.accepted_of("acme", job_with(dumps(facts)))
+    assert again.made_for == Correlation(response_id=RESPONSE_ID, job_id=RESPONSE_ID)

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
+from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, QueueHead
 from antiphon_core.ports.store import Fence
 from antiphon_store.engine.facade import RowEngine
 from antiphon_store.testing.subject import draft
@@ -119,3 +119,15 @@ async def test_a_log_is_read_in_the_tree_of_its_response(engine: RowEngine) -> N
     await engine.append_events(T, EventAppend(response_id, 1, 1, b"data: 2\n\n"), fence=None, ttl_ms=1000)
     page = await engine.read_log(T, response_id, position=1, max_bytes=1)
     assert [batch.frames for batch in page.batches] == [b"data: 2\n\n"]
+
+
+async def test_the_head_of_a_queue_counts_what_is_due(engine: RowEngine, clock: ManualClock) -> None:
+    assert await engine.queue_head(T, "q", limit=10) == QueueHead(0, 0)
+    await enqueue(engine, 3)
+    await enqueue(engine, 1, run_after_ms=60_000)
+    await enqueue(engine, 1, "another")
+    clock.advance(2)
+    assert await engine.queue_head(T, "q", limit=10) == QueueHead(3, 2_000)
+    assert await engine.queue_head(T, "q", limit=2) == QueueHead(2, 2_000)
+    assert await claim(engine) is not None
+    assert await engine.queue_head(T, "q", limit=10) == QueueHead(2, 2_000)

@@ -11,6 +11,9 @@ import pytest
 
 from antiphon_core.errors import EngineFault, EngineTimeout, EngineUnavailable, InvalidRequest
 from antiphon_core.flow import Flow
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
 from antiphon_translator.parsing.segments import Text
@@ -230,3 +233,11 @@ async def test_the_time_of_a_paused_flow_is_not_the_servers(fake: FakeChat, prof
     with pytest.raises(EngineTimeout, match=r"no next token within 0\.2 s"):
         await running
     await engine.close()
+
+
+async def test_the_server_is_told_the_request_and_the_trace(fake: FakeChat, engine: OpenAIChatEngine) -> None:
+    fake.script = [delta(content="Paris"), *ending()]
+    correlation.begin(Correlation("req_1", trace=TraceContext("1" * 32, "2" * 16, is_sampled=True)))
+    await chunks_of(engine)
+    assert fake.headers[-1]["x-request-id"] == "req_1"
+    assert fake.headers[-1]["traceparent"] == f"00-{'1' * 32}-{'2' * 16}-01"

@@ -5,11 +5,13 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.config import SettingsError
+from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.registry import ENGINES, create
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import Level
 from antiphon_translator.profiles import ModelProfile
 
@@ -25,16 +27,22 @@ def profile(engine: str, *endpoints: str) -> ModelProfile:
     return ModelProfile(name="m", directory=Path(), endpoint="t:1", engine=engine, endpoints=endpoints)
 
 
+def inner(engine: Engine) -> Engine:
+    """The engine that operators watch."""
+    assert isinstance(engine, WatchedEngine)
+    return engine._inner
+
+
 def test_a_profile_gets_the_engine_that_it_names() -> None:
     assert {name: create(profile(name), TritonChannels()).level for name in LEVELS} == LEVELS
-    assert isinstance(create(profile("triton_tokens"), TritonChannels()), TritonEngine)
-    assert isinstance(create(profile("openai_chat"), TritonChannels()), OpenAIChatEngine)
+    assert isinstance(inner(create(profile("triton_tokens"), TritonChannels())), TritonEngine)
+    assert isinstance(inner(create(profile("openai_chat"), TritonChannels())), OpenAIChatEngine)
     assert set(ENGINES) == {"auto", *LEVELS}
 
 
 def test_several_endpoints_are_one_engine() -> None:
     assert isinstance(create(profile("triton_tokens", "t:1", "t:2"), TritonChannels()), EndpointsEngine)
-    assert isinstance(create(profile("triton_tokens", "t:1"), TritonChannels()), TritonEngine)
+    assert isinstance(inner(create(profile("triton_tokens", "t:1"), TritonChannels())), TritonEngine)
 
 
 def test_an_unknown_engine_is_told_with_the_known_ones() -> None:

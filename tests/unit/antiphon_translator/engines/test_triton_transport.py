@@ -88,3 +88,11 @@ async def test_nothing_is_read_while_the_flow_is_paused(fake: FakeTriton, stream
     flow.resume(received)
     await reading
     assert len(received.messages) == 3
+
+
+async def test_metadata_arrives_with_the_request(fake: FakeTriton, streams: InferStreams) -> None:
+    fake.script = [final_response()]
+    metadata = [("x-request-id", "req_1"), ("traceparent", f"00-{'1' * 32}-{'2' * 16}-01")]
+    call = await streams.start(INFER_PATH, REQUEST, Received(), flow=Flow(), metadata=metadata)
+    await call.ended()
+    assert dict(metadata).items() <= fake.metadata[-1].items()

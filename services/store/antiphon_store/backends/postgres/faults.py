@@ -8,6 +8,7 @@ import psycopg
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +49,13 @@ def has_changed_nothing(error: AntiphonError) -> bool:
 
 def translate(error: psycopg.Error) -> AntiphonError:
     """What a caller gets instead of `error`, which is logged."""
-    log.error("postgresql: %s (%s)", error, error.sqlstate or type(error).__name__, exc_info=error)
+    log.error(
+        "postgresql: %s (%s)",
+        error,
+        error.sqlstate or type(error).__name__,
+        exc_info=error,
+        extra=remedies.CHECK_DATABASE,
+    )
     reason = _reason(error)
     if reason is not None:
         return StoreUnavailable(f"The store cannot be used: {reason}.")

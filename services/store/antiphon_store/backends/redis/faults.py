@@ -7,6 +7,7 @@ import logging
 from redis import exceptions
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +55,11 @@ def translate(error: Exception) -> AntiphonError:
     """What a caller gets instead of `error`, which is logged."""
     reason = _reason(error)
     if reason is not None:
-        log.error("redis: %s (%s)", error, type(error).__name__)  # one line: in an outage there are many
+        log.error(
+            "redis: %s (%s)", error, type(error).__name__, extra=remedies.CHECK_DATABASE
+        )  # one line: in an outage there are many
         return StoreUnavailable(f"The store cannot be used: {reason}.")
-    log.error("redis: %s (%s)", error, type(error).__name__, exc_info=error)
+    log.error("redis: %s (%s)", error, type(error).__name__, exc_info=error, extra=remedies.CHECK_DATABASE)
     return InternalError("The store failed. Its log says why.")
 
 

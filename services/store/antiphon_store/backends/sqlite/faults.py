@@ -6,6 +6,7 @@ import logging
 import sqlite3
 
 from antiphon_core.errors import AntiphonError, InternalError, StoreUnavailable
+from antiphon_core.telemetry import remedies
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +26,13 @@ _UNAVAILABLE = {
 
 def translate(error: sqlite3.Error) -> AntiphonError:
     """What a caller gets instead of `error`, which is logged."""
-    log.error("sqlite: %s (%s)", error, getattr(error, "sqlite_errorname", "no code"), exc_info=error)
+    log.error(
+        "sqlite: %s (%s)",
+        error,
+        getattr(error, "sqlite_errorname", "no code"),
+        exc_info=error,
+        extra=remedies.CHECK_DATABASE,
+    )
     code = getattr(error, "sqlite_errorcode", None)
     reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
     if reason is not None:

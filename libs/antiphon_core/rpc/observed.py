@@ -1,0 +1,114 @@
+"""What operators see of RPCs, at both ends: durations, conflicts, spans, and the ids that a call brings."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import grpc
+
+from antiphon_core.errors import AntiphonError, Conflict
+from antiphon_core.rpc.authentication import text_metadata
+from antiphon_core.rpc.services import Method
+from antiphon_core.rpc.status import code_of
+from antiphon_core.telemetry import correlation, metrics, spans, tracing
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.spans import SpanKind
+
+_OK = grpc.StatusCode.OK.name
+_CANCELLED = grpc.StatusCode.CANCELLED.name
+_UNKNOWN = grpc.StatusCode.UNKNOWN.name
+_STORE = "store"
+
+Failure = TypeVar("Failure", bound=AntiphonError)
+
+
+class _ObservedCall:
+    """One RPC, from its beginning to its end."""
+
+    def __init__(self, method: Method, kind: SpanKind) -> None:
+        self._method = method
+        self._kind = kind
+        self._code = _OK
+        self._error = ""
+        self._is_parent = False
+
+    def __enter__(self) -> Self:
+        name = self._method.path[1:]
+        self._started_s = perf_counter()
+        self._outer = correlation.current().trace
+        self._span = tracing.begin(name, self._kind, {spans.RPC_SYSTEM: spans.GRPC, spans.RPC_METHOD: name})
+        if tracing.is_on():
+            self._is_parent = True
+            correlation.note(trace=self._span.trace)
+        return self
+
+    def step_out(self) -> None:
+        """From here on what the task does is not part of the call: a generator runs in its reader's task."""
+        if self._is_parent:
+            self._is_parent = False
+            correlation.note(trace=self._outer)
+
+    def failed(self, error: Failure) -> Failure:
+        """Notes the error that the call ends with, and gives it back."""
+        self._error = type(error).__name__
+        self._code = code_of(error).name
+        is_refused = isinstance(error, Conflict) and self._kind is SpanKind.SERVER and self._service == _STORE
+        if is_refused:
+            metrics.STORE_CONFLICTS.of(self._method.name, self._error).add()
+        return error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None and not self._error:
+            self._error = kind.__name__
+            self._code = _UNKNOWN if issubclass(kind, Exception) else _CANCELLED
+        if self._error:
+            self._span.fail(self._error)
+        self._observe(perf_counter() - self._started_s)
+        self._span.note({spans.RPC_STATUS: self._code})
+        self._span.end()
+        self.step_out()
+
+    def _observe(self, duration_s: float) -> None:
+        """Takes the duration. A stream has none: it lasts for as long as there is something to say."""
+        if self._method.streams:
+            return
+        histogram = metrics.RPC_SERVER if self._kind is SpanKind.SERVER else metrics.RPC_CLIENT
+        child = histogram.of(self._service, self._method.name, self._code)
+        child.observe(duration_s, correlation.current().sampled_trace_id)
+
+    @property
+    def _service(self) -> str:
+        """The name of the service in its package: antiphon.store.v1 is that of the store."""
+        return self._method.path.split(".")[1]
+
+
+class ServedCall(_ObservedCall):
+    """An RPC that this process serves. What it does is done for the request that the caller names."""
+
+    def __init__(self, method: Method, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        super().__init__(method, SpanKind.SERVER)
+        self._context = context
+
+    def __enter__(self) -> Self:
+        correlation.begin(Correlation.of_call(text_metadata(self._context.invocation_metadata())))
+        if self._method.streams:
+            metrics.RPC_STREAMS.of(self._service, self._method.name).add()
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._method.streams:
+            metrics.RPC_STREAMS.of(self._service, self._method.name).add(-1)
+        super().__exit__(kind, error, traceback)
+
+
+class MadeCall(_ObservedCall):
+    """An RPC that this process makes."""
+
+    def __init__(self, method: Method) -> None:
+        super().__init__(method, SpanKind.CLIENT)

@@ -1,0 +1,114 @@
+"""The metrics of a process as text: Prometheus' own format, or OpenMetrics with exemplars for clients that ask for it.
+
+prometheus_client writes the text and serves the metrics port; it is imported when metrics are read for the first time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from importlib.metadata import version
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from antiphon_core.telemetry import metrics
+from antiphon_core.telemetry.instruments import CounterChild, GaugeChild, HistogramChild, Instrument
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry, Metric
+
+WORKER_LABEL = "worker"
+
+
+class Exposition:
+    """Writes the instruments of the targets that a process runs. `worker` is the process's number among several behind
+    one port; its series carry it, so that those of different processes are not taken for one."""
+
+    def __init__(self, targets: Collection[str], *, worker: int | None = None) -> None:
+        self._targets = frozenset(targets)
+        self._extra = {} if worker is None else {WORKER_LABEL: str(worker)}
+        metrics.BUILD.of(version("antiphon")).set(1)
+
+    def text(self, accept: str = "") -> tuple[bytes, str]:
+        """All metrics, in the form that an `Accept` header asks for, and the type of the content. Takes milliseconds:
+        no work for the event loop."""
+        from prometheus_client.exposition import choose_encoder
+
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    @cached_property
+    def registry(self) -> CollectorRegistry:
+        """What prometheus_client reads."""
+        from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+        registry = CollectorRegistry(auto_describe=False, target_info=None)
+        registry.register(self)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        return registry
+
+    def collect(self) -> Iterator[Metric]:
+        """The families of all instruments."""
+        for instrument in metrics.INSTRUMENTS:
+            if self._targets.intersection(instrument.declaration.targets):
+                yield self._family(instrument)
+
+    def _family(self, instrument: Instrument[Any]) -> Metric:
+        from prometheus_client import metrics_core
+
+        declared = instrument.declaration
+        names = (*declared.labels, *self._extra)
+        if declared.buckets:
+            kind: Any = metrics_core.HistogramMetricFamily
+        elif declared.name.endswith("_total"):
+            kind = metrics_core.CounterMetricFamily
+        else:
+            kind = metrics_core.GaugeMetricFamily
+        family: Metric = kind(declared.name, declared.meaning, labels=names)
+        for values, child in instrument.children().items():
+            self._add(family, (*values, *self._extra.values()), child, declared.buckets)
+        return family
+
+    def _add(self, family: Any, values: tuple[str, ...], child: object, bounds: tuple[float, ...]) -> None:
+        if isinstance(child, CounterChild | GaugeChild):
+            family.add_metric(values, child.value)
+        elif isinstance(child, HistogramChild):
+            family.add_metric(values, list(_buckets(child, bounds)), child.sum)
+
+
+class MetricsServer:
+    """Serves an exposition over HTTP, from threads of prometheus_client's."""
+
+    def __init__(self, exposition: Exposition, host: str, port: int) -> None:
+        """Port 0 lets the system choose."""
+        self._exposition = exposition
+        self._host = host
+        self.port = port
+
+    def start(self) -> None:
+        """OSError: somebody else listens there."""
+        from prometheus_client import start_http_server
+
+        self._server, self._thread = start_http_server(self.port, self._host, self._exposition.registry)
+        self.port = self._server.server_port
+
+    def stop(self) -> None:
+        """Waits until the socket is closed."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _buckets(child: HistogramChild, bounds: tuple[float, ...]) -> Iterator[tuple[Any, ...]]:
+    """Each bucket with its bound, what is below that, and the exemplar if there is one."""
+    from prometheus_client.samples import Exemplar
+
+    exemplars = child.exemplars.copy()
+    texts = [*(str(float(bound)) for bound in bounds), "+Inf"]
+    for number, (text, below) in enumerate(zip(texts, accumulate(child.counts), strict=True)):
+        found = exemplars.get(number)
+        if found is None:
+            yield text, below
+        else:
+            yield text, below, Exemplar({"trace_id": found.trace_id}, found.value, found.at_s)

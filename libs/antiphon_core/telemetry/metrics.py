@@ -1,0 +1,322 @@
+"""All instruments: their names, labels and buckets, each declared once. docs/reference/metrics.md is made from this.
+
+Every label has few values: kinds, codes, model names of the profiles, endpoints of the profiles, routes of the table.
+No label holds an id, a tenant (but for the two of `tenants.py`, which a setting turns on), or anything of a request.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_core.telemetry.instruments import Declaration, Instrument, counter, gauge, histogram
+
+EDGE, WORKER, TRANSLATOR, STORE = "edge", "worker", "translator", "store"
+ALL = (EDGE, WORKER, TRANSLATOR, STORE)
+TURNS = (EDGE, WORKER)
+
+# Seconds. A turn has those of OpenTelemetry's gen_ai.server.request.duration, and longer ones; the first token and the
+# pause between tokens have vLLM's, and shorter ones: what Antiphon adds itself is 1 to 5 ms.
+TURN_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600, 1800)
+FIRST_TOKEN_S = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 60)
+INTER_TOKEN_S = (0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5)
+RPC_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60)
+LAG_S = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+WAIT_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
+
+# ---- HTTP ----
+
+HTTP_REQUESTS = counter(
+    "antiphon_http_requests_total",
+    "HTTP requests that were answered, by the route that served them; the route of a path that does not exist is "
+    "'other'. The code is 499 where the client hung up before its answer began.",
+    targets=[EDGE],
+    labels=("method", "route", "code"),
+)
+HTTP_DURATION = histogram(
+    "antiphon_http_request_duration_seconds",
+    "Time from the head of a request to the end of its answer. Streams count for as long as they are open.",
+    targets=[EDGE],
+    labels=("method", "route"),
+    buckets=TURN_S,
+)
+STREAMS_OPEN = gauge(
+    "antiphon_streams_open",
+    "Streams that clients have open now: sse or websocket.",
+    targets=[EDGE],
+    labels=("kind",),
+)
+STREAMS_CUT = counter(
+    "antiphon_streams_cut_total",
+    "Streams that ended before their last event: the client hung up (client_left), or did not read for "
+    "edge.write_timeout_s (slow_reader).",
+    targets=[EDGE],
+    labels=("reason",),
+)
+STREAM_SLOTS = gauge(
+    "antiphon_stream_slots_in_use",
+    "Stream slots that this edge's tenants hold now, all tenants together; always 0 without edge.streams_per_tenant.",
+    targets=[EDGE],
+)
+ADMISSION_REJECTED = counter(
+    "antiphon_admission_rejected_total",
+    "Requests that were rejected with 429, by the limit that was reached: requests, tokens or streams.",
+    targets=[EDGE],
+    labels=("limit",),
+)
+
+# ---- Turns ----
+
+TURNS_IN_FLIGHT = gauge(
+    "antiphon_turns_in_flight",
+    "Turns that run now, by how they are delivered: to a caller that waits, under an idempotency key (keyed), or in "
+    "the background. Scale edges, workers and translators on this one.",
+    targets=TURNS,
+    labels=("delivery",),
+)
+TURN_DURATION = histogram(
+    "antiphon_turn_duration_seconds",
+    "Time from the acceptance of a turn to its terminal event, the commit included. A turn that produced no event has "
+    "the status 'rejected' and no model.",
+    targets=TURNS,
+    labels=("delivery", "model", "status"),
+    buckets=TURN_S,
+)
+TURN_FAILURES = counter(
+    "antiphon_turn_failures_total",
+    "Turns that ended as failed, by the error that ended them.",
+    targets=TURNS,
+    labels=("delivery", "error"),
+)
+FIRST_TOKEN = histogram(
+    "antiphon_time_to_first_token_seconds",
+    "Time from the acceptance of a turn to the first batch with output. Turns of the background count from the "
+    "moment at which a worker took them up; their waiting is antiphon_job_wait_seconds.",
+    targets=TURNS,
+    labels=("delivery", "model"),
+    buckets=FIRST_TOKEN_S,
+)
+INTER_TOKEN = histogram(
+    "antiphon_inter_token_seconds",
+    "Time between two batches of output of one turn. Tokens that came in one read are one batch.",
+    targets=TURNS,
+    labels=("model",),
+    buckets=INTER_TOKEN_S,
+)
+TURN_START = histogram(
+    "antiphon_turn_start_seconds",
+    "Time that accepting a turn took before anything was asked of the translator: history, idempotency key, and "
+    "waiting for the session.",
+    targets=[EDGE],
+    buckets=RPC_S,
+)
+COMMIT = histogram(
+    "antiphon_commit_duration_seconds",
+    "Time that the record of a turn took to be durable, retries included: ok, conflict, or failed. The client waits "
+    "for it before it sees the terminal event.",
+    targets=TURNS,
+    labels=("outcome",),
+    buckets=RPC_S,
+)
+REPLAYS = counter(
+    "antiphon_replays_total",
+    "Streams of events that were generated before: a repeated request under its idempotency key (idempotent), or "
+    "GET /v1/responses/{id}?stream=true (retrieved).",
+    targets=[EDGE],
+    labels=("reason",),
+)
+TAKEOVERS = counter(
+    "antiphon_takeovers_total",
+    "Turns that went on behind the end of another: an edge took up a keyed turn (edge), a worker another worker's job "
+    "(worker), or another translator went on in mid-stream (translator).",
+    targets=TURNS,
+    labels=("kind",),
+)
+EVENT_LOG_LAG = histogram(
+    "antiphon_event_log_lag_seconds",
+    "Time from the moment at which an event was ready to the moment at which it was in the event log, where readers "
+    "of other replicas see it.",
+    targets=TURNS,
+    buckets=RPC_S,
+)
+
+# ---- Background jobs ----
+
+JOBS_ENQUEUED = counter("antiphon_jobs_enqueued_total", "Background responses that were queued.", targets=[EDGE])
+JOB_ATTEMPTS = counter(
+    "antiphon_job_attempts_total",
+    "Attempts of workers at background responses, by their outcome: succeeded, cancelled, or retry, where another "
+    "attempt follows.",
+    targets=[WORKER],
+    labels=("outcome",),
+)
+JOB_WAIT = histogram(
+    "antiphon_job_wait_seconds",
+    "Time that a background response waited in the queue before its first attempt.",
+    targets=[WORKER],
+    buckets=WAIT_S,
+)
+JOB_QUEUE_DEPTH = gauge(
+    "antiphon_job_queue_depth",
+    "Background responses that wait for a worker and are due, as this store sees them: every replica says the same, so "
+    "take the maximum. Counted to 1,000, every store.queue_watch_s.",
+    targets=[STORE],
+)
+JOB_QUEUE_AGE = gauge(
+    "antiphon_job_queue_oldest_seconds",
+    "How long the background response at the head of the queue has been due; 0 when none waits. As the depth: take the "
+    "maximum.",
+    targets=[STORE],
+)
+WORKER_SLOTS = gauge(
+    "antiphon_worker_slots", "Background responses that this worker can run at once.", targets=[WORKER]
+)
+WORKER_SLOTS_BUSY = gauge(
+    "antiphon_worker_slots_busy", "Background responses that this worker runs now.", targets=[WORKER]
+)
+
+# ---- Models and engines ----
+
+TOKENS = counter(
+    "antiphon_tokens_total",
+    "Tokens of turns that ended, as their usage has them: input, cached (the part of input that the engine had "
+    "cached), output, reasoning (the part of output).",
+    targets=[TRANSLATOR],
+    labels=("model", "type"),
+)
+PROMPT = histogram(
+    "antiphon_prompt_duration_seconds",
+    "Time to build the prompt of a turn: conversation, template, token ids.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+    buckets=RPC_S,
+)
+GENERATIONS_IN_FLIGHT = gauge(
+    "antiphon_generations_in_flight",
+    "Turns that an engine generates now.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+)
+ENGINE_DURATION = histogram(
+    "antiphon_engine_duration_seconds",
+    "Time that one generation took at the engine: ok, cancelled, or failed.",
+    targets=[TRANSLATOR],
+    labels=("model", "outcome"),
+    buckets=TURN_S,
+)
+ENGINE_QUEUE = histogram(
+    "antiphon_engine_first_output_seconds",
+    "Time from the request to the engine to its first output: the engine's queue and its prefill.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+    buckets=FIRST_TOKEN_S,
+)
+ENGINE_ERRORS = counter(
+    "antiphon_engine_errors_total",
+    "Generations that an endpoint failed, by the error; another endpoint may have gone on.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint", "error"),
+)
+ENGINE_UP = gauge(
+    "antiphon_engine_endpoint_up",
+    "Whether generations are sent to this endpoint: 1, or 0 while it is left out because it failed.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint"),
+)
+ENGINE_IN_FLIGHT = gauge(
+    "antiphon_engine_endpoint_in_flight",
+    "Generations that run on this endpoint now, of this translator.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint"),
+)
+ENGINE_EVICTIONS = counter(
+    "antiphon_engine_endpoint_evictions_total",
+    "How often this endpoint was left out because it failed.",
+    targets=[TRANSLATOR],
+    labels=("model", "endpoint"),
+)
+ENGINE_MIGRATIONS = counter(
+    "antiphon_engine_migrations_total",
+    "Generations that another endpoint went on with in mid-stream.",
+    targets=[TRANSLATOR],
+    labels=("model",),
+)
+PROMPT_CACHE_EVICTIONS = counter(
+    "antiphon_prompt_cache_evictions_total",
+    "Encoded beginnings of prompts that were dropped because the cache was full.",
+    targets=[TRANSLATOR],
+)
+
+# ---- RPCs and the store ----
+
+RPC_SERVER = histogram(
+    "antiphon_rpc_server_duration_seconds",
+    "Time that this process took for a unary RPC, by its gRPC status code. Calls that wait (ClaimJob, AcquireSession, "
+    "BeginTurn) count with their waiting.",
+    targets=[STORE, TRANSLATOR],
+    labels=("service", "method", "code"),
+    buckets=RPC_S,
+)
+RPC_CLIENT = histogram(
+    "antiphon_rpc_client_duration_seconds",
+    "Time that a unary RPC took as its caller sees it, retries of the channel included.",
+    targets=TURNS,
+    labels=("service", "method", "code"),
+    buckets=RPC_S,
+)
+RPC_STREAMS = gauge(
+    "antiphon_rpc_streams_open",
+    "Streaming RPCs that this process serves now.",
+    targets=[STORE, TRANSLATOR],
+    labels=("service", "method"),
+)
+STORE_CONFLICTS = counter(
+    "antiphon_store_conflicts_total",
+    "RPCs that the store refused because the state was not what the caller expected, by the error: StaleFence is a "
+    "holder that was replaced, SessionLocked two turns in one conversation.",
+    targets=[STORE],
+    labels=("method", "error"),
+)
+STORE_SWEPT = counter(
+    "antiphon_store_swept_total",
+    "Records that were removed because their time was over or they were deleted.",
+    targets=[STORE],
+)
+
+# ---- The process ----
+
+LOOP_LAG = histogram(
+    "antiphon_event_loop_lag_seconds",
+    "How late the event loop ran a timer that is due ten times a second. All requests of the process wait as long.",
+    targets=ALL,
+    buckets=LAG_S,
+)
+LOOP_LAG_MAX = gauge(
+    "antiphon_event_loop_lag_recent_max_seconds",
+    "The longest lag of the event loop in the last ten seconds.",
+    targets=ALL,
+)
+BUILD = gauge("antiphon_build_info", "Always 1, with the version.", targets=ALL, labels=("version",))
+
+# ---- Tenants: only with metrics.tenants (tenants.py) ----
+
+TENANT_TURNS = counter(
+    "antiphon_tenant_turns_total",
+    "Turns that ended, by tenant. Only with metrics.tenants; tenants beyond that number are 'other'.",
+    targets=TURNS,
+    labels=("tenant", "status"),
+)
+TENANT_TOKENS = counter(
+    "antiphon_tenant_tokens_total",
+    "Tokens of turns that ended, by tenant: input or output. Only with metrics.tenants.",
+    targets=TURNS,
+    labels=("tenant", "type"),
+)
+
+INSTRUMENTS: tuple[Instrument[Any], ...] = tuple(
+    found for found in list(globals().values()) if isinstance(found, Instrument)
+)
+"""All of them, in the order of their declaration."""
+
+
+def declarations() -> tuple[Declaration, ...]:
+    return tuple(instrument.declaration for instrument in INSTRUMENTS)

@@ -1,0 +1,42 @@
+"""Traces over OTLP, by OpenTelemetry's own variables. Without one of them its libraries are not imported.
+
+    OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_TRACES_EXPORTER=otlp    turns them on
+    OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none                                             turns them off
+
+All others (OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER, OTEL_BSP_*, ...) mean what OpenTelemetry
+says, because its SDK reads them. The extra `otel` has the libraries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from antiphon_core.config import SettingsError
+from antiphon_core.telemetry.tracing import Tracer
+
+_EXPORTER = "OTEL_TRACES_EXPORTER"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+def is_wanted(environ: Mapping[str, str]) -> bool:
+    """Whether the variables ask for traces. SettingsError: they ask for an exporter that is not there."""
+    exporter = environ.get(_EXPORTER, "")
+    if exporter not in ("", "otlp", "none"):
+        raise SettingsError(f"{_EXPORTER}={exporter!r}: must be otlp or none.")
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or exporter == "none":
+        return False
+    return bool(exporter) or any(environ.get(name) for name in _ENDPOINTS)
+
+
+def tracer_of(environ: Mapping[str, str], *, service: str, version: str) -> Tracer | None:
+    """The tracer that the variables ask for, if they do. `service` is the service's name unless they name it.
+
+    SettingsError: the libraries are not installed, or the protocol is none that they speak.
+    """
+    if not is_wanted(environ):
+        return None
+    try:
+        from antiphon_core.telemetry import otlp_tracer
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"Traces need the package '{error.name}': pip install 'antiphon[otel]'.") from error
+    return otlp_tracer.open_tracer(environ, service=service, version=version)

@@ -1,0 +1,132 @@
+"""Spans recorded by OpenTelemetry's SDK, and exported in batches from a thread of its own.
+
+Imported by `otlp.py` alone, and only where traces are on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.sampling import ParentBased
+
+from antiphon_core.config import SettingsError
+from antiphon_core.telemetry.spans import ERROR_TYPE, SpanKind
+from antiphon_core.telemetry.trace_context import TraceContext
+from antiphon_core.telemetry.tracing import Span, Value
+
+SCOPE = "antiphon"
+_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+_KINDS = {
+    SpanKind.SERVER: trace.SpanKind.SERVER,
+    SpanKind.CLIENT: trace.SpanKind.CLIENT,
+    SpanKind.CONSUMER: trace.SpanKind.CONSUMER,
+    SpanKind.INTERNAL: trace.SpanKind.INTERNAL,
+}
+
+
+def open_tracer(environ: Mapping[str, str], *, service: str, version: str) -> OtlpTracer:
+    """The tracer of a process. SettingsError: the protocol that `environ` names is not installed."""
+    attributes = {SERVICE_VERSION: version}
+    if not environ.get("OTEL_SERVICE_NAME"):
+        attributes[SERVICE_NAME] = service
+    provider = TracerProvider(resource=Resource.create(attributes))
+    provider.add_span_processor(BatchSpanProcessor(_exporter(environ)))
+    return OtlpTracer(provider, version=version)
+
+
+def _exporter(environ: Mapping[str, str]) -> SpanExporter:
+    protocol = next((environ[name] for name in _PROTOCOLS if environ.get(name)), "grpc")
+    try:
+        if protocol == "grpc":
+            from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
+
+            return GrpcExporter()
+        if protocol == "http/protobuf":
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
+
+            return HttpExporter()
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"OTLP over {protocol} needs the package '{error.name}'.") from error
+    raise SettingsError(f"{_PROTOCOLS[1]}={protocol!r}: must be grpc or http/protobuf.")
+
+
+class OtlpTracer:
+    """Implements tracing.Tracer. It must be closed: what has ended is exported then."""
+
+    def __init__(self, provider: TracerProvider, *, version: str) -> None:
+        self._provider = provider
+        self._tracer = provider.get_tracer(SCOPE, version)
+        self._follows_parents = isinstance(provider.sampler, ParentBased)
+
+    def start(self, name: str, kind: SpanKind, facts: Mapping[str, Value], parent: TraceContext | None) -> Span:
+        if parent is not None and not parent.is_sampled and self._follows_parents:
+            return _UnsampledSpan(parent)  # 14 us cheaper than the SDK's
+        # An empty context, so that a span never becomes the child of something that a library has going on.
+        context = trace.set_span_in_context(trace.NonRecordingSpan(_as_otel(parent)) if parent else trace.INVALID_SPAN)
+        return _OtlpSpan(self._tracer.start_span(name, context, _KINDS[kind], facts))
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+
+class _UnsampledSpan:
+    """A span of a trace that is not recorded. Calls below it name its parent."""
+
+    def __init__(self, parent: TraceContext) -> None:
+        self.trace = parent
+
+    def rename(self, name: str) -> None:
+        pass
+
+    def note(self, facts: Mapping[str, Value]) -> None:
+        pass
+
+    def fail(self, error_type: str) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+class _OtlpSpan:
+    """One span. What it says of a failure is the error's name: a message may quote what a caller wrote."""
+
+    def __init__(self, span: trace.Span) -> None:
+        self._span = span
+        self.trace = _from_otel(span.get_span_context())
+
+    def rename(self, name: str) -> None:
+        self._span.update_name(name)
+
+    def note(self, facts: Mapping[str, Value]) -> None:
+        self._span.set_attributes(facts)
+
+    def fail(self, error_type: str) -> None:
+        self._span.set_attribute(ERROR_TYPE, error_type)
+        self._span.set_status(trace.StatusCode.ERROR)
+
+    def end(self) -> None:
+        self._span.end()
+
+
+def _as_otel(context: TraceContext) -> trace.SpanContext:
+    return trace.SpanContext(
+        int(context.trace_id, 16),
+        int(context.span_id, 16),
+        is_remote=True,
+        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED if context.is_sampled else trace.TraceFlags.DEFAULT),
+        trace_state=trace.TraceState.from_header([context.state]) if context.state else None,
+    )
+
+
+def _from_otel(context: trace.SpanContext) -> TraceContext:
+    return TraceContext(
+        trace.format_trace_id(context.trace_id),
+        trace.format_span_id(context.span_id),
+        context.trace_flags.sampled,
+        context.trace_state.to_header(),
+    )

@@ -1,0 +1,68 @@
+"""The names of spans and of their attributes. Nothing else is exported of a request.
+
+Attributes are those of OpenTelemetry's semantic conventions; those for generative AI are not stable yet. They are
+pinned here as of semantic-conventions 0.66 (`opentelemetry-semantic-conventions==0.66b2`, against which a test checks
+them), and change in this module only. Content attributes (`gen_ai.input.messages` and the like) are not among them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+# ---- HTTP and RPCs ----
+HTTP_METHOD = "http.request.method"
+HTTP_ROUTE = "http.route"
+HTTP_STATUS = "http.response.status_code"
+URL_SCHEME = "url.scheme"
+RPC_SYSTEM = "rpc.system.name"
+RPC_METHOD = "rpc.method"
+RPC_STATUS = "rpc.response.status_code"
+ERROR_TYPE = "error.type"
+SERVER_ADDRESS = "server.address"
+
+# ---- Generative AI ----
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_MODEL = "gen_ai.response.model"
+RESPONSE_ID = "gen_ai.response.id"
+CONVERSATION_ID = "gen_ai.conversation.id"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+OUTPUT_TYPE = "gen_ai.output.type"
+
+# ---- Antiphon's own ----
+REQUEST_ID = "antiphon.request.id"
+DELIVERY = "antiphon.turn.delivery"
+STATUS = "antiphon.response.status"
+ATTEMPT = "antiphon.job.attempt"
+
+CHAT = "chat"
+"""The operation of every turn and of every generation."""
+TURN_PROVIDER = "antiphon"
+GRPC = "grpc"
+
+JOB = "process responses"
+"""A worker's attempt at a background response."""
+PROMPT = "build prompt"
+
+ATTRIBUTES = frozenset(
+    value for name, value in list(globals().items()) if name.isupper() and isinstance(value, str) and "." in value
+)
+"""All that a span may say."""
+
+
+class SpanKind(Enum):
+    """OpenTelemetry's kinds of spans."""
+
+    SERVER = "server"
+    CLIENT = "client"
+    CONSUMER = "consumer"
+    INTERNAL = "internal"
+
+
+def chat(model: str) -> str:
+    """The name of the span of a turn, and of a generation."""
+    return f"{CHAT} {model}"

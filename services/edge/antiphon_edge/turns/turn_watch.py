@@ -1,0 +1,112 @@
+"""What operators see of one turn: how long it took, when its output came, how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from time import perf_counter
+
+from antiphon_core import response
+from antiphon_core.jsons import loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Final
+from antiphon_core.telemetry import correlation, metrics, phases, spans, tenants, tracing
+from antiphon_core.telemetry.instruments import HistogramChild
+from antiphon_core.telemetry.spans import SpanKind
+from antiphon_edge.turns.accepted_turn import AcceptedTurn
+
+SPAN = "turn"
+REJECTED = "rejected"
+"""The status of a turn that ended with an error before its first event."""
+LEFT = "left"
+"""The status of a turn that another process goes on with."""
+
+_OUTPUT = b"event: response.output_item."
+"""How the first batch with output begins; those before it open the stream."""
+
+
+class Delivery(StrEnum):
+    """To whom the events of a turn go."""
+
+    CALLER = "caller"
+    KEYED = "keyed"
+    BACKGROUND = "background"
+
+
+class TurnWatch:
+    """The instruments of one turn. `came` is called with every batch: it costs 0.3 us."""
+
+    __slots__ = ("_accepted", "_delivery", "_final", "_last_s", "_model", "_pause", "_started_s")
+
+    def __init__(self, accepted: AcceptedTurn, delivery: Delivery) -> None:
+        self._accepted = accepted
+        self._delivery = delivery
+        self._started_s = accepted.started_s
+        self._model = ""
+        self._pause: HistogramChild
+        self._last_s = 0.0
+        self._final: Final | None = None
+
+    def came(self, frames: bytes) -> None:
+        """A batch of events came from the translator."""
+        if self._last_s:
+            now_s = perf_counter()
+            self._pause.observe(now_s - self._last_s)
+            self._last_s = now_s
+        elif frames.startswith(_OUTPUT):
+            self._first_output_came()
+
+    def ended(self, final: Final) -> None:
+        """The turn has its end, and its record is safe."""
+        self._final = final
+        self._model = self._accepted.model
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around the whole turn. What happens inside belongs to its response."""
+        correlation.note(response_id=self._accepted.response_id)
+        in_flight = metrics.TURNS_IN_FLIGHT.of(self._delivery)
+        in_flight.add()
+        facts = {
+            spans.DELIVERY: self._delivery.value,
+            spans.RESPONSE_ID: self._accepted.response_id,
+            spans.REQUEST_MODEL: self._accepted.model,
+        }
+        status = LEFT
+        try:
+            with tracing.span(SPAN, SpanKind.INTERNAL, facts) as span:
+                try:
+                    yield
+                except asyncio.CancelledError:
+                    status = Status.CANCELLED.value if self._delivery is Delivery.CALLER else LEFT
+                    raise
+                except Exception:
+                    status = LEFT if self._last_s or self._delivery is Delivery.BACKGROUND else REJECTED
+                    raise
+                finally:
+                    status = self._final.status.value if self._final is not None else status
+                    span.note({spans.STATUS: status})
+                    self._take(status)
+        finally:
+            in_flight.add(-1)
+
+    def _first_output_came(self) -> None:
+        self._last_s = perf_counter()
+        self._model = self._accepted.model
+        self._pause = metrics.INTER_TOKEN.of(self._model)
+        duration_s = self._last_s - self._started_s
+        trace_id = correlation.current().sampled_trace_id
+        metrics.FIRST_TOKEN.of(self._delivery, self._model).observe(duration_s, trace_id)
+        phases.note(phases.FIRST_TOKEN, duration_s)
+
+    def _take(self, status: str) -> None:
+        """Takes the end of the turn. Before a model has answered, its name is any text that a request may have."""
+        duration_s = perf_counter() - self._started_s
+        trace_id = correlation.current().sampled_trace_id
+        metrics.TURN_DURATION.of(self._delivery, self._model, status).observe(duration_s, trace_id)
+        tenants.PROCESS.turn_ended(self._accepted.tenant, status)
+        if self._final is not None and self._final.status is Status.FAILED:
+            error = response.error_of(loads(self._final.body))
+            metrics.TURN_FAILURES.of(self._delivery, type(error).__name__).add()

@@ -1,0 +1,94 @@
+"""What operators see of one turn in the translator: prompt, generations, tokens."""
+
+from __future__ import annotations
+
+from asyncio import CancelledError
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+from antiphon_core.telemetry import correlation, metrics, spans, tracing
+from antiphon_core.telemetry.spans import SpanKind
+from antiphon_translator.generation import Usage
+
+
+class GenerationWatch:
+    """The instruments of one turn. Use once, inside `running`."""
+
+    def __init__(self, model: str, response_id: str) -> None:
+        self.is_waiting = False
+        """Whether an engine was asked, and nothing came yet. `came` is to be called then."""
+        self._model = model
+        self._response_id = response_id
+        self._usage: Usage | None = None
+        self._asked_s = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Around the whole turn."""
+        correlation.note(response_id=self._response_id)
+        facts = {
+            spans.OPERATION: spans.CHAT,
+            spans.PROVIDER: spans.TURN_PROVIDER,
+            spans.REQUEST_MODEL: self._model,
+            spans.RESPONSE_ID: self._response_id,
+        }
+        in_flight = metrics.GENERATIONS_IN_FLIGHT.of(self._model)
+        in_flight.add()
+        try:
+            with tracing.span(spans.chat(self._model), SpanKind.INTERNAL, facts) as span:
+                yield
+                if self._usage is not None:
+                    span.note(_usage_facts(self._usage))
+        finally:
+            in_flight.add(-1)
+
+    @contextmanager
+    def building_prompt(self) -> Iterator[None]:
+        started_s = perf_counter()
+        with tracing.span(spans.PROMPT, SpanKind.INTERNAL):
+            yield
+        metrics.PROMPT.of(self._model).observe(perf_counter() - started_s)
+
+    @contextmanager
+    def generating(self) -> Iterator[None]:
+        """Around one generation of the engine; a turn may need several."""
+        self._asked_s = perf_counter()
+        self.is_waiting = True
+        outcome = "failed"
+        try:
+            yield
+            outcome = "ok"
+        except CancelledError:
+            outcome = "cancelled"
+            raise
+        finally:
+            duration_s = perf_counter() - self._asked_s
+            trace_id = correlation.current().sampled_trace_id
+            metrics.ENGINE_DURATION.of(self._model, outcome).observe(duration_s, trace_id)
+
+    def came(self) -> None:
+        """The engine's first output came."""
+        self.is_waiting = False
+        metrics.ENGINE_QUEUE.of(self._model).observe(perf_counter() - self._asked_s)
+
+    def ended(self, usage: Usage | None) -> None:
+        """The turn has its end, with these counts."""
+        if usage is None:
+            return
+        self._usage = usage
+        for kind, count in (
+            ("input", usage.input_tokens),
+            ("cached", usage.cached_tokens),
+            ("output", usage.output_tokens),
+            ("reasoning", usage.reasoning_tokens),
+        ):
+            metrics.TOKENS.of(self._model, kind).add(count)
+
+
+def _usage_facts(usage: Usage) -> dict[str, tracing.Value]:
+    return {
+        spans.INPUT_TOKENS: usage.input_tokens,
+        spans.OUTPUT_TOKENS: usage.output_tokens,
+        spans.CACHED_TOKENS: usage.cached_tokens,
+    }

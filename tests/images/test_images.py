@@ -1,0 +1,138 @@
+"""The images, as they are built and run: small, without a shell, root or a writable file, and one turn through all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.support.checkov import program as checkers_program
+from tests.support.container_images import TARGETS, Images, built_images
+from tests.support.engine_plays import Ending
+from tests.support.fake_chat import MODEL, delta, fake_chat
+from tests.support.http import Http
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import HOST, free_ports
+from tests.support.served_models import write_directory
+
+MB = 1_000_000
+SMALL_MB = 150
+SHELLS = ("sh", "bash", "dash", "busybox", "apt-get", "dpkg", "pip", "pip3")
+SERVED = {"edge": ["8000/tcp"], "worker": [], "translator": ["50052/tcp"], "store": ["50051/tcp"], "all": ["8000/tcp"]}
+
+
+# The images are built before the first test, in minutes.
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def images() -> Iterator[Images]:
+    with built_images() as images:
+        yield images
+
+
+def test_images_without_tokenizers_are_small(images: Images) -> None:
+    sizes = {target: images.inspect(target)["Size"] / MB for target in TARGETS}
+    print("".join(f"\n{target}: {size:.0f} MB" for target, size in sizes.items()))
+    assert max(sizes[target] for target in ("edge", "worker", "store")) <= SMALL_MB
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_says_what_it_is_and_how_it_runs(images: Images, target: str) -> None:
+    config = images.inspect(target)["Config"]
+    labels = {name.removeprefix("org.opencontainers.image."): value for name, value in config["Labels"].items()}
+    assert config["User"] == "65532:65532"
+    assert config["Cmd"] == ["serve", f"--target={target}"]
+    assert list(config.get("ExposedPorts", {})) == SERVED[target]
+    assert (labels["title"], labels["licenses"]) == ("antiphon", "Apache-2.0")
+    assert {"version", "revision", "description", "base.name"} <= labels.keys()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_has_no_shell_and_no_package_manager(images: Images, target: str) -> None:
+    with images.mounted(target) as root:
+        programs = {path.name for folder in ("bin", "usr/bin", "sbin", "usr/sbin") for path in root.glob(f"{folder}/*")}
+        assert "python3" in programs
+        assert not programs.intersection(SHELLS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_bill_of_materials_is_spdx_and_names_what_is_installed(images: Images, target: str, tmp_path: Path) -> None:
+    text = images.read(target, "/opt/antiphon/sbom.spdx.json")
+    (tmp_path / "sbom.spdx.json").write_text(text, encoding="utf-8")
+    checkers_program("pyspdxtools", "--infile", str(tmp_path / "sbom.spdx.json"))
+    locators = {one["externalRefs"][0]["referenceLocator"].partition("@")[0] for one in json.loads(text)["packages"]}
+    assert {"pkg:pypi/antiphon", "pkg:pypi/grpcio", "pkg:deb/debian/libssl3"} <= locators
+    assert ("pkg:pypi/tokenizers" in locators) == (target in ("translator", "all"))
+    assert ("pkg:pypi/redis" in locators) == (target in ("store", "all"))
+
+
+def test_a_container_is_nobody_and_can_write_nothing(images: Images) -> None:
+    probe = (
+        "import os; print(os.getuid(), [line.split()[1] for line in open('/proc/self/status') if line[:6] == 'CapEff'],"
+        " [folder for folder in ('/', '/tmp', '/opt/antiphon', '/var') if os.access(folder, os.W_OK)])"
+    )
+    assert images.python("all", probe) == "65532 ['0000000000000000'] []\n"
+    assert images.output("edge", "version").startswith("antiphon ")
+
+
+async def test_a_turn_passes_through_all_four_containers(images: Images, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)  # noqa: ASYNC240 - the user of the container is another
+    async with fake_chat() as chat, _system(images, chat.endpoint, tmp_path) as http:
+        chat.script = [delta(content="Hello"), delta(content=" there"), Ending.BY_ITSELF]
+        answer = await http.create(model="small", input="Hi")
+        queued = await http.create(model="small", input="Hi", background=True)
+        ended = await _ended(http, queued.json["id"])
+    assert answer.status == 200, answer.body
+    assert _text(answer.json) == _text(ended) == "Hello there"
+
+
+@asynccontextmanager
+async def _system(images: Images, engine: str, folder: Path) -> AsyncIterator[Http]:
+    """Edge, worker, translator and store, each in a container, in front of one engine."""
+    write_directory(folder / "model")
+    profile = f'name = "small"\ndirectory = "{folder}/model"\nengine = "openai_chat"\nendpoint = "{engine}"\n'
+    (folder / "profiles").mkdir()
+    (folder / "profiles" / "small.toml").write_text(profile + f'chat_model = "{MODEL}"\n')
+    edge, translator, store = free_ports(3)
+    targets = {"ANTIPHON_EDGE_STORE": f"{HOST}:{store}", "ANTIPHON_EDGE_TRANSLATOR": f"{HOST}:{translator}"}
+    served = {"ANTIPHON_TRANSLATOR_PORT": str(translator), "ANTIPHON_TRANSLATOR_PROFILES": f"{folder}/profiles"}
+    with ExitStack() as running:
+        running.enter_context(images.running("store", {"ANTIPHON_STORE_PORT": str(store)}))
+        running.enter_context(images.running("translator", served, [folder]))
+        running.enter_context(images.running("worker", targets))
+        running.enter_context(images.running("edge", targets | {"ANTIPHON_EDGE_PORT": str(edge)}))
+        async with aiohttp.ClientSession() as session:
+            http = Http(session, f"http://{HOST}:{edge}")
+            await _ready(http)
+            yield http
+
+
+async def _ready(http: Http) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                if (await http.get("/v1/health/ready")).status == 200:
+                    return
+            except aiohttp.ClientConnectionError:
+                pass
+            await asyncio.sleep(0.1)
+
+
+async def _ended(http: Http, response_id: str) -> dict[str, Any]:
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            found: dict[str, Any] = (await http.get(f"/v1/responses/{response_id}")).json
+            if found["status"] not in ("queued", "in_progress"):
+                return found
+            await asyncio.sleep(0.1)
+
+
+def _text(response: dict[str, Any]) -> str:
+    return "".join(part["text"] for item in response["output"] for part in item.get("content", []))

@@ -1,0 +1,97 @@
+"""Every probe of the manifests is answered by the process that it is for, as a kubelet asks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import grpc.aio
+import pytest
+from grpc_health.v1 import health_pb2
+
+from tests.support.fake_chat import MODEL, fake_chat
+from tests.support.manifests import of_kind, overlay, pod_templates
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import HOST, free_ports
+from tests.support.served_models import write_directory
+from tests.support.system import Command
+
+PROBED = ("edge", "translator", "store")
+
+
+@pytest.fixture
+async def ports(tmp_path: Path) -> AsyncIterator[dict[str, int]]:
+    """Where each service listens."""
+    found = dict(zip(PROBED, free_ports(len(PROBED)), strict=True))
+    async with fake_chat() as chat:
+        running = ExitStack()
+        try:
+            await asyncio.to_thread(_start, running, tmp_path, chat.endpoint, found)
+            yield found
+        finally:
+            await asyncio.to_thread(running.close)
+
+
+async def test_every_probe_of_the_manifests_succeeds(ports: dict[str, int]) -> None:
+    probes = list(_probes())
+    assert {name for name, _ in probes} == set(PROBED)
+    async with aiohttp.ClientSession() as session:
+        for name, probe in probes:
+            async with asyncio.timeout(PATIENCE_S):
+                while not await _succeeds(session, probe, ports[name]):
+                    await asyncio.sleep(0.1)
+
+
+async def test_a_service_that_does_not_exist_is_not_ready(ports: dict[str, int]) -> None:
+    async with aiohttp.ClientSession() as session:
+        assert not await _succeeds(session, {"grpc": {"service": "antiphon.none"}}, ports["store"])
+
+
+def _probes() -> Iterator[tuple[str, dict[str, Any]]]:
+    for document in of_kind(overlay("dev"), "Deployment"):
+        for pod in pod_templates(document):
+            (container,) = pod["spec"]["containers"]
+            found = [
+                container[name] for name in ("startupProbe", "livenessProbe", "readinessProbe") if name in container
+            ]
+            yield from ((document["metadata"]["name"], probe) for probe in found)
+
+
+async def _succeeds(session: aiohttp.ClientSession, probe: dict[str, Any], port: int) -> bool:
+    if "httpGet" in probe:
+        async with session.get(f"http://{HOST}:{port}{probe['httpGet']['path']}") as answer:
+            return 200 <= answer.status < 400
+    request = health_pb2.HealthCheckRequest(service=probe["grpc"].get("service", ""))
+    async with grpc.aio.insecure_channel(f"{HOST}:{port}") as channel:
+        check = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
+        try:
+            answered = await check(request)
+        except grpc.aio.AioRpcError:
+            return False
+    return bool(answered.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+def _start(running: ExitStack, folder: Path, endpoint: str, ports: dict[str, int]) -> None:
+    profiles = folder / "profiles"
+    profiles.mkdir()
+    directory = write_directory(folder / "model")
+    profile = f'name = "m"\ndirectory = "{directory}"\nengine = "openai_chat"\nendpoint = "{endpoint}"\n'
+    (profiles / "m.toml").write_text(profile + f'chat_model = "{MODEL}"\n')
+    where = [f"--edge-store={HOST}:{ports['store']}", f"--edge-translator={HOST}:{ports['translator']}"]
+    options = {
+        "store": [f"--store-port={ports['store']}", "--store-url=memory://"],
+        "translator": [f"--translator-port={ports['translator']}", f"--translator-profiles={profiles}"],
+        "edge": [f"--edge-port={ports['edge']}", "--edge-drain-s=1", *where],
+    }
+    for target, more in options.items():
+        command = Command("serve", f"--target={target}", *more)
+        running.callback(command.stop)
+        command.wait_for(rf"^{target}\b")

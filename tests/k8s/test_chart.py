@@ -1,0 +1,110 @@
+"""The Helm chart gives the objects that kustomize builds, and refuses values that it does not know."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+from helm_python import Chart, HelmError
+
+from tests.support.manifest_schemas import faults
+from tests.support.manifests import K8S, Manifest, of_kind, overlay
+
+CHART = K8S / "chart"
+SAME = ("dev", "local", "prod")
+SERVICES = ("edge", "worker", "translator", "store")
+ENGINE = "triton"
+"""Engines have charts of their own, and are not in this one."""
+
+_HASHED = re.compile(r"(antiphon-(?:edge|worker|translator|store|profiles))-[a-z0-9]{10}\b")
+
+
+@pytest.fixture(scope="module")
+def chart() -> Chart:
+    return Chart.load(CHART)
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_chart_gives_the_objects_of_the_overlay(chart: Chart, name: str) -> None:
+    built = [one for one in overlay(name) if one["kind"] != "Namespace" and ENGINE not in one["metadata"]["name"]]
+    assert _plain(_rendered(chart, _values(name))) == _plain(built)
+
+
+@pytest.mark.parametrize("backend", ["memory", "sqlite", "redis", "redis-sentinel", "redis-cluster", "postgres"])
+def test_every_backend_fits_the_schemas(chart: Chart, backend: str) -> None:
+    fronts = {"gateway": {"enabled": True}, "ingress": {"enabled": True}, "keda": {"enabled": True}}
+    rendered = _rendered(chart, {"store": {"backend": backend}, **fronts})
+    assert not [fault for one in rendered for fault in faults(one)]
+
+
+def test_values_reach_their_objects(chart: Chart) -> None:
+    values = {
+        "image": {"registry": "registry.test", "tag": "2"},
+        "edge": {
+            "settings": {"ANTIPHON_EDGE_DRAIN_S": 60},
+            "resources": {"limits": {"memory": "2Gi"}},
+            "maxReplicas": 7,
+        },
+        "gateway": {"enabled": True, "name": "public", "host": "api.test"},
+    }
+    found = {(one["kind"], one["metadata"]["name"]): one for one in _rendered(chart, values)}
+    (container,) = found["Deployment", "edge"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.test/antiphon-edge:2"
+    assert container["resources"] == {"requests": {"cpu": "500m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
+    assert found["ConfigMap", "antiphon-edge"]["data"]["ANTIPHON_EDGE_DRAIN_S"] == "60"
+    assert found["HorizontalPodAutoscaler", "edge"]["spec"]["maxReplicas"] == 7
+    assert found["HTTPRoute", "edge"]["spec"]["hostnames"] == ["api.test"]
+
+
+def test_a_changed_setting_rolls_the_pods_of_its_service_alone(chart: Chart) -> None:
+    before, after = (_sums(chart, {"edge": {"settings": {"ANTIPHON_EDGE_DRAIN_S": drain}}}) for drain in (60, 61))
+    assert {name for name in SERVICES if before[name] != after[name]} == {"edge"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"edges": {}},
+        {"edge": {"replica": 1}},
+        {"edge": {"settings": {"drain_s": 1}}},
+        {"store": {"backend": "mysql"}},
+        {"store": {"backend": "sqlite", "replicas": 2}},
+        {"profiles": {"model": "name"}},
+        {"keda": {"enabled": "yes"}},
+    ],
+    ids=str,
+)
+def test_values_that_mean_nothing_are_refused(chart: Chart, values: dict[str, Any]) -> None:
+    with pytest.raises(HelmError):
+        chart.validate_schema(values)
+
+
+def _values(name: str) -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load((CHART / "values" / f"{name}.yaml").read_text(encoding="utf-8"))
+    return values
+
+
+def _rendered(chart: Chart, values: dict[str, Any]) -> list[Manifest]:
+    chart.validate_schema(values)
+    texts = chart.render(values, name="antiphon", namespace="antiphon").values()
+    return [document for text in texts for document in yaml.safe_load_all(text) if document]
+
+
+def _sums(chart: Chart, values: dict[str, Any]) -> dict[str, str]:
+    workloads = of_kind(_rendered(chart, values), "Deployment", "StatefulSet")
+    pods = {one["metadata"]["name"]: one["spec"]["template"]["metadata"] for one in workloads}
+    return {name: metadata["annotations"]["checksum/settings"] for name, metadata in pods.items()}
+
+
+def _plain(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
+    """By kind and name, without what the two ways do differently: kustomize names a ConfigMap by its content, Helm
+    notes its content at the pods; kustomize writes the namespace, Helm's client adds it."""
+    found: dict[tuple[str, str], Manifest] = {}
+    for document in yaml.safe_load(_HASHED.sub(r"\1", yaml.safe_dump(documents))):
+        document["metadata"].pop("namespace", None)
+        if document["kind"] in ("Deployment", "StatefulSet"):
+            document["spec"]["template"]["metadata"].pop("annotations", None)
+        found[document["kind"], document["metadata"]["name"]] = document
+    return found

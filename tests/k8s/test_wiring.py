@@ -1,0 +1,194 @@
+"""What objects say of each other: names, ports, labels, Secrets, settings and times fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon import settings
+from antiphon_translator import profiles
+from tests.support import pod_security
+from tests.support.manifests import K8S, Manifest, everything, of_kind, overlay, pod_templates
+
+OURS = ("edge", "worker", "translator", "store")
+URL = "postgresql://database/antiphon"
+"""For the URL in the Secret antiphon-store."""
+SECRETS = {  # made by hand, by a certificate, or by the Operator's guide
+    "antiphon-tokens",
+    "antiphon-api-keys",
+    "antiphon-sealing-keys",
+    "antiphon-store",
+}
+
+
+@pytest.fixture(params=sorted(everything()))
+def objects(request: pytest.FixtureRequest) -> list[Manifest]:
+    return everything()[request.param]
+
+
+def test_pods_are_restricted(objects: list[Manifest]) -> None:
+    assert not [f"{name}: {fault}" for name, pod in _pods(objects) for fault in pod_security.faults(pod["spec"])]
+
+
+def test_root_file_systems_of_our_pods_are_read_only_and_no_pod_has_a_token(objects: list[Manifest]) -> None:
+    for name, pod in _pods(objects):
+        if name in OURS:
+            assert pod["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+            assert pod["spec"]["automountServiceAccountToken"] is False
+            assert pod["spec"]["enableServiceLinks"] is False  # they would set ANTIPHON_..._PORT
+
+
+def test_settings_of_every_config_map_exist(objects: list[Manifest]) -> None:
+    for _, values in _settings(objects):
+        settings.load(environ=values, flags={}, file=None)
+
+
+def test_model_profiles_can_be_loaded(objects: list[Manifest], tmp_path: Path) -> None:
+    for config in of_kind(objects, "ConfigMap"):
+        if config["metadata"]["name"].startswith("antiphon-profiles"):
+            for name, text in config.get("data", {}).items():
+                (tmp_path / name).write_text(text, encoding="utf-8")
+    assert len(profiles.load_directory(tmp_path)) == len(list(tmp_path.iterdir()))
+
+
+def test_a_pod_may_stop_for_longer_than_its_pause_and_its_drain(objects: list[Manifest]) -> None:
+    values = dict(_settings(objects))
+    for name, pod in _pods(objects):
+        if name in OURS:
+            loaded = settings.load(environ=values[name], flags={}, file=None)
+            (container,) = pod["spec"]["containers"]
+            pause = container.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
+            assert pod["spec"]["terminationGracePeriodSeconds"] > pause + getattr(loaded, name).drain_s
+
+
+def test_services_lead_to_ports_of_their_pods(objects: list[Manifest]) -> None:
+    for service in of_kind(objects, "Service"):
+        ports = {port["name"] for pod in _selected(objects, service["spec"]["selector"]) for port in _ports(pod)}
+        assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports, service["metadata"]["name"]
+
+
+def test_calls_go_to_headless_services_that_are_there(objects: list[Manifest]) -> None:
+    headless = {
+        f"dns:///{service['metadata']['name']}:{port['port']}"
+        for service in of_kind(objects, "Service")
+        if service["spec"].get("clusterIP") == "None"
+        for port in service["spec"]["ports"]
+    }
+    for _, values in _settings(objects):
+        targets = {values.get(name) for name in ("ANTIPHON_EDGE_STORE", "ANTIPHON_EDGE_TRANSLATOR")}
+        assert targets - {None} <= headless
+
+
+def test_policies_let_every_call_through_and_nothing_else(objects: list[Manifest]) -> None:
+    calls = {(caller, "store", 50051) for caller in ("edge", "worker")}
+    calls |= {(caller, "translator", 50052) for caller in ("edge", "worker")}
+    between = {edge for edge in _egress(objects) if edge[1] in OURS}
+    assert between == calls
+    for caller, called, _ in calls:
+        assert caller in set(_admitted(objects, called))
+
+
+def test_autoscalers_and_budgets_have_their_pods(objects: list[Manifest]) -> None:
+    names = {(document["kind"], document["metadata"]["name"]) for document in objects}
+    for scaler in of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject"):
+        target = scaler["spec"]["scaleTargetRef"]
+        assert (target["kind"], target["name"]) in names
+    for budget in of_kind(objects, "PodDisruptionBudget"):
+        assert list(_selected(objects, budget["spec"]["selector"]["matchLabels"])), budget["metadata"]["name"]
+
+
+def test_nothing_is_scaled_twice(objects: list[Manifest]) -> None:
+    scalers = of_kind(objects, "HorizontalPodAutoscaler", "ScaledObject")
+    scaled = [scaler["spec"]["scaleTargetRef"]["name"] for scaler in scalers]
+    assert len(scaled) == len(set(scaled))
+    for document in of_kind(objects, "Deployment"):
+        assert (document["metadata"]["name"] in scaled) <= ("replicas" not in document["spec"])
+
+
+def test_what_pods_mount_is_there_or_is_made_before(objects: list[Manifest]) -> None:
+    there = {(document["kind"], document["metadata"]["name"]) for document in objects}
+    there |= {("Secret", name) for name in SECRETS}
+    there |= {("Secret", document["spec"]["secretName"]) for document in of_kind(objects, "Certificate")}
+    for name, pod in _pods(objects):
+        assert {wanted for wanted in _mounted(pod) if wanted[1]} <= there, name
+
+
+def test_what_the_nim_operator_sets_reaches_the_edge() -> None:
+    """Operator 3.1 sets these variables in the pods of every NIMService, whatever its manifest says."""
+    (service,) = (one for one in of_kind(overlay("nim"), "NIMService") if one["metadata"]["name"] == "edge")
+    port = service["spec"]["expose"]["service"]["port"]
+    theirs = {"NIM_CACHE_PATH": "/model-store", "NGC_API_KEY": "key", "OUTLINES_CACHE_DIR": "/tmp/outlines"}
+    theirs |= {"NIM_SERVER_PORT": str(port), "NIM_HTTP_API_PORT": str(port)}
+    theirs |= {"NIM_JSONL_LOGGING": "1", "NIM_LOG_LEVEL": "INFO"}
+    ours = {one["name"]: one["value"] for one in service["spec"]["env"]}
+    loaded = settings.load(environ=theirs | ours, flags={}, file=None)
+    assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (port, True, "INFO")
+
+
+def test_secrets_to_make_are_in_the_readme() -> None:
+    readme = (K8S / "README.md").read_text(encoding="utf-8")
+    assert not [name for name in SECRETS if f"secret generic {name}" not in readme]
+
+
+def _pods(objects: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
+    for document in objects:
+        for template in pod_templates(document):
+            yield document["metadata"]["name"], template
+
+
+def _ports(pod: Manifest) -> Iterator[Manifest]:
+    for container in pod["spec"]["containers"]:
+        yield from container.get("ports", [])
+
+
+def _selected(objects: list[Manifest], labels: dict[str, str]) -> Iterator[Manifest]:
+    """Pods with these labels."""
+    return (pod for _, pod in _pods(objects) if labels.items() <= pod["metadata"]["labels"].items())
+
+
+def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Of each service of ours, the environment of its process."""
+    configs = {config["metadata"]["name"]: config.get("data", {}) for config in of_kind(objects, "ConfigMap")}
+    for name, pod in _pods(objects):
+        if name in OURS:
+            (container,) = pod["spec"]["containers"]
+            (source,) = container["envFrom"]
+            given = {one["name"]: one.get("value", URL) for one in container.get("env", [])}
+            yield name, configs[source["configMapRef"]["name"]] | given
+    for document in of_kind(objects, "NIMService"):
+        given = {one["name"]: one["value"] for one in document["spec"].get("env", [])}
+        if given:
+            yield document["metadata"]["name"], given
+
+
+def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
+    """Who may call which service on which port."""
+    for policy in of_kind(objects, "NetworkPolicy"):
+        caller = policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name")
+        for rule in policy["spec"].get("egress", []) if caller else []:
+            for peer in rule.get("to", []):
+                called = peer.get("podSelector", {}).get("matchLabels", {}).get("app.kubernetes.io/name", "")
+                yield from ((caller, called, port["port"]) for port in rule.get("ports", []))
+
+
+def _admitted(objects: list[Manifest], called: str) -> Iterator[str]:
+    """The names of the pods that a service's policy lets in."""
+    for policy in of_kind(objects, "NetworkPolicy"):
+        if policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name") == called:
+            for rule in policy["spec"].get("ingress", []):
+                for peer in rule.get("from", []):
+                    for expression in peer.get("podSelector", {}).get("matchExpressions", []):
+                        yield from expression["values"]
+
+
+def _mounted(pod: Manifest) -> Iterator[tuple[str, str]]:
+    for volume in pod["spec"].get("volumes", []):
+        yield "Secret", volume.get("secret", {}).get("secretName", "")
+        yield "ConfigMap", volume.get("configMap", {}).get("name", "")
+        yield "PersistentVolumeClaim", volume.get("persistentVolumeClaim", {}).get("claimName", "")
+    yield "ServiceAccount", pod["spec"]["serviceAccountName"]
+    for container in pod["spec"]["containers"]:
+        yield from (("ConfigMap", one["configMapRef"]["name"]) for one in container.get("envFrom", []))

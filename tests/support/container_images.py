@@ -1,0 +1,178 @@
+"""The images of the Containerfile, built and run by Debian's buildah, podman and runc, without a daemon or a registry.
+
+The base images come from `container_bases.py`, and the Python packages from a folder of wheels with checked hashes, so
+that the build itself needs Debian's packages and nothing else of the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.markers import Marker
+
+from tests.support.children import start_child
+from tests.support.container_bases import BASE_NAME, BUILD_NAME, CACHE, base_archive, build_archive
+from tests.support.debian import found_or_installed
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ("edge", "worker", "translator", "store", "all")
+PYTHON = "3.11.2"
+"""Of Debian 12, for which the wheels are."""
+SANDBOX = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=ALL", "--security-opt=no-new-privileges")
+# The default wants more open files than the hard limit of a container that tests run in.
+LIMITS = ("--ulimit=nofile=4096:4096", "--ulimit=nproc=4096:4096")
+
+_REQUIREMENT = re.compile(r"^(?P<pin>\S+==\S+)(?: ; (?P<marker>.*?))? \\$")
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The built images, in a storage of their own."""
+
+    storage: Path
+
+    def inspect(self, target: str) -> dict[str, Any]:
+        done = self._podman("image", "inspect", name_of(target))
+        (found,) = json.loads(done)
+        document: dict[str, Any] = found
+        return document
+
+    def read(self, target: str, path: str) -> str:
+        """A file of an image."""
+        with self.mounted(target) as root:
+            return (root / path.lstrip("/")).read_text(encoding="utf-8")
+
+    @contextmanager
+    def mounted(self, target: str) -> Iterator[Path]:
+        yield Path(self._podman("image", "mount", name_of(target)).strip())
+        self._podman("image", "unmount", name_of(target))
+
+    def output(self, target: str, *arguments: str) -> str:
+        """What a container of this image prints."""
+        return self._podman("run", *_run_options(), name_of(target), *arguments)
+
+    def python(self, target: str, code: str) -> str:
+        """What Python code prints in a container of this image."""
+        return self._podman("run", *_run_options(), "--entrypoint=/usr/bin/python3", name_of(target), "-c", code)
+
+    @contextmanager
+    def running(
+        self, target: str, environment: Mapping[str, str], volumes: Sequence[Path] = ()
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A container in the network of this machine, with these folders at their own paths."""
+        variables = [f"--env={name}={value}" for name, value in environment.items()]
+        mounts = [f"--volume={folder}:{folder}:ro" for folder in volumes]
+        command = self._command("run", *_run_options(), *variables, *mounts, name_of(target))
+        process = start_child(command)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait()
+
+    def build(self, target: str, wheels: Path) -> None:
+        options = ["--isolation=chroot", "--pull-never", "--layers", "--quiet", f"--volume={wheels}:{wheels}:ro"]
+        arguments = ["--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={wheels}"]
+        self._buildah("bud", *options, *arguments, f"--target={target}", f"--tag={name_of(target)}", str(ROOT))
+
+    def load(self, archive: Path, name: str) -> None:
+        """Makes a base image of a tar archive."""
+        container = self._buildah("from", "scratch").strip()
+        self._buildah("add", "--quiet", container, str(archive), "/")
+        self._buildah("commit", "--quiet", "--rm", container, name)
+
+    def _buildah(self, *arguments: str) -> str:
+        return _output([_program("buildah"), *self._place(), *arguments])
+
+    def _podman(self, *arguments: str) -> str:
+        return _output(self._command(*arguments))
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [_program("podman"), *self._place(), "--cgroup-manager=cgroupfs", "--runtime=runc", *arguments]
+
+    def _place(self) -> tuple[str, ...]:
+        return (f"--root={self.storage}/root", f"--runroot={self.storage}/run", "--storage-driver=overlay")
+
+
+@contextmanager
+def built_images() -> Iterator[Images]:
+    """All images of the Containerfile, which are gone afterwards."""
+    _program("runc")
+    storage = Path(tempfile.mkdtemp(prefix="antiphon-images-"))
+    images = Images(storage)
+    try:
+        images.load(build_archive(), BUILD_NAME)
+        images.load(base_archive(), BASE_NAME)
+        wheels = _wheels()
+        for target in TARGETS:
+            images.build(target, wheels)
+        yield images
+    finally:
+        _remove(storage)
+
+
+def _remove(storage: Path) -> None:
+    """Also what is mounted there: the storage mounts itself, and each container that was killed leaves its root."""
+    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()]
+    for mount in sorted((mount for mount in mounts if mount.startswith(str(storage))), reverse=True):
+        subprocess.run(["umount", "--lazy", mount], check=True)
+    shutil.rmtree(storage)
+
+
+def name_of(target: str) -> str:
+    return f"localhost/antiphon-{target}:dev"
+
+
+def requirements_for(python: str, text: str) -> str:
+    """A file of requirements as another Python on Linux reads it, without markers."""
+    kept: list[str] = []
+    is_kept = True
+    for line in text.splitlines():
+        if found := _REQUIREMENT.match(line):
+            marker = found["marker"]
+            is_kept = marker is None or Marker(marker).evaluate({"python_full_version": python})
+            line = f"{found['pin']} \\"  # noqa: PLW2901 - the same line without its marker
+        if is_kept:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+def _wheels() -> Path:
+    """A folder with the wheels of all requirements, whose hashes pip checks here and in the build."""
+    text = requirements_for(PYTHON, (ROOT / "requirements.txt").read_text(encoding="utf-8"))
+    folder = CACHE / f"wheels-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = folder / "requirements.txt"
+    if wanted.exists():
+        return folder
+    draft = folder / "requirements.draft.txt"
+    draft.write_text(text)
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+    subprocess.run([*pip, f"--requirement={draft}", f"--dest={folder}"], check=True)
+    draft.replace(wanted)
+    return folder
+
+
+def _run_options() -> tuple[str, ...]:
+    return ("--rm", "--pull=never", "--network=host", *SANDBOX, *LIMITS)
+
+
+def _output(command: Sequence[str]) -> str:
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr[-4000:]}"
+    return done.stdout
+
+
+def _program(name: str) -> str:
+    return found_or_installed(lambda: shutil.which(name), "buildah", "podman", "runc", "catatonit")

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from antiphon_core.telemetry import correlation
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_core.telemetry.trace_context import TraceContext
+
+TRACE = TraceContext("1" * 32, "2" * 16, is_sampled=True)
+TRACEPARENT = f"00-{'1' * 32}-{'2' * 16}-01"
+
+
+@pytest.fixture(autouse=True)
+def _nothing() -> Iterator[None]:
+    correlation.begin(Correlation())
+    yield
+    correlation.begin(Correlation())
+
+
+def test_what_a_call_carries_is_read_at_its_end() -> None:
+    given = Correlation("req_1", "resp_1", trace=TRACE)
+    correlation.begin(given)
+    assert Correlation.of_call(dict(correlation.service_headers())) == given
+
+
+def test_a_models_server_is_told_the_request_and_the_trace_only() -> None:
+    correlation.begin(Correlation("req_1", "resp_1", "job_1", TRACE))
+    assert correlation.engine_headers() == [("x-request-id", "req_1"), ("traceparent", TRACEPARENT)]
+
+
+def test_nothing_is_carried_where_nothing_is_known() -> None:
+    assert correlation.service_headers() == []
+    assert correlation.current().fields() == {}
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a b", "", "é", "a" * 129])
+def test_what_could_forge_a_log_line_is_no_id(text: str) -> None:
+    assert Correlation.of_call({"x-request-id": text, "antiphon-response-id": text}) == Correlation()
+
+
+def test_fields_are_those_that_are_known() -> None:
+    correlation.note(response_id="resp_1", trace=TRACE)
+    assert correlation.current().fields() == {"response_id": "resp_1", "trace_id": "1" * 32, "span_id": "2" * 16}
+
+
+def test_exemplars_name_sampled_traces_only() -> None:
+    assert Correlation(trace=TRACE).sampled_trace_id == "1" * 32
+    assert Correlation(trace=TraceContext("1" * 32, "2" * 16, is_sampled=False)).sampled_trace_id == ""
+    assert Correlation().sampled_trace_id == ""
+
+
+async def test_tasks_work_on_what_their_starter_works_on() -> None:
+    correlation.begin(Correlation("req_1"))
+
+    async def work() -> str:
+        request_id = correlation.current().request_id
+        correlation.note(request_id="req_2")
+        return request_id
+
+    assert await asyncio.create_task(work()) == "req_1"
+    assert correlation.current().request_id == "req_1"

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from antiphon_core.telemetry import remedies
+from antiphon_core.telemetry.log_fields import REMEDY
+
+ROOT = Path(__file__).parents[4]
+ERRORS = {"log.error", "log.exception", "log.critical"}
+
+
+def calls() -> Iterator[tuple[str, ast.Call]]:
+    """The calls that log an error, each with its place."""
+    for folder in ("libs", "services"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) in ERRORS:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+
+
+def test_every_error_in_the_log_says_what_to_do() -> None:
+    found = dict(calls())
+    without = [
+        place
+        for place, call in found.items()
+        if not any(each.arg == "extra" and ast.unparse(each.value).startswith("remedies.") for each in call.keywords)
+    ]
+    assert len(found) > 20
+    assert not without
+
+
+def test_a_remedy_is_a_sentence() -> None:
+    told = [found[REMEDY] for found in vars(remedies).values() if isinstance(found, dict) and REMEDY in found]
+    assert len(told) > 3
+    assert all(text.endswith(".") for text in told)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_core.telemetry import metrics
+from antiphon_core.telemetry.spans import SpanKind
+from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
+from antiphon_translator.engines.watched import WatchedEngine
+from antiphon_translator.generation import GenerationRequest, Level
+from antiphon_translator.profiles import ModelProfile
+from tests.support.recorded_spans import recorded
+from tests.support.served_models import FILES
+
+REQUEST = GenerationRequest(request_id="r", max_tokens=5, prompt_ids=(1,))
+
+
+def watched(name: str, *steps: Step) -> WatchedEngine:
+    profile = ModelProfile(name=name, directory=FILES, endpoint="t:1", engine="triton_tokens")
+    return WatchedEngine(ScriptedEngine(list(steps)), profile)
+
+
+async def generate(engine: WatchedEngine) -> None:
+    await engine.generate(REQUEST, lambda _: True, Flow())
+
+
+def is_up(name: str) -> float:
+    return metrics.ENGINE_UP.of(name, "t:1").value
+
+
+async def test_a_generation_is_a_span_of_its_endpoint() -> None:
+    engine = watched("w1", Emit([5]))
+    with recorded() as tracer:
+        await generate(engine)
+    (span,) = tracer.spans
+    assert (span.name, span.kind, span.error) == ("chat w1", SpanKind.CLIENT, "")
+    assert (span.facts["server.address"], span.facts["gen_ai.request.model"]) == ("t:1", "w1")
+    assert metrics.ENGINE_IN_FLIGHT.of("w1", "t:1").value == 0
+    assert (is_up("w1"), engine.level) == (1, Level.TOKENS)
+
+
+async def test_an_endpoint_that_is_gone_is_down_until_it_answers() -> None:
+    engine = watched("w2", Break(EngineUnavailable("gone")))
+    evictions = metrics.ENGINE_EVICTIONS.of("w2", "t:1")
+    for _ in range(2):
+        with pytest.raises(EngineUnavailable):
+            await generate(engine)
+    assert (is_up("w2"), evictions.value) == (0, 1)
+    assert metrics.ENGINE_ERRORS.of("w2", "t:1", "EngineUnavailable").value == 2
+    await engine.ready()
+    assert is_up("w2") == 1
+
+
+async def test_an_error_of_a_model_does_not_mean_that_its_server_is_down() -> None:
+    engine = watched("w3", Break(EngineFault("out of paper")))
+    with pytest.raises(EngineFault):
+        await generate(engine)
+    assert is_up("w3") == 1
+    assert metrics.ENGINE_ERRORS.of("w3", "t:1", "EngineFault").value == 1
+
+
+async def test_an_engine_that_is_closed_is_not_shown_any_more() -> None:
+    engine = watched("w4", Emit([5]))
+    await engine.close()
+    assert ("w4", "t:1") not in metrics.ENGINE_UP.children()

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.errors import EngineFault
+from antiphon_core.telemetry import correlation, metrics
+from antiphon_core.telemetry.correlation import Correlation
+from antiphon_translator.generation import Usage
+from antiphon_translator.generation_watch import GenerationWatch
+from tests.support.recorded_spans import recorded
+
+
+def test_a_turn_is_a_span_with_its_usage() -> None:
+    watch = GenerationWatch("g1", "resp_1")
+    with recorded() as tracer, watch.running():
+        assert correlation.current().response_id == "resp_1"
+        assert metrics.GENERATIONS_IN_FLIGHT.of("g1").value == 1
+        with watch.building_prompt():
+            pass
+        watch.ended(Usage(5, 7, reasoning_tokens=2, cached_tokens=3))
+    assert tracer.parents() == {"chat g1": "", "build prompt": "chat g1"}
+    facts = tracer.spans[0].facts
+    assert (facts["gen_ai.usage.input_tokens"], facts["gen_ai.usage.output_tokens"]) == (5, 7)
+    tokens = {labels[1]: child.value for labels, child in metrics.TOKENS.children().items() if labels[0] == "g1"}
+    assert tokens == {"input": 5, "cached": 3, "output": 7, "reasoning": 2}
+    assert metrics.GENERATIONS_IN_FLIGHT.of("g1").value == 0
+    assert metrics.PROMPT.of("g1").count == 1
+
+
+def test_the_first_output_of_a_generation_is_taken_once() -> None:
+    watch = GenerationWatch("g2", "resp_1")
+    assert not watch.is_waiting
+    with watch.generating():
+        assert watch.is_waiting
+        watch.came()
+        assert not watch.is_waiting
+    assert metrics.ENGINE_QUEUE.of("g2").count == 1
+    assert metrics.ENGINE_DURATION.of("g2", "ok").count == 1
+
+
+@pytest.mark.parametrize(("error", "outcome"), [(EngineFault("x"), "failed"), (asyncio.CancelledError(), "cancelled")])
+def test_a_generation_that_ends_early_has_its_outcome(error: BaseException, outcome: str) -> None:
+    watch = GenerationWatch("g3", "resp_1")
+    with pytest.raises(type(error)), watch.generating():
+        raise error
+    assert metrics.ENGINE_DURATION.of("g3", outcome).count == 1
+    correlation.begin(Correlation())
