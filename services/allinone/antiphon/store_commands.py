@@ -1,41 +1,231 @@
-"""What an operator does to a store from the command line: `antiphon store migrate`."""
+"""What an operator does to a store from the command line: `antiphon store migrate | backup | restore | export | import
+| erase | verify | stats`.
+
+Each opens the database that a running store uses, and may run beside it. The exit status is 0 when it is done, 1 when
+it cannot be, or when `verify` found damage, and 2 for mistakes in the arguments.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from antiphon.settings import Settings
+from antiphon.progress import ProgressLine
 from antiphon.settings_flags import add_settings, load
 from antiphon_core import event_loop
 from antiphon_core.config import SettingsError
+from antiphon_core.errors import AntiphonError
+from antiphon_store.settings import StoreSettings
+
+if TYPE_CHECKING:
+    from antiphon_store.rows.backend import RowBackend
+    from antiphon_store.rows.maintenance import BackupMaintenance, Maintenance
 
 _USED = ("--store-url", "--store-durability")
+_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "FILE": {"metavar": "FILE", "type": Path, "help": "the file"},
+    "--tenant": {"required": True, "help": "whose data"},
+    "--of": {"metavar": "TENANT", "dest": "tenant", "help": "of this tenant only"},
+    "--merge": {"action": "store_true", "help": "the tenant may have data: rows that are there stay as they are"},
+    "--yes": {"action": "store_true", "help": "do it: without, the command only says what there is"},
+}
+
+_Run = Callable[[argparse.Namespace, StoreSettings], Coroutine[Any, Any, int]]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(required=True, metavar="WHAT")
-    migrate_one = commands.add_parser("migrate", help="bring the database's schema to this release's version")
-    add_settings(migrate_one, only=lambda setting: setting.flag in _USED)
-    migrate_one.set_defaults(run=_migrate)
+    for name, (run, text, arguments) in _COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        for each in arguments.split():
+            command.add_argument("file" if each == "FILE" else each, **_ARGUMENTS[each])
+        add_settings(command, only=lambda setting: setting.flag in _USED)
+        command.set_defaults(run=_run, command=run)
 
 
-def _migrate(options: argparse.Namespace) -> int:
-    migrate(load(options))
+def _run(options: argparse.Namespace) -> int:
+    """The exit status of a command. What goes wrong is one line."""
+    from antiphon_store.operations.files import OperationError
+
+    store = load(options).store
+    if store.url.startswith("memory:"):
+        raise SettingsError("memory:// keeps nothing. Name the store with --store-url or ANTIPHON_STORE_URL.")
+    try:
+        with _short_logs():
+            status: int = event_loop.run(options.command(options, store))
+            return status
+    except (OperationError, AntiphonError) as error:
+        print(f"antiphon: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"antiphon: {error.filename or 'the file'}: {error.strerror or error}", file=sys.stderr)
+    return 1
+
+
+async def _migrate(_options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon_store.backends.registry import open_backend  # the databases are not needed to tell of the arguments
+
+    backend = open_backend(store.url, durability=store.durability)
+    await backend.open()
+    await backend.close()
+    print("The store's schema is up to date.")
     return 0
 
 
-def migrate(loaded: Settings) -> None:
-    """Brings the schema of the store's database to the newest version; StoreUnavailable says why that cannot be."""
-    store = loaded.store
-    if store.url.startswith("memory:"):
-        raise SettingsError("memory:// has no schema. Name the store with --store-url or ANTIPHON_STORE_URL.")
-    event_loop.run(_open_once(store.url, store.durability))
-    print("The store's schema is up to date.")
+async def _backup(options: argparse.Namespace, store: StoreSettings) -> int:
+    with _progress("blocks") as progress:
+        await _copied_as_a_whole(store).backup(options.file, progress)
+    print(f"{options.file} is a backup of the store, as it was when the command began.")
+    return 0
 
 
-async def _open_once(url: str, durability: str) -> None:
-    from antiphon_store.backends.registry import open_backend  # the databases are not needed to tell of the arguments
+async def _restore(options: argparse.Namespace, store: StoreSettings) -> int:
+    with _progress("blocks") as progress:
+        await _copied_as_a_whole(store).restore(options.file, progress)
+    print(f"The store is what {options.file} was.")
+    return 0
 
-    backend = open_backend(url, durability=durability)
-    await backend.open()
-    await backend.close()
+
+async def _export(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon_store.operations.exporting import export
+    from antiphon_store.operations.files import new_file
+
+    async with _opened(store) as (rows, maintenance):
+        with _progress("rows") as progress, new_file(options.file) as draft, draft.open("wb") as file:
+            count = await export(rows, maintenance, options.tenant, file.write, progress)
+    print(f"{options.file} holds {count:,} rows of tenant '{options.tenant}'.")
+    return 0
+
+
+async def _import(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon_store.operations.importing import import_lines
+
+    async with _opened(store) as (rows, maintenance):
+        with _progress("rows") as progress, options.file.open("rb") as lines:
+            imported = await import_lines(rows, maintenance, lines, progress, may_merge=options.merge)
+    print(f"{imported.written:,} rows were written, {imported.kept:,} were there before.")
+    return 0
+
+
+async def _erase(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon_store.operations.statistics import statistics
+
+    async with _opened(store) as (_rows, maintenance):
+        with _progress("rows") as progress:
+            amounts = await statistics(maintenance, options.tenant, progress)
+        count = sum(each.rows for each in amounts.values())
+        if not options.yes:
+            print(f"Tenant '{options.tenant}' has {count:,} rows. Stop its callers, then repeat this with --yes.")
+            return 2
+        with _progress("rows") as progress:
+            async for step in maintenance.erase(options.tenant):
+                progress(step)
+    print(f"{count:,} rows of tenant '{options.tenant}' are erased. Backups and exports still hold them.")
+    return 0
+
+
+async def _verify(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon_store.operations.verifying import verify
+
+    damaged = hints = 0
+    async with _opened(store) as (rows, maintenance):
+        with _progress("rows") as progress:
+            async for is_damage, tenant, text in verify(rows, maintenance, options.tenant, progress):
+                damaged, hints = damaged + is_damage, hints + (not is_damage)
+                progress.end()
+                print(f"{'damage' if is_damage else 'hint'}: tenant {tenant}: {text}")
+    print(f"{damaged:,} damaged, {hints:,} hints. Hints lead nowhere and do no harm.")
+    return 1 if damaged else 0
+
+
+async def _stats(options: argparse.Namespace, store: StoreSettings) -> int:
+    from antiphon_store.operations.statistics import statistics
+
+    async with _opened(store) as (_rows, maintenance):
+        with _progress("rows") as progress:
+            amounts = await statistics(maintenance, options.tenant, progress)
+    lines = [("TENANT", "KIND", "ROWS", "BYTES")]
+    lines += [(tenant, kind, f"{rows:,}", f"{size:,}") for (tenant, kind), (rows, size) in amounts.items()]
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    for tenant, kind, rows, size in lines:
+        first = f"{tenant.ljust(widths[0])}  {kind.ljust(widths[1])}"
+        print(f"{first}  {rows.rjust(widths[2])}  {size.rjust(widths[3])}")
+    return 0
+
+
+_COMMANDS: dict[str, tuple[_Run, str, str]] = {
+    "migrate": (_migrate, "bring the database's schema to this release's version", ""),
+    "backup": (_backup, "copy a SQLite or PostgreSQL store into a file while it is in use", "FILE"),
+    "restore": (_restore, "fill an empty SQLite or PostgreSQL store from a backup", "FILE"),
+    "export": (_export, "write all rows of one tenant as JSON lines, which any database can import", "--tenant FILE"),
+    "import": (_import, "write the rows of an export into the store", "FILE --merge"),
+    "erase": (_erase, "take away everything of one tenant, for good", "--tenant --yes"),
+    "verify": (_verify, "look for damaged bytes, and for names that lead nowhere", "--of"),
+    "stats": (_stats, "count rows and bytes by tenant and kind", "--of"),
+}
+
+
+@asynccontextmanager
+async def _opened(store: StoreSettings) -> AsyncIterator[tuple[RowBackend, Maintenance]]:
+    """The rows of a store that is there, and what they are named by."""
+    from antiphon_store.backends.registry import row_backend
+    from antiphon_store.rows.maintenance import MaintainedRows
+
+    scheme, _, path = store.url.partition(":///")
+    if scheme == "sqlite" and not await asyncio.to_thread(Path(path).exists):
+        raise SettingsError(f"There is no file {path}. 'antiphon store migrate' makes an empty store.")
+    rows = row_backend(store.url, durability=store.durability, migrate=False)
+    if not isinstance(rows, MaintainedRows):
+        raise SettingsError("This database does not say what it holds: its backend has no maintenance.")
+    await rows.open()
+    try:
+        yield rows, rows.maintenance
+    finally:
+        await rows.close()
+
+
+def _copied_as_a_whole(store: StoreSettings) -> BackupMaintenance:
+    from antiphon_store.backends.registry import row_backend
+    from antiphon_store.rows.maintenance import BackupMaintenance
+
+    maintenance = getattr(row_backend(store.url, durability=store.durability), "maintenance", None)
+    if not isinstance(maintenance, BackupMaintenance):
+        raise SettingsError(
+            "This database is backed up by its own means. To move a tenant to another one, use export and import."
+        )
+    return maintenance
+
+
+@contextmanager
+def _progress(unit: str) -> Iterator[ProgressLine]:
+    progress = ProgressLine(unit)
+    try:
+        yield progress
+    finally:
+        progress.end()
+
+
+@contextmanager
+def _short_logs() -> Iterator[None]:
+    """Lets the log say on one line what a database reports, without a traceback."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_OneLine())
+    log = logging.getLogger("antiphon_store")
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.propagate = True
+        log.removeHandler(handler)
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return " ".join(record.getMessage().split())

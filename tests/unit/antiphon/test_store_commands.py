@@ -1,11 +1,24 @@
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from collections.abc import Callable, Coroutine
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from antiphon import store_commands
 from antiphon.cli import main
-from tests.support.postgres_server import shared_postgres
+from antiphon.progress import ProgressLine
+from antiphon_core.jsons import loads
+from antiphon_store.backends import registry
+from antiphon_store.backends.registry import open_backend, row_backend
+from antiphon_store.rows.model import Kind, Partition, Program, Ref, Set
+from tests.support.postgres_server import postgres_server, shared_postgres
+from tests.support.redis_servers import shared_redis
+from tests.support.stored_tenant import StoredTenant
 
 
 @pytest.fixture
@@ -33,7 +46,7 @@ def test_a_file_is_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "status", "says"),
     [
-        ("memory://", 2, "antiphon: memory:// has no schema."),
+        ("memory://", 2, "antiphon: memory:// keeps nothing."),
         ("postgresql://127.0.0.1:1/database", 1, "antiphon: The store cannot be used: its database cannot be reached."),
     ],
 )
@@ -41,3 +54,185 @@ def test_what_cannot_be_done_is_one_line(url: str, status: int, says: str, capsy
     assert main(["store", "migrate", "--store-url", url]) == status
     err = capsys.readouterr().err.splitlines()
     assert err[-1].startswith(says)
+
+
+# ---- Looking after data ----
+
+Run = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """A command's exit status, and the lines that it printed."""
+
+    def run_one(*arguments: object) -> tuple[int, list[str]]:
+        status = main(["store", *map(str, arguments)])
+        printed = capsys.readouterr()
+        return status, [*printed.out.splitlines(), *printed.err.splitlines()]
+
+    return run_one
+
+
+def with_store(url: str, use: Callable[[Any], Coroutine[Any, Any, Any]]) -> Any:
+    async def open_and_use() -> Any:
+        engine = open_backend(url)
+        await engine.open()
+        try:
+            return await use(engine)
+        finally:
+            await engine.close()
+
+    return asyncio.run(open_and_use())
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    url = f"sqlite:///{tmp_path}/store.db"
+    monkeypatch.setenv("ANTIPHON_STORE_URL", url)
+    return url
+
+
+@pytest.fixture
+def stored(url: str) -> StoredTenant:
+    stored = StoredTenant("acme")
+    with_store(url, stored.fill)
+    return stored
+
+
+def test_a_backup_is_restored(url: str, stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+    expected = with_store(url, stored.answers)
+    assert run("backup", tmp_path / "b") == (
+        0,
+        [f"{tmp_path}/b is a backup of the store, as it was when the command began."],
+    )
+    again = f"sqlite:///{tmp_path}/again.db"
+    assert run("restore", tmp_path / "b", "--store-url", again) == (0, [f"The store is what {tmp_path}/b was."])
+    assert with_store(again, stored.answers) == expected
+    assert run("restore", tmp_path / "b") == (1, [f"antiphon: {tmp_path}/store.db exists already. Move it away first."])
+    assert run("backup", tmp_path / "b") == (1, [f"antiphon: {tmp_path}/b exists already. Move it away first."])
+
+
+def test_a_tenant_moves_to_another_database(url: str, stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+    expected = with_store(url, stored.answers)
+    with postgres_server() as server:
+        there = ("--store-url", server.url)
+        status, (line,) = run("export", "--tenant", "acme", tmp_path / "acme.jsonl")
+        assert (status, line.startswith(f"{tmp_path}/acme.jsonl holds ")) == (0, True)
+        assert run("import", tmp_path / "acme.jsonl", *there)[1][-1].endswith("run `antiphon store migrate`.")
+        run("migrate", *there)
+        status, (line,) = run("import", tmp_path / "acme.jsonl", *there)
+        assert (status, line.endswith("rows were written, 0 were there before.")) == (0, True)
+        assert with_store(server.url, stored.answers) == expected
+        assert run("import", tmp_path / "acme.jsonl", *there) == (
+            1,
+            ["antiphon: Tenant 'acme' has data already. Give --merge to add to them."],
+        )
+        assert run("import", tmp_path / "acme.jsonl", "--merge", *there)[1][0].startswith("0 rows were written")
+        assert run("verify", *there) == (0, [CLEAN])
+
+
+CLEAN = "0 damaged, 0 hints. Hints lead nowhere and do no harm."
+
+
+def test_an_export_is_readable(stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+    run("export", "--tenant", "acme", tmp_path / "acme.jsonl")
+    lines = [loads(line) for line in (tmp_path / "acme.jsonl").read_bytes().splitlines()]
+    (node,) = [each for each in lines if each.get("id") == stored.line[0].id and each["kind"] == "node"]
+    assert loads(node["body"]) == loads(stored.line[0].body)
+    assert lines[-1] == {"rows": len(lines) - 2}
+
+
+def test_what_is_erased_is_not_in_the_file_any_more(stored: StoredTenant, run: Run, tmp_path: Path) -> None:
+    unique = stored.line[0].id[-12:].encode()
+    assert unique in (tmp_path / "store.db").read_bytes()
+    status, (line,) = run("erase", "--tenant", "acme")
+    assert (status, line.endswith("Stop its callers, then repeat this with --yes.")) == (2, True)
+    assert unique in (tmp_path / "store.db").read_bytes()
+    status, (line,) = run("erase", "--tenant", "acme", "--yes")
+    assert (status, line.endswith("are erased. Backups and exports still hold them.")) == (0, True)
+    assert run("stats")[1] == ["TENANT  KIND  ROWS  BYTES"]
+    assert unique not in (tmp_path / "store.db").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "store.db")) as file:
+        for table in ("tree", "branch", "node", "row", "entry"):
+            assert file.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
+
+
+def test_damage_is_told_by_the_exit_status(url: str, stored: StoredTenant, run: Run) -> None:
+    assert run("verify") == (0, [CLEAN])
+
+    async def damage() -> None:
+        rows = row_backend(url)
+        await rows.open()
+        tree = Partition("acme", stored.session[5:21])
+        await rows.transact(tree, Program(changes=[Set(Ref(Kind.NODE, stored.line[0].id), {}, body=b"{}")]))
+        await rows.close()
+
+    asyncio.run(damage())
+    assert run("verify", "--of", "acme") == (
+        1,
+        [
+            f"damage: tenant acme: node {stored.line[0].id}: the checksum of its body differs",
+            "1 damaged, 0 hints. Hints lead nowhere and do no harm.",
+        ],
+    )
+    assert run("verify", "--of", "globex") == (0, [CLEAN])
+
+
+def test_statistics_are_a_table(stored: StoredTenant, run: Run) -> None:
+    status, lines = run("stats")
+    assert status == 0
+    assert lines[0].split() == ["TENANT", "KIND", "ROWS", "BYTES"]
+    rows = {kind: int(count) for _tenant, kind, count, _size in map(str.split, lines[1:])}
+    assert rows["node"] == 8
+    assert len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("command", ["backup", "restore", "export", "import", "erase", "verify", "stats", "migrate"])
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["store", command, "--help"])
+    assert ended.value.code == 0
+    assert "--store-url" in capsys.readouterr().out
+
+
+def test_mistakes_are_one_line(url: str, run: Run, tmp_path: Path) -> None:
+    missing = f"antiphon: There is no file {tmp_path}/store.db. 'antiphon store migrate' makes an empty store."
+    assert run("verify") == (2, [missing])
+    assert not (tmp_path / "store.db").exists()
+    assert run("backup", tmp_path / "b") == (1, [f"antiphon: {tmp_path}/store.db does not exist."])
+    run("migrate")
+    assert run("backup", tmp_path / "none" / "b") == (
+        1,
+        [f"antiphon: {tmp_path}/none/b cannot be written: No such file or directory."],
+    )
+    assert run("import", tmp_path / "none") == (1, [f"antiphon: {tmp_path}/none: No such file or directory"])
+    assert run("import", tmp_path / "store.db")[1] == ["antiphon: Line 1 of the export is not JSON."]
+    status, (line,) = run("backup", tmp_path / "b", "--store-url", shared_redis().url)
+    assert (status, line.startswith("antiphon: This database is backed up by its own means.")) == (2, True)
+    status, lines = run("stats", "--store-url", "postgresql://127.0.0.1:1/database")
+    assert (status, len(lines)) == (1, 2), "what the database says, and what that means"
+
+
+def test_a_backend_without_maintenance_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "row_backend", lambda *_arguments, **_options: object())
+    monkeypatch.setenv("ANTIPHON_STORE_URL", "lmdb:///store.lmdb")
+    for command in (["stats"], ["export", "--tenant", "acme", "file"], ["backup", "file"]):
+        status, (line,) = run(*command)
+        assert (status, line.startswith("antiphon: This database ")) == (2, True), command
+
+
+def test_a_terminal_sees_progress(
+    stored: StoredTenant, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    class Counting(ProgressLine):
+        def __call__(self, count: int) -> None:
+            counts.append(count)
+
+    monkeypatch.setattr(store_commands, "ProgressLine", Counting)
+    commands = [("backup", tmp_path / "b"), ("export", "--tenant", "acme", tmp_path / "e"), ("verify",), ("stats",)]
+    for each in [*commands, ("erase", "--tenant", "acme", "--yes"), ("import", tmp_path / "e")]:
+        counts.clear()
+        assert run(*each)[0] == 0
+        assert counts, each

@@ -22,8 +22,27 @@ ELSEWHERE = {
         "tests/contract/store/test_rows.py",
         "text with NUL needs a server",
     ),
+    "antiphon_store/rows/maintenance.py": (
+        "tests/contract/store/test_operations.py",
+        "a protocol: every row backend runs it",
+    ),
+    "antiphon_store/backends/sql_maintenance.py": (
+        "tests/contract/store/test_operations.py",
+        "the same on every database",
+    ),
+    "antiphon_store/backends/sqlite/maintenance.py": (
+        "tests/contract/store/test_operations.py",
+        "the same on every database",
+    ),
+    "antiphon_store/backends/postgres/maintenance.py": (
+        "tests/contract/store/test_operations.py",
+        "the same on every database",
+    ),
+    "antiphon_store/backends/redis/maintenance.py": (
+        "tests/contract/store/test_operations.py",
+        "the same on every database",
+    ),
     "antiphon_store/backends/postgres/programs.py": ("tests/contract/store/test_rows.py", "random programs"),
-    "antiphon_store/backends/postgres/schema.py": ("tests/contract/store/test_rows.py", "needs a server"),
     "antiphon_core/limits.py": (
         "tests/unit/repo/test_limits.py",
         "constants: tested where used, here their form",

@@ -28,6 +28,13 @@ _Factory = Callable[[str, Durability, Clock], RowBackend]
 def open_backend(
     url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
 ) -> StoreEngine:
+    """The engine over the backend that `url` names, not yet opened. SettingsError: as `row_backend`."""
+    return RowEngine(row_backend(url, durability=durability, migrate=migrate, clock=clock))
+
+
+def row_backend(
+    url: str, *, durability: str = Durability.DISK, migrate: bool = True, clock: Clock | None = None
+) -> RowBackend:
     """The backend that `url` names, not yet opened. Without `migrate` a server's schema is left as it is.
 
     SettingsError: a URL or a durability that none understands."""
@@ -40,7 +47,7 @@ def open_backend(
         raise SettingsError(f"There is no durability '{durability}'; known are: {', '.join(Durability)}.")
     if factory is _postgresql:
         factory = partial(_postgresql, migrate=migrate)
-    return RowEngine(factory(rest, Durability(durability), clock or SystemClock()))
+    return factory(rest, Durability(durability), clock or SystemClock())
 
 
 def _memory(rest: str, _durability: Durability, clock: Clock) -> RowBackend:

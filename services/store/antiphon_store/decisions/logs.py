@@ -47,7 +47,7 @@ def extend(view: View, append: EventAppend, *, ttl_ms: int) -> None:
             raise LogClosed.of(log_id)
         end = row.fields["next"] if row is not None and lives else 0
         raise PositionMismatch.of(log_id, expected=position, actual=end)
-    view.put(Kind.BATCH, _batch_id(log_id, position), _written(append), append.frames)
+    view.put(Kind.BATCH, batch_id(log_id, position), _written(append), append.frames)
     end = {"next": position + append.count, "closed": int(append.terminal), "until": Now(ttl_ms)}
     if position == 0:
         view.put(Kind.LOG, log_id, {**end, "size": len(append.frames)})
@@ -60,7 +60,7 @@ def read(view: View, log_id: str, *, position: int, max_bytes: int) -> Finish[Lo
     if not (view.test(Kind.LOG, log_id, Condition.PRESENT) and view.test(Kind.LOG, log_id, Condition.AHEAD, "until")):
         raise LogNotFound.of(log_id)
     end = view.read(Get(Ref(Kind.LOG, log_id)))
-    start = _batch_id(log_id, position)
+    start = batch_id(log_id, position)
     found = view.read(Range(Kind.BATCH, f"{log_id}/", start, max_bytes))
 
     def finish(answers: Any) -> LogPage:
@@ -97,13 +97,14 @@ def _is_there(view: View, append: EventAppend) -> bool:
     log = view.need(Kind.LOG, append.response_id)
     if log is None or log.fields["until"] <= view.now_ms or log.fields["next"] <= append.expected_position:
         return False
-    batch = view.need(Kind.BATCH, _batch_id(append.response_id, append.expected_position))
+    batch = view.need(Kind.BATCH, batch_id(append.response_id, append.expected_position))
     if batch is None or batch.items != append.frames:
         return False
     return {**_written(append), "v": 0} == {**batch.fields, "v": 0}
 
 
-def _batch_id(log_id: str, position: int) -> str:
+def batch_id(log_id: str, position: int) -> str:
+    """The id of the batch that begins there."""
     return f"{log_id}/{position:012d}"
 
 
@@ -113,19 +114,20 @@ def _written(append: EventAppend) -> dict[str, Any]:
         "count": append.count,
         "terminal": int(append.terminal),
         "checkpoint": None if checkpoint is None else [checkpoint.offset, list(checkpoint.token_ids)],
-        "crc": _checksum(append.response_id, append.expected_position, append.frames),
+        "crc": checksum(append.response_id, append.expected_position, append.frames),
     }
 
 
 def _to_batch(row_id: str, row: Row) -> EventBatch:
     log_id, _, number = row_id.rpartition("/")
     fields = row.fields
-    if fields["crc"] != _checksum(log_id, int(number), row.items):
+    if fields["crc"] != checksum(log_id, int(number), row.items):
         raise InternalError(f"The stored events of '{log_id}' are damaged.", id=log_id)
     checkpoint = fields["checkpoint"]
     checkpoints = () if checkpoint is None else (Checkpoint(checkpoint[0], tuple(checkpoint[1])),)
     return EventBatch(int(number), fields["count"], row.items, bool(fields["terminal"]), checkpoints)
 
 
-def _checksum(log_id: str, position: int, frames: bytes) -> int:
+def checksum(log_id: str, position: int, frames: bytes) -> int:
+    """CRC-32 of a batch's frames, which begins with where they are."""
     return crc32(frames, crc32(f"{log_id}:{position}".encode()))

@@ -74,7 +74,7 @@ class Reclaiming:
     async def _reclaim(self, tenant: str, entry: Entry, most: int) -> list[Reclaimed]:
         """Takes a candidate away, and the ancestors that go with it, so many at most."""
         kind, row_id = _named(entry)
-        partition = _partition(tenant, kind, row_id)
+        partition = partition_of(tenant, kind, row_id)
         if kind is not Kind.NODE:
             decide = partial(_DECISIONS[kind], taken_until=entry.taken_until)
             reclaimed = await self._runner.run(partition, lambda view: decide(view, row_id))
@@ -113,7 +113,7 @@ class Reclaiming:
 
     async def _show_again(self, tenant: str, kind: Kind, row_id: str, taken_until: int = 0) -> bool:
         """Puts a candidate back to when it can go: whether that is now."""
-        partition = _partition(tenant, kind, row_id)
+        partition = partition_of(tenant, kind, row_id)
         family = await self._family(partition, row_id) if kind is Kind.NODE else None
         decision = partial(sweeping.show_again, kind=kind, row_id=row_id, family=family, taken_until=taken_until)
         return await self._runner.run(partition, decision)
@@ -125,7 +125,8 @@ def _named(entry: Entry) -> tuple[Kind, str]:
     return Kind(kind), row_id
 
 
-def _partition(tenant: str, kind: Kind, row_id: str) -> Partition:
+def partition_of(tenant: str, kind: Kind, row_id: str) -> Partition:
+    """Where a row lies that an entry names."""
     if kind is Kind.KEY:
         return keys.partition_of(tenant, row_id)
     return Partition(tenant, tree_tag(row_id) or session_tag(tenant, row_id))

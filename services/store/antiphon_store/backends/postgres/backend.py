@@ -12,6 +12,7 @@ from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.joint_programs import JointPrograms
+from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
 from antiphon_store.backends.postgres.programs import (
     Call,
@@ -51,6 +52,7 @@ class PostgresRows:
         self._schema = database_schema
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
+        self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
         self._writing, self._asking = JointPrograms(self._transact, are_apart=True), JointPrograms(self._ask)
         self._fetching = JointPrograms(self._fetch)
 

@@ -1,7 +1,12 @@
-"""The schema's version: which one the database has, and how it comes to this release's."""
+"""The schema's version: which one the database has, and how it comes to this release's.
+
+A migration must leave alone what the release before it reads and writes, because its replicas go on meanwhile: it adds
+tables, indexes, columns with defaults, and functions of new names. What nobody uses any more goes one release later.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 
 from psycopg import sql
@@ -11,33 +16,41 @@ from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
 
 SCHEMA = "antiphon"
-VERSION = 1
+FIRST_VERSION = 1
+MIGRATIONS: Sequence[str] = ()
+"""Scripts from FIRST_VERSION on, each to the next version; schema.sql is what they make together."""
+VERSION = FIRST_VERSION + len(MIGRATIONS)
 LOCK_KEY = 0x416E7469  # "Anti"
 
 
-async def migrate(connection: Connection, schema: str = SCHEMA) -> None:
-    """Makes the tables where there are none, under a lock that lets one replica at a time do it. StoreUnavailable: the
-    database has those of a newer release."""
+async def migrate(connection: Connection, schema: str = SCHEMA, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Makes the tables, or brings them up to date, under a lock that lets one replica at a time do it.
+    StoreUnavailable: the database has those of a newer release."""
+    newest = FIRST_VERSION + len(migrations)
     async with connection.transaction():
         await connection.execute(QUERIES["lock_schema"], {"key": LOCK_KEY})
         await connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
         await connection.execute(QUERIES["make_schema_version"])
-        if await _version(connection, schema) == 0:
+        version = await version_of(connection, schema, newest)
+        if version == 0:
             script = (files("antiphon_store.backends.postgres") / "schema.sql").read_text(encoding="utf-8")
             await connection.execute(script, prepare=False)
-            await connection.execute(QUERIES["note_schema_version"], {"version": VERSION, "name": "schema"})
+            version = await _note(connection, VERSION, "schema")
+        for script in migrations[version - FIRST_VERSION :]:
+            await connection.execute(script, prepare=False)
+            version = await _note(connection, version + 1, "migration")
 
 
 async def require_current(connection: Connection, schema: str = SCHEMA) -> None:
     """StoreUnavailable: the schema is not the one that this release works with."""
-    version = await _version(connection, schema)
+    version = await version_of(connection, schema)
     if version < VERSION:
         raise StoreUnavailable(
             f"The database has schema version {version}, this release needs {VERSION}: run `antiphon store migrate`."
         )
 
 
-async def _version(connection: Connection, schema: str) -> int:
+async def version_of(connection: Connection, schema: str, newest: int = VERSION) -> int:
     """0: the store was never here. StoreUnavailable: it is newer."""
     table = sql.Identifier(schema, "schema_version").as_string(connection)
     row = await (await connection.execute(QUERIES["find_schema_version"], {"table": table})).fetchone()
@@ -45,9 +58,15 @@ async def _version(connection: Connection, schema: str) -> int:
         return 0
     row = await (await connection.execute(QUERIES["read_schema_version"])).fetchone()
     version = int(row[0]) if row else 0
-    if version > VERSION:
+    if version > newest:
         raise StoreUnavailable(
-            f"The database has schema version {version}, made by a newer release; this one knows {VERSION}. "
+            f"The database has schema version {version}, made by a newer release; this one knows {newest}. "
             "Use that release."
         )
+    return version
+
+
+async def _note(connection: Connection, version: int, name: str) -> int:
+    """Writes down that the schema has this version now."""
+    await connection.execute(QUERIES["note_schema_version"], {"version": version, "name": name})
     return version

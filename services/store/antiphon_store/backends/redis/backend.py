@@ -23,6 +23,7 @@ from antiphon_store.backends.redis.addresses import Address, Topology
 from antiphon_store.backends.redis.connection import Servers, connect
 from antiphon_store.backends.redis.faults import translate
 from antiphon_store.backends.redis.link import FAULTS, Link
+from antiphon_store.backends.redis.maintenance import RedisMaintenance
 from antiphon_store.backends.redis.scripts import Argument, Script
 from antiphon_store.backends.redis.tenants import TenantDirectory
 from antiphon_store.rows.model import (
@@ -64,6 +65,7 @@ class RedisRows:
         self._clock = clock
         self._tenants = TenantDirectory()
         self._link: Link | None = None
+        self.maintenance = RedisMaintenance(lambda: self._opened)
 
     async def open(self) -> None:
         servers = connect(self._address)

@@ -33,6 +33,11 @@ def tenant_wide(tenant: str, index: Index, key: str) -> str:
     return f"antiphon:{{{_quoted(tenant)}:{index}:{_quoted(key)}}}"
 
 
+def of_tenant(tenant: str | None) -> str:
+    """A pattern of all keys of a tenant, or of all tenants; `TENANTS` is none of them. Quoting leaves no wildcards."""
+    return "antiphon:{*" if tenant is None else f"antiphon:{{{_quoted(tenant)}:*"
+
+
 @lru_cache(maxsize=4096)  # the same tenants and trees again and again
 def _quoted(name: str) -> str:
     return quote(name, safe="", errors="surrogatepass")

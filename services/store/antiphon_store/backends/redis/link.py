@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from redis.asyncio import Redis
+from redis.asyncio import Redis, RedisCluster
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError
 
 from antiphon_core.errors import StoreUnavailable
@@ -69,6 +69,12 @@ class Link:
                 yield
             finally:
                 _atom_of.reset(former)
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Redis | RedisCluster]:
+        """The client itself, for what is neither a script nor urgent. StoreUnavailable."""
+        async with self._call():
+            yield self._client
 
     async def ready(self) -> None:
         """StoreUnavailable: no master would run a script that writes, or none says so in time."""

@@ -20,6 +20,7 @@ from antiphon_store.backends.sqlite import index_entries, programs
 from antiphon_store.backends.sqlite.batches import Atom, Refusal
 from antiphon_store.backends.sqlite.connection import VERSION_MIN, connect
 from antiphon_store.backends.sqlite.faults import translate
+from antiphon_store.backends.sqlite.maintenance import SqliteMaintenance
 from antiphon_store.backends.sqlite.programs import TreeRows
 from antiphon_store.backends.sqlite.readers import Readers
 from antiphon_store.backends.sqlite.schema import prepare
@@ -71,6 +72,7 @@ class SqliteRows:
         self._volatile = MemoryRows(self._clock)
         self._writer: Writer | None = None
         self._readers: Readers | None = None
+        self.maintenance = SqliteMaintenance(path, self._read, self._write)
 
     async def open(self) -> None:
         try:

@@ -1,42 +1,61 @@
-"""The schema of a file: one version, made at once."""
+"""The schema of a file: made at once where there is none, and brought up to date by migrations.
+
+A migration must leave alone what the release before it reads and writes, because its processes go on meanwhile: it adds
+tables, indexes, and columns with defaults. What nobody uses any more goes one release later.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from importlib.resources import files
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, statements
 
-SCHEMA_VERSION = 10
+FIRST_VERSION = 10
+MIGRATIONS: Sequence[str] = ()
+"""Scripts from FIRST_VERSION on, each to the next version; schema.sql is what they make together."""
+SCHEMA_VERSION = FIRST_VERSION + len(MIGRATIONS)
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Makes the tables of a new file, in one transaction. StoreUnavailable: the file is not ours to use."""
+def prepare(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Brings the tables up to date, in one transaction that keeps other writers out. StoreUnavailable: the file is not
+    ours to use."""
     connection.execute("BEGIN EXCLUSIVE")
     try:
-        _prepare(connection)
+        version = require_ours(connection, newest=FIRST_VERSION + len(migrations))
+        if version is None:
+            script = files("antiphon_store.backends.sqlite") / "schema.sql"
+            _run(connection, script.read_text(encoding="utf-8"))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            version = SCHEMA_VERSION
+        for each in migrations[version - FIRST_VERSION :]:
+            _run(connection, each)
+        connection.execute(f"PRAGMA user_version = {FIRST_VERSION + len(migrations)}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
+def require_ours(connection: sqlite3.Connection, *, newest: int = SCHEMA_VERSION) -> int | None:
+    """The schema's version; None where there is nothing yet. StoreUnavailable: it is not ours, or of a release that is
+    not known here."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION_ID and tables:
         raise StoreUnavailable("The SQLite file belongs to another program; give the store a file of its own.")
-    if tables and version != SCHEMA_VERSION:
-        age = "a newer" if version > SCHEMA_VERSION else "an older"
+    if tables and not FIRST_VERSION <= version <= newest:
+        age, advice = ("a newer", "that release") if version > newest else ("an older", "that release, or a new file")
         raise StoreUnavailable(
-            f"The SQLite file has schema version {version}, made by {age} release; this one has {SCHEMA_VERSION}. "
-            "Use that release, or a new file."
+            f"The SQLite file has schema version {version}, made by {age} release; this one knows {FIRST_VERSION} to "
+            f"{newest}. Use {advice}."
         )
-    if not tables:
-        script = files("antiphon_store.backends.sqlite") / "schema.sql"
-        for statement in statements(script.read_text(encoding="utf-8")):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    return version if tables else None
+
+
+def _run(connection: sqlite3.Connection, script: str) -> None:
+    for statement in statements(script):
+        connection.execute(statement)

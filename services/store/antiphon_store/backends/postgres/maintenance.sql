@@ -1,0 +1,48 @@
+-- The statements of maintenance.py.
+
+-- name: partitions
+SELECT DISTINCT tenant, tree FROM stored_row
+WHERE (tenant, tree) > (%(after_0)s, %(after_1)s) AND tenant <= %(tenants_end)s
+ORDER BY tenant, tree LIMIT %(limit)s;
+
+-- name: names
+SELECT kind, id, octet_length(fields::text) + octet_length(items) + octet_length(body) FROM stored_row
+WHERE tenant = %(tenant)s AND tree = %(tree)s;
+
+-- name: index_keys
+SELECT DISTINCT tree, index, key FROM entry
+WHERE tenant = %(tenant)s AND (tree, index, key) > (%(after_0)s, %(after_1)s, %(after_2)s)
+ORDER BY tree, index, key LIMIT %(limit)s;
+
+-- name: erase
+-- The rows of a tree, under its lock. Its entries are the tenant's, and go last.
+WITH locked AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(hashtextextended(%(tenant)s || '/' || %(tree)s, 0))
+), branches AS (
+    DELETE FROM branch USING locked WHERE tenant = %(tenant)s AND tree = %(tree)s
+), gone AS (
+    DELETE FROM stored_row USING locked WHERE tenant = %(tenant)s AND tree = %(tree)s RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: erase_entries
+WITH gone AS (
+    DELETE FROM entry WHERE tenant = %(tenant)s AND ctid = ANY(ARRAY(
+        SELECT ctid FROM entry WHERE tenant = %(tenant)s LIMIT %(limit)s
+    )) RETURNING 1
+)
+SELECT count(*) FROM gone;
+
+-- name: tables
+-- The store's tables in this schema, with their columns in order.
+SELECT relname, array_agg(attname::text ORDER BY attnum)
+FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
+WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+    AND attnum > 0 AND NOT attisdropped AND relname <> 'schema_version'
+GROUP BY relname ORDER BY relname;
+
+-- name: snapshot
+BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+
+-- name: without_timeouts
+SELECT set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false);

@@ -1,0 +1,83 @@
+"""What the keys of Redis hold: implements `rows.maintenance.Maintenance`. There are no lists of keys, so each question
+about a tenant walks over all keys of all masters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
+from urllib.parse import unquote
+
+from antiphon_store.backends.redis import keys, scripts
+from antiphon_store.backends.redis.link import Link
+from antiphon_store.backends.redis.scripts import Argument
+from antiphon_store.rows.maintenance import IndexKey, Name
+from antiphon_store.rows.model import Index, Kind, Partition, Ref
+
+ROWS_PER_CALL = 500
+KEYS_PER_CALL = 1000  # that a server looks at
+KEYS_AT_ONCE = 200  # that are taken away
+
+_ROWS = re.compile(rf"antiphon:\{{([^:}}]*):([^:}}]*)\}}:(?:{'|'.join(Kind)})", re.DOTALL)
+_TREE_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*)\}:(children|made):(.*)", re.DOTALL)
+_TENANT_INDEX = re.compile(r"antiphon:\{([^:}]*):([^:}]*):([^:}]*)\}")
+
+
+class RedisMaintenance:
+    """`link`: the backend's, once it is open."""
+
+    def __init__(self, link: Callable[[], Link]) -> None:
+        self._link = link
+
+    async def partitions(self, tenant: str | None = None) -> AsyncIterator[Partition]:
+        seen: set[Partition] = set()
+        async for key in self._keys(tenant):
+            found = _ROWS.fullmatch(key)
+            partition = Partition(unquote(found[1]), unquote(found[2])) if found else None
+            if partition is not None and partition not in seen:
+                seen.add(partition)
+                yield partition
+
+    async def names(self, partition: Partition) -> Sequence[Name]:
+        found: dict[Ref, int] = {}
+        for kind in Kind:
+            place = b"0"
+            while True:
+                arguments: list[Argument] = [kind, place, ROWS_PER_CALL]
+                _ok, place, lines = await self._link().run(scripts.NAMES, [keys.root(partition)], arguments)
+                found |= {
+                    Ref(kind, row_id.decode()): size for row_id, size in zip(lines[::2], lines[1::2], strict=True)
+                }
+                if place == b"0":
+                    break
+        return [Name(*each) for each in found.items()]
+
+    async def index_keys(self, tenant: str) -> AsyncIterator[IndexKey]:
+        seen: set[str] = set()
+        async for key in self._keys(tenant):
+            found = _index_key(tenant, key)
+            if found is not None and key not in seen:
+                seen.add(key)
+                yield found
+
+    async def erase(self, tenant: str) -> AsyncIterator[int]:
+        while found := [key async for key in self._keys(tenant)]:
+            for start in range(0, len(found), KEYS_AT_ONCE):
+                async with self._link().client() as client:
+                    yield await client.unlink(*found[start : start + KEYS_AT_ONCE])
+        async with self._link().client() as client:
+            await client.srem(keys.TENANTS, tenant)
+
+    async def _keys(self, tenant: str | None) -> AsyncIterator[str]:
+        """All keys of a tenant, or of all; one may come twice."""
+        async with self._link().client() as client:
+            async for key in client.scan_iter(match=keys.of_tenant(tenant), count=KEYS_PER_CALL):
+                yield key.decode()
+
+
+def _index_key(tenant: str, key: str) -> IndexKey | None:
+    """The index and its key that a key of Redis holds, if any."""
+    if found := _TREE_INDEX.fullmatch(key):
+        return IndexKey(Partition(tenant, unquote(found[2])), Index(found[3]), found[4])
+    if found := _TENANT_INDEX.fullmatch(key):
+        return IndexKey(Partition(tenant, ""), Index(unquote(found[2])), unquote(found[3]))
+    return None

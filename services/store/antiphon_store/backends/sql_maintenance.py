@@ -1,0 +1,51 @@
+"""What a SQL database holds, by statements of the same names: `rows.maintenance.Maintenance` without copies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+from antiphon_store.rows.maintenance import IndexKey, Name
+from antiphon_store.rows.model import Index, Kind, Partition, Ref
+
+LINES = 500  # at a time
+BEHIND_ALL = "\U0010ffff"
+
+
+class SqlMaintenance:
+    """`find` runs the statement of a name: its lines. `change` runs those that erase: how many lines went."""
+
+    def __init__(
+        self, find: Callable[[str, dict[str, Any]], Awaitable[list[Any]]], change: Callable[..., Awaitable[int]]
+    ) -> None:
+        self._find = find
+        self._change = change
+
+    async def partitions(self, tenant: str | None = None) -> AsyncIterator[Partition]:
+        async for each in self._pages("partitions", (tenant or "", ""), tenants_end=tenant or BEHIND_ALL):
+            yield Partition(*each)
+
+    async def names(self, partition: Partition) -> Sequence[Name]:
+        found = await self._find("names", partition._asdict())
+        return [Name(Ref(Kind(kind), row_id), size) for kind, row_id, size in found]
+
+    async def index_keys(self, tenant: str) -> AsyncIterator[IndexKey]:
+        async for tree, index, key in self._pages("index_keys", ("", "", ""), tenant=tenant):
+            yield IndexKey(Partition(tenant, tree), Index(index), key)
+
+    async def erase(self, tenant: str) -> AsyncIterator[int]:
+        while trees := [each async for each in self.partitions(tenant)]:
+            for partition in trees:
+                yield await self._change("erase", partition._asdict())
+        while count := await self._change("erase_entries", {"tenant": tenant, "limit": 10 * LINES}):
+            yield count
+
+    async def _pages(self, name: str, after: Sequence[str], **values: Any) -> AsyncIterator[Any]:
+        while found := await self._find(name, {**values, "limit": LINES, **_numbered(after)}):
+            for each in found:
+                yield each
+            after = found[-1]
+
+
+def _numbered(after: Sequence[str]) -> dict[str, str]:
+    return {f"after_{number}": value for number, value in enumerate(after)}

@@ -1,0 +1,46 @@
+"""The entries of indexes that follow from a row: an export holds rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from antiphon_store.decisions import jobs, nodes
+from antiphon_store.rows.model import File, Index, Kind, Ref, Row, Unfile, made_id
+
+
+def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
+    """The entries that the operations made for this row, or took away, with their times."""
+    kind, row_id = ref
+    if kind is Kind.NODE:
+        yield from _of_node(row_id, row)
+    elif kind is Kind.JOB:
+        yield from _of_job(row_id, row)
+    elif (ends_at := row.fields.get("until", row.fields.get("expires"))) is not None:
+        yield File(Index.ENDS, "", f"{kind}/{row_id}", ends_at)
+
+
+def _of_node(row_id: str, row: Row) -> Iterator[File | Unfile]:
+    fields, born_at = row.fields, row.fields["created"]
+    if fields["parent"] is not None:
+        yield File(Index.CHILDREN, fields["parent"], row_id, born_at)
+    if fields["session"] is not None:
+        made = fields["session"], made_id(fields["depth"], row_id)
+        is_listed = not fields["deleted"] or fields.get("added")
+        yield File(Index.MADE, *made, born_at) if is_listed else Unfile(Index.MADE, *made)
+    for item_id in nodes.item_ids(row):
+        yield File(Index.ITEM, item_id, row_id, born_at)
+    ends_at = fields["updated"] if fields["deleted"] and not fields.get("added") else fields["expires"]
+    if ends_at is not None:
+        yield File(Index.ENDS, "", f"{Kind.NODE}/{row_id}", ends_at)
+
+
+def _of_job(row_id: str, row: Row) -> Iterator[File | Unfile]:
+    fields = row.fields
+    is_held = fields["holder"] != jobs.NOBODY
+    if fields["ended"] is None:
+        yield File(Index.QUEUE, fields["queue"], row_id, fields["lease_until" if is_held else "available"])
+    if is_held:
+        yield File(Index.HOLDER, jobs.held_key(fields["queue"], fields["holder"]), row_id, fields["lease_until"])
+    ends_at = fields["lease_until"] + fields["retention"] if is_held else jobs.forgettable_at(fields)
+    if ends_at is not None:
+        yield File(Index.ENDS, "", f"{Kind.JOB}/{row_id}", ends_at)

@@ -1,0 +1,91 @@
+"""An export: all rows of one tenant as JSON lines, tree by tree, parents before their children.
+
+    {"format": "antiphon-export-1", "tenant": "acme"}
+    {"tree": "0f…", "kind": "node", "id": "resp_0f…", "fields": {…}, "items": "{…},{…}", "body": "{…}"}
+    …
+    {"rows": 2}
+
+Payloads are text, or base64 where they are no UTF-8. Entries of indexes are not in it: they follow from the rows. What
+a tenant has used of its quotas is left out.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+from antiphon_core.jsons import dumps
+from antiphon_store.operations.rows_by_name import rows_of
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.maintenance import Maintenance, Name, Progress
+from antiphon_store.rows.model import VOLATILE_TREES, Kind, Partition, Payload, Ref, Row
+
+FORMAT = "antiphon-export-1"
+
+
+async def export(
+    rows: RowBackend, maintenance: Maintenance, tenant: str, write: Callable[[bytes], Any], on_progress: Progress
+) -> int:
+    """Writes the lines: how many rows there were."""
+    count = 0
+    write(dumps({"format": FORMAT, "tenant": tenant}) + b"\n")
+    async for partition in maintenance.partitions(tenant):
+        if partition.tree in VOLATILE_TREES:
+            continue
+        async for ref, row in _tree(rows, maintenance, partition):
+            write(dumps(_line(partition.tree, ref, row)) + b"\n")
+            count += 1
+            on_progress(1)
+    write(dumps({"rows": count}) + b"\n")
+    return count
+
+
+async def _tree(rows: RowBackend, maintenance: Maintenance, partition: Partition) -> AsyncIterator[tuple[Ref, Row]]:
+    """The rows of a tree in which others write meanwhile. What a row names is read after it, so that it is there: nodes
+    come after sessions and jobs, batches after their logs. Of a log that grows, the rest is left out."""
+    names = await maintenance.names(partition)
+    ends: dict[str, int] = {}
+    async for ref, row in rows_of(rows, partition, [each for each in names if each.ref.kind not in _LATER]):
+        if ref.kind is Kind.LOG:
+            ends[ref.id] = row.fields["next"]
+        yield ref, row
+    names = await maintenance.names(partition)
+    async for ref, row in rows_of(rows, partition, sorted(each for each in names if each.ref.kind is Kind.BATCH)):
+        log_id, _, number = ref.id.rpartition("/")
+        if int(number) < ends.get(log_id, 0):
+            yield ref, row
+    ordered = await _by_depth(rows, partition, [each for each in names if each.ref.kind is Kind.NODE])
+    async for ref, row in rows_of(rows, partition, ordered):
+        yield ref, row
+
+
+_LATER = (Kind.NODE, Kind.BATCH)
+
+
+async def _by_depth(rows: RowBackend, partition: Partition, names: Sequence[Name]) -> list[Name]:
+    """Nodes with all their ancestors, also those that were not named."""
+    depths: dict[Name, int] = {}
+    known = {each.ref.id for each in names}
+    while names:
+        sizes = {each.ref: each for each in names}
+        parents = set()
+        async for ref, row in rows_of(rows, partition, names, Payload.NONE):
+            depths[sizes[ref]] = row.fields["depth"]
+            parents.add(row.fields["parent"])
+        names = [Name(Ref(Kind.NODE, each), 0) for each in parents - known - {None}]
+        known |= parents
+    return sorted(depths, key=lambda name: (depths[name], name))
+
+
+def _line(tree: str, ref: Ref, row: Row) -> dict[str, Any]:
+    line = {"tree": tree, "kind": ref.kind.value, "id": ref.id, "fields": dict(row.fields)}
+    return line | {name: _text(payload) for name, payload in (("items", row.items), ("body", row.body)) if payload}
+
+
+def _text(payload: bytes) -> Any:
+    """A payload as JSON: an object for bytes that are no text."""
+    try:
+        return bytes(payload).decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(payload).decode()}

@@ -1,0 +1,145 @@
+"""Import of an export, into any backend: each row by a decision, and then the entries that follow from it.
+
+Repeating an import changes nothing: a row that is there already stays as it is. So one that was interrupted is begun
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+from antiphon_core.jsons import loads
+from antiphon_store.operations.entries import entries_of
+from antiphon_store.operations.exporting import FORMAT
+from antiphon_store.operations.files import OperationError
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.decision import Finish
+from antiphon_store.rows.maintenance import Maintenance, Progress
+from antiphon_store.rows.model import Condition, File, Grow, Kind, Partition, Ref, Row
+from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.view import View
+
+ROWS_AT_ONCE = 500  # of several trees, which are written side by side
+
+_SET_BY_GROWING = ("v", "depth", "created", "updated")
+
+
+class Imported(NamedTuple):
+    """How many rows an import wrote, and how many were there before."""
+
+    written: int
+    kept: int
+
+
+class _Line(NamedTuple):
+    tree: str
+    ref: Ref
+    row: Row
+
+
+async def import_lines(
+    rows: RowBackend,
+    maintenance: Maintenance,
+    lines: Iterable[bytes],
+    on_progress: Progress,
+    *,
+    may_merge: bool = False,
+) -> Imported:
+    """Writes the rows of an export. `may_merge`: the tenant may have data.
+
+    OperationError: it has, or the lines are not an export, or not all of one."""
+    parsed = _parsed(lines)
+    tenant = _tenant_of(next(parsed, {}))
+    if not may_merge and [each async for each in maintenance.partitions(tenant)]:
+        raise OperationError(f"Tenant '{tenant}' has data already. Give --merge to add to them.")
+    runner, rows_ = DecisionRunner(rows), _rows(parsed)
+    imported = Imported(0, 0)
+    while lines_ := list(islice(rows_, ROWS_AT_ONCE)):
+        trees = [(Partition(tenant, tree), list(each)) for tree, each in groupby(lines_, key=lambda line: line.tree)]
+        written = await asyncio.gather(*[_write(runner, *each) for each in trees], return_exceptions=True)
+        for each in written:
+            if isinstance(each, BaseException):
+                raise each
+            imported = Imported(imported.written + each.written, imported.kept + each.kept)
+        on_progress(len(lines_))
+    return imported
+
+
+async def _write(runner: DecisionRunner, partition: Partition, lines: Iterable[_Line]) -> Imported:
+    """Writes rows of one tree in their order."""
+    is_new = []
+    for _tree, ref, row in lines:
+        stored = await runner.run(partition, partial(_add, ref=ref, row=row))
+        is_new.append(stored is None)
+        await runner.run(partition, partial(_file_entries, ref=ref, row=stored or row))
+    return Imported(sum(is_new), len(is_new) - sum(is_new))
+
+
+def _add(view: View, ref: Ref, row: Row) -> Finish[Row | None]:
+    """Writes a row that is not there: the row that is there, if any. OperationError."""
+    if not view.test(*ref, Condition.ABSENT):
+        stored = view.need(*ref)
+        return lambda _answers: stored
+    if ref.kind is not Kind.NODE:
+        view.put(*ref, row.fields, row.items, row.body)
+        return lambda _answers: None
+    parent = row.fields["parent"]
+    if parent is not None and not view.test(Kind.NODE, parent, Condition.PRESENT):
+        raise OperationError(f"The export is damaged: '{ref.id}' comes before its parent '{parent}'.")
+    fields = {name: value for name, value in row.fields.items() if name not in _SET_BY_GROWING}
+    view.grow(Grow(ref.id, parent, fields, row.items, row.body))
+    view.set(*ref, created=row.fields["created"], updated=row.fields["updated"])
+    return lambda _answers: None
+
+
+def _file_entries(view: View, ref: Ref, row: Row) -> Finish[None]:
+    """Writes the entries that name a row, in a step of its own: those of a new node are moved to their times."""
+    for each in entries_of(ref, row):
+        if isinstance(each, File):
+            view.file(*each)
+        else:
+            view.unfile(*each)
+    return lambda _answers: None
+
+
+def _parsed(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            value = loads(line)
+        except ValueError as error:
+            raise OperationError(f"Line {number} of the export is not JSON.") from error
+        if not isinstance(value, dict):
+            raise OperationError(f"Line {number} of the export is not a JSON object.")
+        yield value
+
+
+def _tenant_of(header: dict[str, Any]) -> str:
+    if header.get("format") != FORMAT:
+        raise OperationError(f"The file is not an export: its first line must name the format '{FORMAT}'.")
+    return str(header["tenant"])
+
+
+def _rows(parsed: Iterator[dict[str, Any]]) -> Iterator[_Line]:
+    """The rows up to the last line, which counts them."""
+    count = 0
+    for line in parsed:
+        if "kind" not in line:
+            if line.get("rows") != count:
+                break
+            return
+        try:
+            row = Row(line["fields"], _payload(line.get("items", "")), _payload(line.get("body", "")))
+            yield _Line(line["tree"], Ref(Kind(line["kind"]), line["id"]), row)
+        except (KeyError, ValueError) as error:
+            raise OperationError(f"Row {count + 1} of the export is not one that this release knows.") from error
+        count += 1
+    raise OperationError(f"The export is cut off behind {count} rows.")
+
+
+def _payload(value: Any) -> bytes:
+    return b64decode(value["base64"]) if isinstance(value, dict) else value.encode()

@@ -1,0 +1,37 @@
+"""Rows by name, in batches that one answer can hold."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.maintenance import Name
+from antiphon_store.rows.model import Applied, Get, Partition, Payload, Program, Ref, Row
+
+BATCH_ROWS = 200
+BATCH_BYTES = 4 * 2**20
+
+
+async def rows_of(
+    rows: RowBackend, partition: Partition, names: Iterable[Name], payload: Payload = Payload.ALL
+) -> AsyncIterator[tuple[Ref, Row]]:
+    """The rows of these names that are still there, in their order."""
+    for batch in _batches(names, payload):
+        found = await rows.transact(partition, Program(reads=[Get(ref, payload) for ref in batch]))
+        assert isinstance(found, Applied)  # noqa: S101 - there are no guards
+        for ref, row in zip(batch, found.answers, strict=True):
+            if row is not None:
+                yield ref, row
+
+
+def _batches(names: Iterable[Name], payload: Payload) -> Iterator[Sequence[Ref]]:
+    batch: list[Ref] = []
+    used = 0
+    for ref, size in names:
+        used += size if payload is not Payload.NONE else 0
+        if batch and (used > BATCH_BYTES or len(batch) == BATCH_ROWS):
+            yield batch
+            batch, used = [], size
+        batch.append(ref)
+    if batch:
+        yield batch

@@ -1,0 +1,206 @@
+"""Verification of what is stored: bytes against their checksums, and names against what they name.
+
+damage   Something that was acknowledged cannot be read any more, in whole or in part.
+hint     A name that leads nowhere. Everybody who follows one looks at the row first, so it costs a look and no more.
+         Races and cleanup leave some behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from antiphon_store.backends import packing
+from antiphon_store.decisions import logs
+from antiphon_store.engine.reclaiming import partition_of
+from antiphon_store.operations.rows_by_name import rows_of
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.maintenance import IndexKey, Maintenance, Name, Progress
+from antiphon_store.rows.model import (
+    TENANT_WIDE,
+    Applied,
+    Chain,
+    Entry,
+    Index,
+    Kind,
+    Partition,
+    Payload,
+    Program,
+    Ref,
+    Row,
+    named_node,
+)
+
+ENTRIES_PER_PAGE = 500
+KEYS_AT_ONCE = 64
+CHAIN_BYTES = 2**60  # any number
+
+
+class Finding(NamedTuple):
+    """One thing that is not as it should be."""
+
+    is_damage: bool
+    tenant: str
+    text: str
+
+
+async def verify(
+    rows: RowBackend, maintenance: Maintenance, tenant: str | None, on_progress: Progress
+) -> AsyncIterator[Finding]:
+    """Looks at everything of a tenant, or of all."""
+    tenants = set()
+    async for partition in maintenance.partitions(tenant):
+        tenants.add(partition.tenant)
+        tree = _Tree(rows, partition)
+        async for is_damage, text in tree.findings(await maintenance.names(partition), on_progress):
+            yield Finding(is_damage, partition.tenant, text)
+    for each in sorted(tenants):
+        async for keys in _groups(maintenance.index_keys(each)):
+            for found in await asyncio.gather(*[_dangling_entries(rows, key) for key in keys]):
+                for text in found:
+                    yield Finding(False, each, text)
+            on_progress(len(keys))
+
+
+class _Tree:
+    """The rows of one partition. Others may write meanwhile: so what names others is read first, and what seems to be
+    missing is looked for once more."""
+
+    def __init__(self, rows: RowBackend, partition: Partition) -> None:
+        self._rows = rows
+        self._partition = partition
+        self._rest: dict[Ref, Row] = {}  # without payloads
+
+    async def findings(self, names: Sequence[Name], on_progress: Progress) -> AsyncIterator[tuple[bool, str]]:
+        for_names_first = sorted(names, key=lambda name: name.ref, reverse=True)  # sessions, nodes, logs, batches
+        async for ref, row in rows_of(self._rows, self._partition, for_names_first):
+            on_progress(1)
+            self._rest[ref] = Row(row.fields)
+            for name in _damaged_payloads(ref, row):
+                yield True, f"{ref.kind} {ref.id}: the checksum of its {name} differs"
+        has_all_parents = True
+        for ref, row in self._rest.items():
+            if ref.kind in _CHECKS and (text := await _CHECKS[ref.kind](self, ref, row)):
+                has_all_parents = has_all_parents and ref.kind is not Kind.NODE
+                yield True, text
+            target = _target(self._partition, ref, row.fields)
+            if target is not None and await _row(self._rows, *target) is None:
+                yield False, f"{ref.kind} {ref.id}: it names {target[1].kind} {target[1].id}, which is not there"
+        if has_all_parents:
+            for ref in await self._broken_chains():
+                yield True, f"node {ref.id}: the chain that ends with it is not whole"
+
+    async def node(self, ref: Ref, row: Row) -> str:
+        """What is wrong with its parent, and with the depth behind it."""
+        parent_id, depth = row.fields["parent"], row.fields["depth"]
+        parent = await self._find(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
+        if parent_id is not None and parent is None:
+            return f"node {ref.id}: its parent {parent_id} is missing" if await self._is_there(ref) else ""
+        if depth != (parent.fields["depth"] + 1 if parent is not None else 0):
+            return f"node {ref.id}: its depth {depth} is not the one behind its parent"
+        return ""
+
+    async def log(self, ref: Ref, row: Row) -> str:
+        """What is missing of its batches, one behind the other up to its end."""
+        position = 0
+        while position < row.fields["next"]:
+            batch = await self._find(Ref(Kind.BATCH, logs.batch_id(ref.id, position)))
+            if batch is None:
+                return f"log {ref.id}: its events from {position} on are missing" if await self._is_there(ref) else ""
+            position += batch.fields["count"]
+        return ""
+
+    async def _broken_chains(self) -> list[Ref]:
+        """The nodes without children of which the database does not find all ancestors."""
+        nodes = {ref: row.fields for ref, row in self._rest.items() if ref.kind is Kind.NODE}
+        parents = {fields["parent"] for fields in nodes.values()}
+        broken = []
+        for ref, length in [(ref, fields["depth"] + 1) for ref, fields in nodes.items() if ref.id not in parents]:
+            chain = Chain(ref.id, Payload.NONE, length, CHAIN_BYTES)
+            found = await self._rows.transact(self._partition, Program(reads=[chain]))
+            if not isinstance(found, Applied) or len(found.answers[0]) not in (0, length):  # none: its time is over
+                broken.append(ref)
+        return broken
+
+    async def _find(self, ref: Ref) -> Row | None:
+        return self._rest.get(ref) or await _row(self._rows, self._partition, ref)
+
+    async def _is_there(self, ref: Ref) -> bool:
+        """Whether it was not taken away meanwhile, and then perhaps what it names before it."""
+        return await _row(self._rows, self._partition, ref) is not None
+
+
+_CHECKS = {Kind.NODE: _Tree.node, Kind.LOG: _Tree.log}
+
+
+def _target(partition: Partition, ref: Ref, fields: Mapping[str, Any]) -> tuple[Partition, Ref] | None:
+    """The row that a session's head, a pointer or a key names."""
+    if ref.kind is Kind.SESSION and fields.get("head") is not None:
+        return partition, Ref(Kind.NODE, fields["head"])
+    if ref.kind is Kind.POINTER:
+        return partition._replace(tree=fields["tree"]), Ref(Kind.SESSION, ref.id)
+    if ref.kind is Kind.KEY:
+        return partition_of(partition.tenant, Kind.NODE, fields["response"]), Ref(Kind.NODE, fields["response"])
+    return None
+
+
+def _damaged_payloads(ref: Ref, row: Row) -> list[str]:
+    """The payloads that differ from their checksums."""
+    fields, row_id = row.fields, ref.id
+    if ref.kind is Kind.NODE:
+        sums = {
+            "items": (fields["items_crc"], packing.checksum(row_id, fields["input_bytes"], row.items)),
+            "body": (fields["body_crc"], packing.body_checksum(row_id, row.body)),
+        }
+    elif ref.kind is Kind.BATCH:
+        log_id, _, number = row_id.rpartition("/")
+        sums = {"frames": (fields["crc"], logs.checksum(log_id, int(number), row.items))}
+    else:
+        return []
+    return [name for name, (written, found) in sums.items() if written != found]
+
+
+async def _groups(keys: AsyncIterator[IndexKey]) -> AsyncIterator[list[IndexKey]]:
+    """Keys that are looked at together: most have one entry."""
+    group = []
+    async for key in keys:
+        group.append(key)
+        if len(group) == KEYS_AT_ONCE:
+            yield group
+            group = []
+    yield group
+
+
+async def _dangling_entries(rows: RowBackend, key: IndexKey) -> list[str]:
+    """The entries under a key that name no row."""
+    found: list[str] = []
+    entries: Sequence[Entry] = ()
+    while True:
+        after = (entries[-1].at, entries[-1].id) if entries else None
+        _, entries = await rows.page(key.partition, key.of, key.key, after=after, limit=ENTRIES_PER_PAGE)
+        for each in entries:
+            partition, ref = _named(key, each)
+            if await _row(rows, partition, ref) is None:
+                found.append(f"index {key.of} {key.key}: it names {ref.kind} {ref.id}, which is not there")
+        if len(entries) < ENTRIES_PER_PAGE:
+            return found
+
+
+def _named(key: IndexKey, entry: Entry) -> tuple[Partition, Ref]:
+    """The row that an entry names."""
+    if key.of not in TENANT_WIDE:
+        return key.partition, Ref(Kind.NODE, named_node(entry.id))
+    kind, row_id = Kind.JOB, entry.id
+    if key.of is Index.ENDS:
+        name, _, row_id = entry.id.partition("/")
+        kind = Kind(name)
+    elif key.of is Index.ITEM:
+        kind = Kind.NODE
+    return partition_of(key.partition.tenant, kind, row_id), Ref(kind, row_id)
+
+
+async def _row(rows: RowBackend, partition: Partition, ref: Ref) -> Row | None:
+    async for _, row in rows_of(rows, partition, [Name(ref, 0)], Payload.NONE):
+        return row
+    return None

@@ -1,0 +1,152 @@
+"""A backup while writers go on: what was acknowledged before it began is in it, and every chain is whole."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.ports.store import Record
+from antiphon_store.backends.base import Durability, Write
+from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.backends.sqlite import backups
+from antiphon_store.backends.sqlite.backend import SqliteRows
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.operations.verifying import verify
+from antiphon_store.rows.maintenance import Progress
+from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
+from tests.support.postgres_server import new_schema, shared_postgres
+
+TENANT = "acme"
+SESSIONS = 8
+TURNS_BEFORE = 40
+STEPS_WITH_WRITES = 12  # of the backup's: before each goes on, some turns more are acknowledged
+TURNS_IN_A_STEP = 5
+BODY = b'{"text":"%s"}' % (b"x" * 3000)
+
+
+@dataclass
+class Writers:
+    """Turns in several sessions, in a thread of their own, until they are stopped. Each session forks now and then."""
+
+    engine: RowEngine
+    acknowledged: list[tuple[str, Record]] = field(default_factory=list)
+    grown: threading.Condition = field(default_factory=threading.Condition)
+    is_over: bool = False
+
+    def run(self) -> None:
+        asyncio.run(self._run())
+
+    async def _run(self) -> None:
+        await self.engine.open()
+        try:
+            await asyncio.gather(*[self._write() for _ in range(SESSIONS)])
+        finally:
+            self.is_over = True
+            await self.engine.close()
+
+    async def _write(self) -> None:
+        session, parent = new_session_id(), None
+        while not self.is_over:
+            start = await self.engine.begin_turn(TENANT, turn_in(session))
+            assert start.lease is not None
+            record = draft(parent, tag=session, session_id=session, body=BODY)
+            await self.engine.commit_turn(TENANT, Write(record, ttl_ms=10**9), start.lease.fence)
+            side = draft(parent, tag=session, body=BODY)  # a branch of its own
+            await self.engine.put(TENANT, Write(side))
+            with self.grown:
+                self.acknowledged += [(session, record), (session, side)]
+                self.grown.notify_all()
+            parent = record
+
+    def wait_for(self, count: int) -> None:
+        """Blocks until so many are acknowledged."""
+        with self.grown:
+            self.grown.wait_for(lambda: self.is_over or len(self.acknowledged) >= count)
+            assert len(self.acknowledged) >= count
+
+    def while_writing(self) -> Progress:
+        """A callback that lets writers go on between the steps of a backup."""
+        steps = iter(range(STEPS_WITH_WRITES))
+
+        def wait(_count: int) -> None:
+            if next(steps, None) is not None:
+                self.wait_for(len(self.acknowledged) + TURNS_IN_A_STEP)
+
+        return wait
+
+
+@contextmanager
+def writing(engine: RowEngine) -> Iterator[Writers]:
+    writers = Writers(engine)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(writers.run)
+        try:
+            writers.wait_for(TURNS_BEFORE)
+            yield writers
+        finally:
+            writers.is_over = True
+            running.result()
+
+
+@dataclass(frozen=True)
+class Database:
+    """A store twice: where it is written and where its backup goes. `backup` may be slower than the product's."""
+
+    source: Any
+    target: Any
+    backup: Callable[[Path, Progress], Any]
+
+
+def sqlite(folder: Path) -> Database:
+    paths = folder / "store.db", folder / "restored.db"
+    source, target = (SqliteRows(each, durability=Durability.PROCESS) for each in paths)
+    return Database(source, target, lambda file, told: backups.backup(paths[0], file, told, pages=1))
+
+
+def postgres(_folder: Path) -> Database:
+    make = partial(PostgresRows, shared_postgres().url, durability=Durability.PROCESS)
+    source = make(database_schema=new_schema())
+    return Database(source, make(database_schema=new_schema()), source.maintenance.backup)
+
+
+@pytest.fixture(params=[sqlite, postgres])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    found: Database = request.param(tmp_path)
+    return found
+
+
+async def test_a_backup_under_load_has_all_that_was_acknowledged_before(database: Database, tmp_path: Path) -> None:
+    file = tmp_path / "backup"
+    with writing(RowEngine(database.source)) as writers:
+        before = list(writers.acknowledged)
+        await database.backup(file, writers.while_writing())
+        written = dict.fromkeys(session for session, _ in writers.acknowledged)
+    attempted = {record.id: record for _, record in writers.acknowledged}
+    assert len(attempted) >= len(before) + STEPS_WITH_WRITES * TURNS_IN_A_STEP, "nobody wrote during the backup"
+
+    await database.target.maintenance.restore(file, lambda _count: None)
+    restored = RowEngine(database.target)
+    await restored.open()
+    try:
+        for _, record in before:
+            assert content(await restored.fetch(TENANT, record.id)) == content(record)
+        for session in written:
+            head = (await restored.describe_session(TENANT, session)).head_id
+            assert head is not None
+            chain = await restored.ancestry(TENANT, head, max_depth=10_000, max_bytes=2**30)
+            assert [each.depth for each in chain] == list(range(len(chain)))
+            assert [each.parent_id for each in chain[1:]] == [each.id for each in chain[:-1]]
+            assert all(each.session_id == session for each in chain)
+        found = [each async for each in verify(database.target, database.target.maintenance, None, lambda _count: None)]
+        assert found == []
+    finally:
+        await restored.close()

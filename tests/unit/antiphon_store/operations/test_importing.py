@@ -1,0 +1,71 @@
+"""Imports that are refused. What an import makes: tests/contract/store/test_operations.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.jsons import dumps, loads
+from antiphon_store.engine.facade import RowEngine
+from antiphon_store.operations.exporting import FORMAT, export
+from antiphon_store.operations.files import OperationError
+from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
+from tests.support.memory_maintenance import MaintainedMemory
+from tests.support.stored_tenant import StoredTenant
+
+HEADER = dumps({"format": FORMAT, "tenant": "acme"})
+END = dumps({"rows": 0})
+
+
+def unseen(_count: int) -> None:
+    """Progress that nobody looks at."""
+
+
+@pytest.fixture
+async def lines(rows: MaintainedMemory, stored: StoredTenant) -> list[bytes]:
+    found: list[bytes] = []
+    await export(rows, rows.maintenance, stored.tenant, found.append, unseen)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "not an export"),
+        ([b"PK\x03\x04"], "Line 1 of the export is not JSON"),
+        ([b"[]"], "Line 1 of the export is not a JSON object"),
+        ([dumps({"format": "antiphon-export-2", "tenant": "acme"}), END], "must name the format 'antiphon-export-1'"),
+        ([HEADER], "cut off behind 0 rows"),
+        ([HEADER, dumps({"rows": 1})], "cut off behind 0 rows"),
+        ([HEADER, dumps({"tree": "t", "kind": "novelty", "id": "n", "fields": {}}), END], "Row 1 of the export"),
+        ([HEADER, dumps({"tree": "t", "kind": "session", "fields": {}}), END], "Row 1 of the export"),
+    ],
+)
+async def test_what_is_no_export_is_refused(empty: MaintainedMemory, given: list[bytes], says: str) -> None:
+    with pytest.raises(OperationError, match=says):
+        await import_lines(empty, empty.maintenance, given, unseen)
+
+
+async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
+    empty: MaintainedMemory, stored: StoredTenant, rows: MaintainedMemory, lines: list[bytes]
+) -> None:
+    with pytest.raises(OperationError, match=f"cut off behind {len(lines) - 3} rows"):
+        await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], unseen)
+    imported = await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
+    assert sum(imported) == len(lines) - 2
+    assert await stored.answers(RowEngine(empty)) == await stored.answers(RowEngine(rows))
+
+
+async def test_a_node_without_its_parent_is_refused(empty: MaintainedMemory, lines: list[bytes]) -> None:
+    given = [line for line in lines[:-1] if (loads(line).get("fields") or {}).get("depth") != 0]
+    given.append(dumps({"rows": len(given) - 1}))
+    with pytest.raises(OperationError, match="comes before its parent"):
+        await import_lines(empty, empty.maintenance, given, unseen)
+
+
+async def test_a_large_tree_is_written_in_order(empty: MaintainedMemory) -> None:
+    count = 3 * ROWS_AT_ONCE + 1
+    rows = [dumps({"tree": "t", "kind": "session", "id": f"s{n}", "fields": {"fence": n}}) for n in range(count)]
+    seen: list[int] = []
+    imported = await import_lines(empty, empty.maintenance, [HEADER, *rows, dumps({"rows": count})], seen.append)
+    assert imported == (count, 0)
+    assert sum(seen) == count
