@@ -1,1 +1,1 @@
-"""Engines that keep the store's data. `base.Backend` says what each must do; `registry` picks one by URL."""
+"""The rows of each database, and what the operations over them promise; `registry` picks a database by URL."""

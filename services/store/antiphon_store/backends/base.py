@@ -1,24 +1,19 @@
-"""What an engine must do for the store: the `Backend` protocol, a list of atoms.
+"""What the operations of the store promise: the `Backend` protocol, and one for each topic in `roles/`.
 
-Rules that hold for every atom:
+`engine.facade.RowEngine` implements them, over the rows of any database; tests wrap it. What each decides, and the rows
+that it rests on, is in `decisions/`. Rules that hold for every operation:
 
-    Indivisible     An atom happens entirely or not at all, and no other atom sees it half done. Engines use one
-                    transaction or one script; nothing is read in one atom and written in another.
-    Durable         A write returns after it is safe at the backend's `durability`, never before.
-    Repeatable      The same write again changes nothing and gives the same answer: `admission.is_replay`.
-    Time            Each engine has one clock. It alone decides what is expired and which lease lives; reclaiming
+    Whole           It happens entirely or not at all. What lies in one tree changes in one step; what points there from
+                    elsewhere (keys, tickets, items by id) is written before or after, and verified at what it names.
+    Durable         A write returns after it is safe at the `durability`, never before.
+    Repeatable      The same write again changes nothing and gives the same answer.
+    Time            Each database has one clock. It alone decides what is expired and which lease lives; reclaiming
                     space never changes an answer.
     Tenancy         A key of another tenant does not exist.
-    Errors          Only classes of `antiphon_core.errors` leave an atom. The engine's own are logged and mapped:
-                    StoreUnavailable when trying again may help, InternalError when it will not.
+    Errors          Only classes of `antiphon_core.errors` leave an operation. The database's own are logged and
+                    mapped: StoreUnavailable when trying again may help, InternalError when it will not.
 
-What a node is to the world depends on two facts, whether it was deleted and whether its time is over:
-
-    readable   not deleted, not expired: its id can be fetched, continued, replaced, removed
-    kept       not expired, and readable or the head of a session: its place in the tree stays
-    otherwise  it stays only as long as a kept node descends from it, because that one's chain contains it
-
-Arguments were checked by the service (`antiphon_store.rules`); a backend may rely on their shape, and on item arrays
+Arguments were checked by the service (`antiphon_store.rules`); an operation may rely on their shape, and on item arrays
 being tight: no white space around their brackets or right inside them.
 """
 
@@ -63,7 +58,7 @@ class LogEnd:
 @dataclass(frozen=True, slots=True)
 class Write:
     """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
-    of its items, by which they can be found (roles/lineage.py). `log_end` is appended in the same step, unless the
+    of its items, by which they can be found. `log_end` is appended in the same step, unless the
     write is a repetition. `session_responses_max` bounds how many readable responses its session may have made."""
 
     record: Record
@@ -75,7 +70,7 @@ class Write:
 
 
 class Backend(Protocol):
-    """One engine. `open` comes first and `close` last; in between atoms may run concurrently."""
+    """`open` comes first and `close` last; in between operations may run concurrently."""
 
     @property
     def durability(self) -> Durability: ...
@@ -84,15 +79,15 @@ class Backend(Protocol):
         """Connects and brings the schema up to date. StoreUnavailable: with what is wrong, for an operator."""
 
     async def close(self) -> None:
-        """Lets running atoms end. Every atom after it raises StoreUnavailable; a second close does nothing."""
+        """Lets running operations end. Every one after it raises StoreUnavailable; a second close does nothing."""
 
     async def ready(self) -> None:
-        """Returns when atoms would succeed now; raises StoreUnavailable with the reason otherwise."""
+        """Returns when operations would succeed now; raises StoreUnavailable with the reason otherwise."""
 
     # ---- Records ----
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        """Inserts or replaces one record; the rules are in `admission`. In one step: the fence of the precondition,
+        """Inserts or replaces one record (`decisions.records`). In one step: the fence of the precondition,
         the precondition, that the parent is readable, the new place in the tree, the end of the log. The fence is a
         job's when there is a job of its `session_id`, else a session's; then the head of that session may be the
         parent even when its id was deleted.
@@ -104,7 +99,7 @@ class Backend(Protocol):
         """A readable record. ResponseNotFound."""
 
     async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        """Makes a readable record unreadable and reclaims every node that nothing kept descends from, upwards.
+        """Makes a readable record unreadable. A sweep takes away what nothing needs any more.
 
         ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
 
@@ -132,7 +127,7 @@ class Backend(Protocol):
     async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
         """The lease of the session (when one is named) and the history, in one step: a refused history takes no
         lease. `max_bytes` bounds the length of its items. Waiting is not done here. A previous response must have
-        ended (`status.require_ended`); the head of a session is what the last commit made it.
+        ended; the head of a session is what the last commit made it.
 
         PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong."""
 

@@ -1,7 +1,4 @@
-"""An engine in full: the backend, and every topic. It is what a StoreService runs on.
-
-An engine that cannot do something raises Unimplemented by the name of the RPC, and never half of it.
-"""
+"""All operations of the store, as one protocol: what a StoreService runs on."""
 
 from __future__ import annotations
 
@@ -28,4 +25,4 @@ class StoreEngine(
     SpendingAtoms,
     Protocol,
 ):
-    """All atoms."""
+    """All operations."""

@@ -14,7 +14,7 @@ from antiphon_store.rows.runner import DecisionRunner
 
 
 class RowEngine:
-    """Implements `backends.engine.StoreEngine`: each operation is that of a part."""
+    """Implements `backends.engine.StoreEngine`: each operation is a method of a part."""
 
     def __init__(self, rows: RowBackend) -> None:
         self._rows = rows

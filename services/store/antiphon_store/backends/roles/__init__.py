@@ -1,1 +1,1 @@
-"""What an engine must do, topic by topic; the rules that hold for every atom stand in `backends.base`."""
+"""What the operations of the store promise, topic by topic; the rules that hold for all stand in `backends.base`."""

@@ -1,4 +1,4 @@
-"""The atoms of event logs. The rules of `backends.base` hold for them too; the steps of a log are in `log_states`."""
+"""The operations of event logs (`decisions.logs`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What an engine must do for idempotency keys. The rules that hold for every atom are in `backends/base.py`.
+"""The operations under idempotency keys, the same ones for turns and for single writes (`decisions.keys`).
 
-Keys are the tenant's, the same ones for turns and for single writes. What a key is remembered with and what follows
-from it: `decisions/keys.py`.
+A key lies apart from the trees: it is claimed or bound first, and given up when the tree refuses.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from antiphon_store.backends.base import Write
 
 class IdempotencyAtoms(Protocol):
     async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
-        """`begin_turn` and the claim of the key, in one step: a refused turn claims nothing, and a claim that somebody
+        """`begin_turn` under a claim of the key: a refused turn gives the claim up, and a claim that somebody
         else has takes no lease. Of all that come with one key, one is told to run until its claim ends.
 
         `replay`: the key was bound to this response, which is readable (one that is not leaves the key free).
         `running_response_id`: the key is claimed. IdempotencyMismatch, and what `begin_turn` raises."""
 
     async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
-        """`commit_turn` and the binding of the key, in one step. IdempotencyMismatch: the key is another response's,
+        """`commit_turn` under a binding of the key. IdempotencyMismatch: the key is another response's,
         and nothing was written; else what `commit_turn` raises."""
 
     async def put_once(self, tenant: str, write: Write, *, key: str, fingerprint: bytes) -> Stamp:
-        """`put` and the binding of the key, in one step; for a bound key the first stamp, whatever became of its
+        """`put` under a binding of the key; for a bound key the first stamp, whatever became of its
         record. IdempotencyMismatch, and what `put` raises."""
 
     async def forget_key(self, tenant: str, key: str, response_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The atoms of jobs. The rules of `backends.base` hold for them too; what may become of a job is in `job_states`."""
+"""The operations of jobs (`decisions.jobs`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class JobAtoms(Protocol):
 
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
         """The job of these queues that `holder` has, else the one that has been claimable for longest, with the next
-        fencing token. Of any number of claimers one gets it: choosing and taking it is one step."""
+        fencing token. Of any number of claimers one gets it."""
 
     async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
         """Extends a living lease; never shortens it. JobNotFound, StaleFence."""

@@ -1,7 +1,7 @@
-"""What an engine must do for `antiphon_core.ports.lineage`. The rules of `backends/base.py` hold for these atoms too.
+"""The operations behind `antiphon_core.ports.lineage`.
 
-A `Position` orders whatever is paged. Engines compare it member by member: depth (where the order is by depth), then
-time of birth, then id. Ids are compared as ASCII.
+A `Position` orders whatever is paged, member by member: depth (where the order is by depth), then time of birth, then id.
+Ids are compared as ASCII.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class LineageAtoms(Protocol):
         """The readable ones of distinct `ids`, in their order. LimitExceeded: over `max_bytes` of body and items."""
 
     async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
-        """In one step: the fence and the precondition, the status, the next version. `status.is_changed` tells a
-        repetition. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
+        """The fence and the precondition, the status, the next version, in one step. The same change again changes
+        nothing. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
 
     async def session_records(
         self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
@@ -63,13 +63,12 @@ class LineageAtoms(Protocol):
 
     async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
         """Those of distinct `item_ids` that are in a readable response, in their order, and those that were added to a
-        conversation and stand in its context. The index behind it is written in the step that writes the node, from
-        `Write.item_ids`. Of several nodes the first by birth and id counts. LimitExceeded: the items are over
+        conversation and stand in its context. The index behind it is made of `Write.item_ids`. Of several nodes the first by birth and id counts. LimitExceeded: the items are over
         `max_bytes`."""
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
-        """In one step: what the source is now (`forking.head_of`), that the new session is free
-        (`forking.require_free`), its head, and the memory of this fork: the same one again is answered by that alone.
+        """In one step: what the source is now, that the new session is free, its head, and the memory of this fork: the
+        same one again is answered by that alone. A session of a name that belongs to another tree gets a pointer then.
         The cost does not depend on the length of the chain.
 
         ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""

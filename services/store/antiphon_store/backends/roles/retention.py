@@ -1,4 +1,4 @@
-"""The atom of retention. The rules of `backends.base` hold for it too."""
+"""The operations of retention (`decisions.sweeping`)."""
 
 from __future__ import annotations
 

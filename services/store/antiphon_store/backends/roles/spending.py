@@ -1,5 +1,5 @@
-"""The atom of spending. Of the rules of `backends.base` one does not hold for it: what it writes need not be durable,
-as it is worth a minute. What becomes of buckets and places is in `antiphon_core.spending`."""
+"""The operation of spending. What it writes need not be durable, as it is worth a minute. What becomes of buckets and
+places is in `antiphon_core.spending`."""
 
 from __future__ import annotations
 
