@@ -1,7 +1,7 @@
 """The operations of conversations (`decisions.conversations`).
 
-Beyond these, `begin_turn` in the session of a conversation leaves out the items that were taken out of it, and bounds by
-`max_bytes` what is left.
+Beyond these, `begin_turn` in the session of a conversation leaves out the items that were taken out of it, and bounds
+by `max_bytes` what is left.
 """
 
 from __future__ import annotations

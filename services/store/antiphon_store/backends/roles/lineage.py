@@ -1,7 +1,7 @@
 """The operations behind `antiphon_core.ports.lineage`.
 
-A `Position` orders whatever is paged, member by member: depth (where the order is by depth), then time of birth, then id.
-Ids are compared as ASCII.
+A `Position` orders whatever is paged, member by member: depth (where the order is by depth), then time of birth, then
+id. Ids are compared as ASCII.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class LineageAtoms(Protocol):
 
     async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
         """Those of distinct `item_ids` that are in a readable response, in their order, and those that were added to a
-        conversation and stand in its context. The index behind it is made of `Write.item_ids`. Of several nodes the first by birth and id counts. LimitExceeded: the items are over
-        `max_bytes`."""
+        conversation and stand in its context. They are found by `Write.item_ids`. Of several nodes the first by birth
+        and id counts. LimitExceeded: the items are over `max_bytes`."""
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
         """In one step: what the source is now, that the new session is free, its head, and the memory of this fork: the
