@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,6 +21,7 @@ from tests.support.engine_plays import Play
 from tests.support.fake_triton import FakeTriton, fake_triton
 from tests.support.http import Http, PatientHttp
 from tests.support.otlp_receiver import OtlpReceiver, Received, otlp_receiver
+from tests.support.patience import until
 from tests.support.ports import HOST, free_ports
 from tests.support.served_models import END_ID, tokenizer, write_directory
 from tests.support.system import Command
@@ -177,9 +179,17 @@ async def test_the_ids_of_a_request_are_in_the_logs_and_metrics_of_all_that_serv
     headers = {"traceparent": TRACEPARENT, "x-request-id": "req-7"}
     failed = await fleet.http.ask("POST", "/v1/responses", {"model": "m", "input": PROMPT}, headers=headers)
     assert failed.status >= 500
-    lines = [line for line in fleet.logged() if line.get("request_id") == "req-7"]
-    of_response = [line for line in lines if str(line.get("response_id", "")).startswith("resp_")]
-    assert {str(line["logger"]).partition(".")[0] for line in of_response} >= {"antiphon_edge", "antiphon_translator"}
+    lines: list[dict[str, Any]] = []
+
+    def both_have_logged() -> bool:
+        lines[:] = [line for line in fleet.logged() if line.get("request_id") == "req-7"]
+        of_response = [line for line in lines if str(line.get("response_id", "")).startswith("resp_")]
+        return {str(line["logger"]).partition(".")[0] for line in of_response} >= {
+            "antiphon_edge",
+            "antiphon_translator",
+        }
+
+    await until(both_have_logged, "edge and translator have logged")
     assert {line["trace_id"] for line in lines} == {TRACE_ID}
     accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
     async with fleet.http.session.get(fleet.metrics["edge"], headers=accept) as answer:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from antiphon_core.errors import AlreadyExists, AntiphonError, ResponseNotFound, StoreUnavailable
+from antiphon_core.errors import AlreadyExists, AntiphonError, StoreUnavailable
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import (
     Fence,
@@ -191,12 +191,13 @@ class KeyedOperations:
         """The result of the key's response, or that it runs; None when the key is free after all."""
         if not use.is_bound:
             return TurnStart(History(), running_response_id=use.response_id)
-        try:
-            return TurnStart(History(), replay=await self._records.fetch(tenant, use.response_id))
-        except ResponseNotFound:
-            there = await self._is_stored(tenant, use.response_id)
-            is_committing = use.is_running and not there
-            return TurnStart(History(), running_response_id=use.response_id) if is_committing else None
+        decision = partial(lineage.rows_of, response_ids=[use.response_id])
+        now_ms, (row,) = await self._trees.of_response(tenant, use.response_id, decision, only_reads=True)
+        if row is None:  # looked at once: it may be written at any moment
+            return TurnStart(History(), running_response_id=use.response_id) if use.is_running else None
+        if nodes.is_readable(row, now_ms):
+            return TurnStart(History(), replay=nodes.to_record(use.response_id, row))
+        return None
 
     async def _written(self, tenant: str, key: str, use: keys.KeyUse, writing: Awaitable[Stamp]) -> Stamp:
         """The stamp of a write whose key was bound. A key is not bound to what was refused, unless the same write again

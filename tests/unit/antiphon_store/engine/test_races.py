@@ -245,6 +245,32 @@ async def test_of_two_that_find_a_key_free_again_one_runs(engine: RowEngine, row
     assert start.running_response_id == second.id
 
 
+async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key(
+    engine: RowEngine, rows: SpiedRows
+) -> None:
+    record = draft()
+    await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=60_000)
+    is_bound, may_write = asyncio.Event(), asyncio.Event()
+
+    async def write_late(_partition: Partition, program: Program) -> None:
+        if any(isinstance(each, Grow) for each in program.changes):
+            is_bound.set()
+            await may_write.wait()
+
+    rows.before_transact = write_late
+    committing = asyncio.create_task(engine.commit_turn_once(T, Write(record), None, key="k"))
+    await is_bound.wait()
+
+    async def write(partition: Partition, _program: Program) -> None:
+        if partition.tree == tree_tag(record.id) and not may_write.is_set():
+            may_write.set()
+            await committing
+
+    rows.after_transact = write  # behind the first look for the response
+    start = await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=60_000)
+    assert start.running_response_id == record.id
+
+
 @pytest.mark.parametrize("is_swept", [False, True])
 async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
     engine: RowEngine, clock: ManualClock, is_swept: bool
