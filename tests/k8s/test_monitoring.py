@@ -129,7 +129,7 @@ def _panel_queries() -> Iterator[str]:
 
 
 def _scaler_queries() -> Iterator[str]:
-    """What autoscalers look at."""
+    """The queries of the autoscalers."""
     for documents in map(overlay, OVERLAYS):
         for scaler in of_kind(documents, "HorizontalPodAutoscaler"):
             metrics = scaler["spec"]["metrics"]

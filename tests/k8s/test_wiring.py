@@ -1,4 +1,4 @@
-"""What objects say of each other: names, ports, labels, Secrets, settings and times fit together."""
+"""References between objects: names, ports, labels, Secrets, settings and times fit together."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _settings(objects: list[Manifest]) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _egress(objects: list[Manifest]) -> Iterator[tuple[str, str, Any]]:
-    """Who may call which service on which port."""
+    """The callers of each service, by port."""
     for policy in of_kind(objects, "NetworkPolicy"):
         caller = policy["spec"]["podSelector"]["matchLabels"].get("app.kubernetes.io/name")
         for rule in policy["spec"].get("egress", []) if caller else []:

@@ -30,7 +30,7 @@ class Finding:
 
 
 def findings(folder: Path) -> list[Finding]:
-    """What checkov says against the manifests in a folder, without asking anything of the network."""
+    """Returns checkov's findings about the manifests in a folder, without the network."""
     options = ["--framework=kubernetes", "--skip-download", "--compact", "--quiet", "--output=json", "--soft-fail"]
     command = [str(_environment() / "bin" / "checkov"), *options, f"--directory={folder}"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -59,11 +59,11 @@ class Images:
         self._podman("image", "unmount", name_of(target))
 
     def output(self, target: str, *arguments: str) -> str:
-        """What a container of this image prints."""
+        """Runs a container of this image, and returns what it prints."""
         return self._podman("run", *_run_options(), name_of(target), *arguments)
 
     def python(self, target: str, code: str) -> str:
-        """What Python code prints in a container of this image."""
+        """Runs Python code in a container of this image, and returns what it prints."""
         return self._podman("run", *_run_options(), "--entrypoint=/usr/bin/python3", name_of(target), "-c", code)
 
     @contextmanager

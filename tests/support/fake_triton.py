@@ -190,7 +190,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: ignore
     model_ready: bool = True
     requests: list[Raw] = field(default_factory=list)
     metadata: list[dict[str, Any]] = field(default_factory=list)
-    """What each stream brought besides its messages."""
+    """The metadata of each stream."""
     begun: asyncio.Event = field(default_factory=asyncio.Event)
     stopped: asyncio.Event = field(default_factory=asyncio.Event)
     config_calls: int = 0

@@ -20,7 +20,7 @@ SHARED = "shared.yaml"
 
 
 def faults(document: Manifest) -> Iterator[str]:
-    """What the schemas say against an object, strictly: a field that does not exist is a fault."""
+    """Returns the faults of an object by its schemas, strictly: a field that does not exist is a fault."""
     if document["kind"] in custom_kinds():
         yield from _custom_faults(document)
         for template in pod_templates(document):

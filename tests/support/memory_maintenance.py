@@ -1,4 +1,4 @@
-"""What rows in memory hold: implements `rows.maintenance.Maintenance`. No operator can reach them, but tests can."""
+"""Maintenance of rows in memory: implements `rows.maintenance.Maintenance`. Tests can reach them; operators cannot."""
 
 from __future__ import annotations
 

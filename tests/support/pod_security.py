@@ -15,7 +15,7 @@ VOLUMES = frozenset(
 
 
 def faults(pod: Manifest) -> Iterator[str]:
-    """What `restricted` refuses in the spec of a pod."""
+    """Returns what `restricted` refuses in the spec of a pod."""
     context = pod.get("securityContext", {})
     for name in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(name):

@@ -22,7 +22,7 @@ from tests.support.debian import found_or_installed
 from tests.support.ports import HOST, free_ports
 
 NAMESPACE = "test"
-"""What every series has, as in a cluster."""
+"""The labels of every series, as in a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Prometheus:
     url: str
 
     async def series(self, query: str) -> list[dict[str, Any]]:
-        """What a query gives now; nothing while Prometheus starts."""
+        """Returns the result of a query now; nothing while Prometheus starts."""
         try:
             async with (
                 aiohttp.ClientSession() as session,

@@ -76,7 +76,7 @@ class StoredTenant:
         await engine.remove_item(self.tenant, self.talk, "added-1")
 
     async def answers(self, engine: StoreEngine) -> dict[str, Any]:
-        """What the store says about everything, without changing anything."""
+        """Asks the store about everything, without changing anything."""
         tenant, newest = self.tenant, self.line[-1].id
         listed = await engine.session_records(
             tenant, self.session, after=None, limit=2, order=Order.DESCENDING, max_bytes=2**20
@@ -100,7 +100,7 @@ class StoredTenant:
         }
 
     async def next_steps(self, engine: StoreEngine) -> list[Any]:
-        """What comes of it: who goes on with the session and with the jobs, and how much can be swept."""
+        """Goes on with the session and with the jobs, and sweeps: the outcomes."""
         tenant = self.tenant
         start = await engine.begin_turn(tenant, turn_in(self.session))
         own = await engine.claim_job(tenant, ["q"], holder="worker", lease_ttl_ms=DAY_MS)

@@ -50,7 +50,7 @@ def tls_credentials(
 
 @dataclass(frozen=True, slots=True)
 class CallOptions:
-    """What goes with each call besides its request."""
+    """The metadata and deadline of each call."""
 
     tenant: str
     token: Token | None
@@ -70,7 +70,7 @@ class CallOptions:
 
 
 class Face:
-    """What both faces of the client share: views of one channel that differ in the options of their calls."""
+    """The base of both faces of the client: views of one channel that differ in the options of their calls."""
 
     options: CallOptions
 

@@ -77,7 +77,7 @@ class Aborted(StoreError, code=grpc.StatusCode.ABORTED):
 
 
 class FailedPrecondition(StoreError, code=grpc.StatusCode.FAILED_PRECONDITION):
-    """The same call fails until something else changes."""
+    """A refusal: sent again, the call fails until something else changes."""
 
 
 class ResourceExhausted(StoreError, code=grpc.StatusCode.RESOURCE_EXHAUSTED):

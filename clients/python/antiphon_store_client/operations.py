@@ -1,4 +1,4 @@
-"""What the store can do: a function for each RPC that returns the call, and sends nothing.
+"""The operations of the store: a function for each RPC that returns the call, and sends nothing.
 
 `StoreClient` and `AsyncStoreClient` have a method for each function, with the same parameters. The comments of the
 `.proto` files say what each RPC promises. Items and metadata are JSON: here they are Python's own values.

@@ -1,4 +1,4 @@
-"""What calls carry beside their messages, for both ends: a client need not import a server for it. The ids that they
+"""The metadata of calls, for both ends: a client need not import a server for it. The ids that they
 carry, too, are in telemetry/correlation.py."""
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class RpcClient:
 
 
 def call_metadata(tenant: str, token: Callable[[], str] | None) -> list[tuple[str, str]]:
-    """What a call carries: its tenant, the ids of what it is made for, and the caller's token."""
+    """Makes the metadata of a call: its tenant, the ids of what it is made for, and the caller's token."""
     metadata = [(TENANT_KEY, tenant), *correlation.service_headers()]
     if token is not None:
         metadata.append((AUTHORIZATION_KEY, f"Bearer {token()}"))

@@ -1,4 +1,4 @@
-"""What operators see of RPCs, at both ends: durations, conflicts, spans, and the ids that a call brings."""
+"""Metrics and spans of RPCs, at both ends: durations, conflicts, spans, and the ids that a call brings."""
 
 from __future__ import annotations
 

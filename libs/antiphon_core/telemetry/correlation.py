@@ -79,14 +79,14 @@ def note(**changes: Any) -> None:
 
 
 def engine_headers() -> list[tuple[str, str]]:
-    """What a call to a model's server carries: the request's id and the trace."""
+    """Makes the headers of a call to a model's server: the request's id and the trace."""
     now = _current.get()
     headers = [(REQUEST_ID_KEY, now.request_id)] if now.request_id else []
     return headers + now.trace.headers() if now.trace is not None else headers
 
 
 def service_headers() -> list[tuple[str, str]]:
-    """What a call between Antiphon's services carries."""
+    """Makes the metadata of a call between Antiphon's services."""
     response_id = _current.get().response_id
     headers = engine_headers()
     return [*headers, (RESPONSE_ID_KEY, response_id)] if response_id else headers

@@ -39,7 +39,7 @@ class Exposition:
 
     @cached_property
     def registry(self) -> CollectorRegistry:
-        """What prometheus_client reads."""
+        """Yields the metric families that prometheus_client writes."""
         from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
         registry = CollectorRegistry(auto_describe=False, target_info=None)

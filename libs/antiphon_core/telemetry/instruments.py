@@ -19,7 +19,7 @@ LABEL_SETS_MAX = 2_000
 """Children of one instrument. What comes beyond is counted together: a label that grows without end is a fault of ours,
 and must not take the process's memory."""
 OVERFLOW = "other"
-"""What every label of a child says that stands for all those beyond LABEL_SETS_MAX."""
+"""The value of every label of the child that stands for all those beyond LABEL_SETS_MAX."""
 
 
 @dataclass(frozen=True, slots=True)

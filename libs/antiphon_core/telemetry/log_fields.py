@@ -15,9 +15,9 @@ EXCEPTION = "exception"
 
 METHOD, ROUTE, STATUS, DURATION_MS = "method", "route", "status", "duration_ms"
 CLIENT_REQUEST_ID = "client_request_id"
-"""What the client called its request."""
+"""The id that the client gave its request."""
 REMEDY = "remedy"
-"""What an operator can do about it: `remedies.py`."""
+"""The advice for an operator: `remedies.py`."""
 
 EXTRA = frozenset({RESPONSE_ID, JOB_ID, METHOD, ROUTE, STATUS, DURATION_MS, CLIENT_REQUEST_ID, REMEDY})
-"""What a call of `log` may add. Ids that it adds count more than those of the task."""
+"""The fields that a call of `log` may add. Ids that it adds count more than those of the task."""

@@ -1,4 +1,4 @@
-"""What an operator can do about an error in the log. Every line of level ERROR names one: `extra=remedies.REPORT`."""
+"""Advice for operators about errors in the log. Every line of level ERROR names one: `extra=remedies.REPORT`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator sets about metrics."""
+"""The settings of metrics."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class TraceContext:
     span_id: str
     is_sampled: bool
     state: str = ""
-    """What other tracing systems added, passed on as it came."""
+    """The additions of other tracing systems, passed on as they came."""
 
     @classmethod
     def parse(cls, traceparent: str, tracestate: str = "") -> TraceContext | None:

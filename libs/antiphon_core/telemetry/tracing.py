@@ -37,7 +37,7 @@ class Span(Protocol):
 
 
 class Tracer(Protocol):
-    """What records spans."""
+    """A recorder of spans."""
 
     def start(self, name: str, kind: SpanKind, facts: Mapping[str, Value], parent: TraceContext | None) -> Span:
         """A span that begins now."""

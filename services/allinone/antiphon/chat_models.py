@@ -55,7 +55,7 @@ async def discovered(
 
 
 def _shared(url: str, key_file: Path | None) -> dict[str, str | int]:
-    """What all profiles of the server have in common."""
+    """Returns the members that all profiles of the server have in common."""
     key: dict[str, str | int] = {} if key_file is None else {"api_key_file": str(key_file.absolute())}
     return {"engine": CHAT_ENGINE, "endpoint": url} | key
 

@@ -1,4 +1,4 @@
-"""What an operator does to a store from the command line: `antiphon store migrate | backup | restore | export | import
+"""The commands on a store: `antiphon store migrate | backup | restore | export | import
 | erase | verify | stats`.
 
 Each opens the database that a running store uses, and may run beside it. The exit status is 0 when it is done, 1 when

@@ -43,7 +43,7 @@ OTHERS_TIMEOUT_S = 5.0  # their servers, their time to start: the user is told, 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the command line asked for. The toy model is served unless one of `gguf`, `triton`, `openai` and
+    """The choices of the command line. The toy model is served unless one of `gguf`, `triton`, `openai` and
     `own_profiles` says otherwise."""
 
     data: Path

@@ -1,4 +1,4 @@
-"""What operators see of one turn in the translator: prompt, generations, tokens."""
+"""Metrics of one turn in the translator: prompt, generations, tokens."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class TurnPipeline:
             raise _cannot_resume()
         self._tells_ids = checkpoints and resumable
         self.usage: Usage | None = None
-        """What the turn took, once it has its end."""
+        """The tokens that the turn took, once it has its end."""
 
     @property
     def done(self) -> bool:

@@ -68,14 +68,14 @@ class ModelProfile:
     chat_template: Path | None = None
     """A template to use instead of the model directory's own."""
     roles: tuple[str, ...] = ()
-    """What the model's template reads (roles.CAPABILITIES), where trying the directory's template does not tell: a chat
-    server may render with another one."""
+    """The roles that the model's template reads (roles.CAPABILITIES), where trying the directory's template does not
+    tell: a chat server may render with another one."""
     family: str | None = None
     """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
     reasoning_summary: Literal["verbatim", "none"] = "verbatim"
-    """What a request for a summary of the reasoning gets: the reasoning itself, or nothing."""
+    """The answer to a request for a summary of the reasoning: the reasoning itself, or nothing."""
     images: Literal["native", "placeholder", "refuse"] = "refuse"
     """Whether the model sees images, only reads that there was one, or is given none."""
     image_token: str | None = None
@@ -166,7 +166,7 @@ def _check_endpoints(profile: ModelProfile, source: str) -> None:
 
 
 def _engine_hint(profile: ModelProfile, endpoint: str) -> str:
-    """What helps an operator who gave the right endpoint to the wrong engine."""
+    """Advice for an operator who gave the right endpoint to the wrong engine."""
     is_misplaced_url = profile.engine not in URL_ENGINES and _URL.fullmatch(endpoint)
     return f', or engine must be "{CHAT_ENGINE}", for a server of chat completions' if is_misplaced_url else ""
 

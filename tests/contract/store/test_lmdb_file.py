@@ -93,7 +93,7 @@ async def has(rows: LmdbRows, row_id: str) -> bool:
 
 
 async def outcomes_of(*calls: Awaitable[Any]) -> list[Any]:
-    """What calls at one time return or raise."""
+    """The results and errors of calls at one time."""
     return await asyncio.gather(*calls, return_exceptions=True)
 
 

@@ -1,4 +1,4 @@
-"""Whatever the roles of a conversation, a model reads all of it in its order, or its caller is told which item it
+"""Roles in any order: a model reads all of it in its order, or its caller is told which item it
 cannot be given: with each template that is here, from a writer of prompts that drops what the template drops."""
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from antiphon_store_client.errors import Aborted, InvalidArgument, StoreError, U
 
 
 class FailedCall(grpc.RpcError):
-    """What gRPC raises: an error that is a call."""
+    """An error as gRPC raises it: one that is a call."""
 
     def __init__(self, code: grpc.StatusCode, details: str | None, metadata: Any) -> None:
         self._code, self._details, self._metadata = code, details, metadata

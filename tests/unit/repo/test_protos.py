@@ -67,7 +67,7 @@ def test_the_comment_of_a_reason_names_its_code(row: Row) -> None:
 
 
 def test_a_cause_has_one_code() -> None:
-    """The same cause in two classes, as a parent that is gone and a response that is gone, has the same code."""
+    """One cause in two classes, as a parent that is gone and a response that is gone, has the same code."""
     codes = {row.reason: row.grpc_status for row in TABLE}
     not_found = {reason for reason in codes if reason.endswith("NOT_FOUND")}
     assert {codes[reason] for reason in not_found} == {GrpcStatus.NOT_FOUND}

@@ -1,4 +1,4 @@
-"""What operators see of one turn: how long it took, when its output came, how it ended."""
+"""Metrics and spans of one turn: how long it took, when its output came, how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations of the store promise: the `Backend` protocol, and one for each topic in `roles/`.
+"""The promises of the store's operations: the `Backend` protocol, and one for each topic in `roles/`.
 
 `engine.facade.RowEngine` implements them, over the rows of any database; tests wrap it. What each decides, and the rows
 that it rests on, is in `decisions/`. Rules that hold for every operation:

@@ -1,4 +1,4 @@
-"""What a SQL database holds, by statements of the same names: `rows.maintenance.Maintenance` without copies."""
+"""Maintenance of rows in SQL databases, by statements of the same names: all but the copies."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ class Reclaimed:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What may still need a node, read in this order: its `v` if it could not be read, the sessions of its tree, its
-    children."""
+    """The rows that may still need a node, read in this order: its `v` if it could not be read, the sessions of its
+    tree, its children."""
 
     dead_version: int | None
     children: Sequence[Entry]

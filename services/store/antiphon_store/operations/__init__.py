@@ -1,1 +1,1 @@
-"""What an operator does to a store's data: once, over the rows of any database."""
+"""Operators' work on a store's data: said once, over the rows of any database."""

@@ -92,7 +92,7 @@ class _Tree:
                 yield True, f"node {ref.id}: the chain that ends with it is not whole"
 
     async def node(self, ref: Ref, row: Row) -> str:
-        """What is wrong with its parent, and with the depth behind it."""
+        """Returns the fault of its parent, or of the depth behind it."""
         parent_id, depth = row.fields["parent"], row.fields["depth"]
         parent = await self._find(Ref(Kind.NODE, parent_id)) if parent_id is not None else None
         if parent_id is not None and parent is None:
@@ -102,7 +102,7 @@ class _Tree:
         return ""
 
     async def log(self, ref: Ref, row: Row) -> str:
-        """What is missing of its batches, one behind the other up to its end."""
+        """Returns the gap between its batches, one behind the other up to its end."""
         position = 0
         while position < row.fields["next"]:
             batch = await self._find(Ref(Kind.BATCH, logs.batch_id(ref.id, position)))

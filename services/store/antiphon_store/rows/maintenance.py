@@ -33,7 +33,7 @@ class IndexKey(NamedTuple):
 
 
 class Maintenance(Protocol):
-    """What one database holds. Its backend is open."""
+    """The rows of one database, for operators. Its backend is open."""
 
     def partitions(self, tenant: str | None = None) -> AsyncIterator[Partition]:
         """Every partition that has rows, each once: of one tenant, or of all. Later ones may come or not."""

@@ -1,4 +1,4 @@
-"""What makes the engine that a profile names: a row for each of profiles.ENGINES."""
+"""The makers of engines, by the name in a profile: a row for each of profiles.ENGINES."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens between two round trips of one operation: time passes, or somebody else writes."""
+"""Races between two round trips of one operation: time passes, or somebody else writes."""
 
 from __future__ import annotations
 

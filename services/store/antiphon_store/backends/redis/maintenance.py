@@ -1,4 +1,4 @@
-"""What the keys of Redis hold: implements `rows.maintenance.Maintenance`. There are no lists of keys, so each question
+"""Maintenance of rows in Redis: implements `rows.maintenance.Maintenance`. There are no lists of keys, so each question
 about a tenant walks over all keys of all masters."""
 
 from __future__ import annotations

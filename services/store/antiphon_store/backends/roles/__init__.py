@@ -1,1 +1,1 @@
-"""What the operations of the store promise, topic by topic; the rules that hold for all stand in `backends.base`."""
+"""The promises of the store's operations, topic by topic; the rules that hold for all stand in `backends.base`."""
