@@ -82,8 +82,8 @@ class RpcServerSettings:
         asked = " and ".join(name for name, file in ways if file) or "no authentication"
         return f"{asked}, TLS" if self.tls_cert_file else asked
 
-    def door_warnings(self) -> Iterator[tuple[str, str]]:
-        """What is legal and unwise about the door: (message, explanation)."""
+    def access_warnings(self) -> Iterator[tuple[str, str]]:
+        """Yields what is legal and unwise about access: (message, explanation)."""
         if is_loopback(self.host):
             return
         if not self.knows_callers:

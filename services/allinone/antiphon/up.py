@@ -28,7 +28,7 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import Unavailable
 from antiphon_core.lifecycle import Part
 from antiphon_core.ports.translator import Translator
-from antiphon_translator import profiles
+from antiphon_translator.models import profiles
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ A worker knows no limits: it draws on the buckets that edges described, and wher
 from __future__ import annotations
 
 from antiphon_core.ports.spending import Draw, Spend, Spending
-from antiphon_edge.door.rate_limits import TOKENS
+from antiphon_edge.quotas.rate_limits import TOKENS
 from antiphon_edge.turns.cleanup import Cleanup
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.request import OUTPUT_LOGPROBS, CreateRequest
-from antiphon_core.request_chat import (
+from antiphon_core.request.body import OUTPUT_LOGPROBS, CreateRequest
+from antiphon_core.request.chat import (
     ChatAllowedChoice,
     ChatCustomChoice,
     ChatFunctionChoice,

@@ -15,7 +15,7 @@ from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Turn
-from antiphon_core.request_context import COMPACTION, CONFIGURATION, TRIGGER
+from antiphon_core.request.context import COMPACTION, CONFIGURATION, TRIGGER
 
 _KEPT_TYPES = ("additional_tools", "tool_search_output", CONFIGURATION)
 SEARCHED_INLINE_BYTES_MAX = 2**20

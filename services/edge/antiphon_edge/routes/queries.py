@@ -10,7 +10,7 @@ from aiohttp import web
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from antiphon_core.ports.store import Order
-from antiphon_core.request import Include
+from antiphon_core.request.body import Include
 
 INCLUDABLE = get_args(Include)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,100}")  # and no other way in which Python writes one

@@ -25,8 +25,8 @@ from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import ForkSource, NodePage, TreeNode
 from antiphon_core.ports.store import Record
-from antiphon_core.request_conversations import ForkSession
-from antiphon_edge.door.tenancy import tenant_of
+from antiphon_core.request.conversations import ForkSession
+from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.routes import answers, bodies, queries
 
 _ONE = "/v1/responses/{id}"

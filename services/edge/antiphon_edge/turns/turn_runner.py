@@ -174,12 +174,12 @@ class TurnRunner:
 
     async def _change_of(self, run: TurnRun) -> Change:
         """What happens to each batch before it is sent."""
-        accepted, told = run.accepted, run.state.output
+        accepted, turn, told = run.accepted, run.accepted.turn, run.state.output
+        with_context = run.with_context and not accepted.keep
 
         def look() -> Change:
-            return sealed_items.changes_of(accepted, self._sealer, told=told, with_context=run.with_context)
+            return sealed_items.changes_of(accepted.tenant, turn, self._sealer, told=told, with_context=with_context)
 
-        turn = accepted.turn
         return await offload.run(look, size_bytes=len(turn.request) + len(turn.input))
 
     @asynccontextmanager

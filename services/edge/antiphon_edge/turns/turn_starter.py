@@ -30,7 +30,7 @@ from antiphon_core.limits import PAGE_ITEMS_MAX
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import History, Order, TurnRequest, TurnStart
 from antiphon_core.ports.translator import Turn
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import correlation, metrics, phases
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.items import opened

@@ -16,7 +16,7 @@ from antiphon_core.error_forms import envelope
 from antiphon_core.errors import AntiphonError, InvalidRequest, row_of
 from antiphon_core.jsons import Object, dumps, parse_object, with_member, work_bytes
 from antiphon_core.limits import STREAM_ID_CHARS_MAX
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 
 CREATE = "response.create"
 STEER = "response.steer"
