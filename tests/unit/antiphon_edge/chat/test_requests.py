@@ -123,7 +123,7 @@ def test_each_member(members: dict[str, Any], becomes: dict[str, Any]) -> None:
             "array_below_min_length",
         ),
         (
-            {"messages": [{"role": "tool", "tool_call_id": "c" * 65, "content": "a"}]},
+            {"messages": [{"role": "tool", "tool_call_id": "c" * 257, "content": "a"}]},
             "messages[0]",
             "string_above_max_length",
         ),
