@@ -32,6 +32,8 @@ _CLIENTS_OWN = re.compile(r"[A-Za-z0-9._:-]{1,512}")  # OpenAI's length; what co
 _STARTED_AT: web.RequestKey[float] = web.RequestKey("started_at", float)
 _REQUEST_ID: web.RequestKey[str] = web.RequestKey("request_id", str)
 _ROUTE: web.RequestKey[str] = web.RequestKey("route", str)
+_BEGUN_STATUS: web.RequestKey[int] = web.RequestKey("begun_status", int)
+"""The status of an answer that has begun: a handler whose client hangs up is cancelled and returns none."""
 
 
 def naming(handler: Handler, ids: Ids) -> Handler:
@@ -40,14 +42,14 @@ def naming(handler: Handler, ids: Ids) -> Handler:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         name(request, ids)
-        status = CLIENT_CLOSED_REQUEST
         method = request.method if request.method in _METHODS else OTHER_METHOD
         facts = {spans.HTTP_METHOD: method, spans.URL_SCHEME: request.scheme, spans.REQUEST_ID: request[_REQUEST_ID]}
         with tracing.span(method, SpanKind.SERVER, facts) as span:
             try:
                 answer = await handler(request)
-                status = answer.status
+                request[_BEGUN_STATUS] = answer.status
             finally:
+                status = request.get(_BEGUN_STATUS, CLIENT_CLOSED_REQUEST)
                 route = request.get(_ROUTE, OTHER_ROUTE)
                 span.rename(f"{method} {route}")
                 span.note({spans.HTTP_ROUTE: route, spans.HTTP_STATUS: status})
@@ -80,6 +82,7 @@ async def note_route(request: web.Request, handler: Handler) -> web.StreamRespon
 async def add_headers(request: web.BaseRequest, response: web.StreamResponse) -> None:
     """A signal for `on_response_prepare`: the headers that OpenAI's answers carry, and how long the phases took."""
     response.headers.update(headers_of(request))
+    request[_BEGUN_STATUS] = response.status
 
 
 def headers_of(request: web.BaseRequest) -> dict[str, str]:

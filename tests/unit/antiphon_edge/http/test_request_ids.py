@@ -83,6 +83,18 @@ async def test_a_caller_that_hangs_up_has_its_line_too(edge: RunningEdge, caplog
     assert "POST /v1/responses 499" in caplog.text
 
 
+async def test_a_client_that_leaves_an_answer_that_has_begun_has_its_status(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="antiphon_edge.access")
+    socket = await edge.http.session.ws_connect(edge.http.url + "/v1/responses")
+    await socket.close()
+    async with asyncio.timeout(30):
+        while "GET /v1/responses" not in caplog.text:
+            await asyncio.sleep(0.01)
+    assert "GET /v1/responses 101" in caplog.text
+
+
 def requests(route: str, code: str) -> float:
     return metrics.HTTP_REQUESTS.of("GET", route, code).value
 
