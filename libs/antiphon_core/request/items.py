@@ -23,7 +23,7 @@ from antiphon_core.request.context import (
     ConfigurationUpdate,
 )
 from antiphon_core.request.errors import TAG
-from antiphon_core.request.models import Open, json_kind
+from antiphon_core.request.models import Exact, Open, json_kind
 
 REFERENCE = "item_reference"
 
@@ -59,7 +59,27 @@ def _untyped(item: Object) -> str:
 # ---- Content ----
 
 
-class TextPart(Open):
+def _refuse_lifetime(given: str | None) -> None:
+    if given is not None:
+        raise PydanticCustomError("unsupported_parameter", "The engine decides how long it caches a prompt")
+
+
+class CacheBreakpoint(Exact):
+    """The end of a prefix that other requests share: a hint, as engines cache every prefix that they have read."""
+
+    mode: Literal["explicit"]
+    ttl: Annotated[str | None, AfterValidator(_refuse_lifetime)] = None
+    """Rejected: no engine promises a lifetime."""
+
+
+class GivenPart(Open):
+    """Content that the caller gives."""
+
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
+    """A hint about the engine's cache."""
+
+
+class TextPart(GivenPart):
     type: Literal["input_text", "output_text", "text"]
     text: str
 
@@ -84,7 +104,7 @@ def _refuse_file_id(given: str | None) -> None:
 FileId = Annotated[str | None, AfterValidator(_refuse_file_id)]
 
 
-class ImagePart(Open):
+class ImagePart(GivenPart):
     """An image by a data: or https URL."""
 
     type: Literal["input_image"]
@@ -96,7 +116,7 @@ class ImagePart(Open):
     """How closely to look at it, for engines that can be told."""
 
 
-class FilePart(Open):
+class FilePart(GivenPart):
     """A file by its content, a data: URL, or by an https URL."""
 
     type: Literal["input_file"]
@@ -106,6 +126,8 @@ class FilePart(Open):
     """The content as a `data:` URL."""
     file_url: str | None = None
     """An https URL, in place of the content."""
+    detail: Literal["auto", "low", "high"] | None = None
+    """How finely pages are drawn; files are shown as their text here, which is the same at every level."""
     filename: Annotated[str, Field(max_length=limits.FILE_NAME_CHARS_MAX)] | None = None
     """What the model reads that the file is called."""
 
@@ -148,8 +170,13 @@ class Message(Open):
     """Whether an assistant's message is its answer, or was said on the way there."""
 
 
+_Async = Annotated[bool | None, Field(alias="async")]
+
+
 class FunctionCall(Open):
     type: Literal["function_call"]
+    async_: _Async = None
+    """Whether the conversation may go on before its output comes."""
     call_id: CallId
     """By what its output refers to it."""
     name: str
@@ -174,6 +201,8 @@ class FunctionCallOutput(Open):
 
 class CustomToolCall(Open):
     type: Literal["custom_tool_call"]
+    async_: _Async = None
+    """Whether the conversation may go on before its output comes."""
     call_id: CallId
     """By what its output refers to it."""
     name: str

@@ -7,7 +7,7 @@ tools and settings that items brought. Nothing is lost: items are stored as they
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -18,13 +18,16 @@ from antiphon_core.ports.translator import Turn
 from antiphon_core.request.context import COMPACTION, CONFIGURATION, TRIGGER
 
 _KEPT_TYPES = ("additional_tools", "tool_search_output", CONFIGURATION)
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 SEARCHED_INLINE_BYTES_MAX = 2**20
 _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
 def kept(items: Sequence[Object]) -> list[Object]:
-    """What stays of items that a compaction replaces."""
-    return [item for item in items if _is_kept(item)]
+    """What stays of items that a compaction replaces. Asynchronous calls stay until their output has come: it names
+    them."""
+    answered = {item.get("call_id") for item in items if item.get("type") in _OUTPUTS}
+    return [item for item in items if _is_kept(item) or _is_running(item, answered)]
 
 
 def has_marks(turn: Turn) -> bool:
@@ -73,6 +76,10 @@ def can_shrink(turn: Turn) -> bool:
 def _is_kept(item: Object) -> bool:
     item_type = item.get("type", "message")
     return item.get("role") != "assistant" if item_type == "message" else item_type in _KEPT_TYPES
+
+
+def _is_running(item: Object, answered: Set[object]) -> bool:
+    return item.get("async") is True and item.get("call_id") not in answered
 
 
 def _last_compaction(items: Sequence[Object]) -> int:

@@ -132,7 +132,8 @@ class Assembly:
     def _members(self, tool: Tool) -> Object:
         call_id = f"call_{self._ids.hex(CALL_ID_DIGITS)}"
         namespace = {"namespace": tool.namespace} if tool.namespace is not None else {}
-        return {"call_id": call_id, "name": tool.name, **namespace}
+        asynchronous = {"async": True} if tool.is_async else {}
+        return {"call_id": call_id, "name": tool.name, **namespace, **asynchronous}
 
     def _add_arguments(self, text: str) -> None:
         if self._drops_call:

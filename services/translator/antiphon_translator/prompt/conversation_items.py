@@ -5,8 +5,10 @@ Every item is used, passed over on purpose, or refused. A refusal names its plac
 tokenizer; what a model can be shown is a matter of the kinds of items and parts listed here.
 
 What an assistant did in one go becomes one message: reasoning, then text, then calls. Each call is followed by its
-result, or refused. The `instructions` of the request become the first message, a system message; those of earlier
-turns are not part of history, so they are never inherited.
+result, or refused, unless it is asynchronous: one whose output has not come has PENDING as its result, and the output
+is shown where it comes, as a note. Chat templates have no place for a result far behind its call. The `instructions`
+of the request become the first message, a system message; those of earlier turns are not part of history, so they are
+never inherited.
 """
 
 from __future__ import annotations
@@ -26,6 +28,10 @@ from antiphon_translator.prompt.tools import shown_name
 _Row = TypeVar("_Row")
 
 SUMMARY_NOTE = "[Earlier parts of this conversation were replaced by this summary of them.]\n"
+
+PENDING = '{"status": "pending"}'
+"""The result of an asynchronous call, as a model is shown it, while the conversation goes on without its output."""
+LATE_OUTPUT_NOTE = "[Output of the call {call_id} of {name}, which was pending]"
 
 UNREADABLE = "INVALID_JSON"
 """The one argument of a call as a model is shown it, where what it wrote is none: its name says why."""
@@ -85,7 +91,8 @@ def path_of(
 @dataclass
 class _Draft:
     """The conversation so far. `answered` are the ids of calls that have results somewhere in it; `open` is what the
-    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result.
+    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result, with their
+    paths. `running` are asynchronous calls without a result, `pending` those of them that were shown as PENDING.
     `is_whole`: nothing that comes behind it can change how it was read."""
 
     messages: list[Message]
@@ -94,6 +101,8 @@ class _Draft:
     open: Message | None = None
     called: dict[str, Call] = field(default_factory=dict)
     waiting: dict[str, str] = field(default_factory=dict)
+    running: set[str] = field(default_factory=set)
+    pending: set[str] = field(default_factory=set)
     is_whole: bool = True
 
     @classmethod
@@ -101,7 +110,8 @@ class _Draft:
         """A draft that goes on behind what was read before."""
         messages = list(known.messages.messages)
         answered = {*known.answered, *answered}
-        return cls(messages, media, answered, known.open, dict(known.called), dict(known.waiting))
+        calls = dict(known.called), dict(known.waiting), set(known.running), set(known.pending)
+        return cls(messages, media, answered, known.open, *calls)
 
     def read(self, items: Sequence[Any], where: str, first: int) -> None:
         """Adds items, which stand in the member `where` from index `first` on."""
@@ -119,32 +129,51 @@ class _Draft:
             open=self.open,
             called=dict(self.called),
             waiting=dict(self.waiting),
+            running=frozenset(self.running),
+            pending=frozenset(self.pending),
             answered=known.answered.union(answered),
         )
 
     def say(self, message: Message) -> None:
         """A message of somebody else."""
         self.close()
+        if message.role != "tool":
+            self.show_pending()
         self.messages.append(message)
+
+    def show_pending(self) -> None:
+        """Gives each asynchronous call that waits a result that says so, before anything but a result follows it."""
+        for call_id in [each for each in self.called if each in self.running]:
+            name = self.called[call_id].name
+            self.messages.append(Message("tool", (PENDING,), call_id=call_id, name=name))
+            self.pending.add(call_id)
+        self.running.clear()
 
     def add_reasoning(self, text: str) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
+            self.show_pending()
             self.open = Message("assistant")
         self.open = self.open._replace(reasoning="\n".join(filter(None, (self.open.reasoning, text))))
 
     def add_text(self, parts: tuple[str | Image, ...], *, is_commentary: bool) -> None:
         if self.open is None or self.open.parts or self.open.calls:
             self.close()
+            self.show_pending()
             self.open = Message("assistant", parts, is_commentary=is_commentary)
         else:
             self.open = self.open._replace(parts=parts, is_commentary=is_commentary)
 
-    def add_call(self, call: Call, path: str) -> None:
-        self.open = self.open or Message("assistant")
+    def add_call(self, call: Call, path: str, *, is_async: bool = False) -> None:
+        if self.open is None:
+            self.show_pending()
+            self.open = Message("assistant")
         self.open = self.open._replace(calls=(*self.open.calls, call))
         self.called[call.id] = call
-        self.waiting[call.id] = path
+        if is_async:
+            self.running.add(call.id)
+        else:
+            self.waiting[call.id] = path
 
     def add_result(self, call_id: str, parts: tuple[str | Image, ...]) -> None:
         """InvalidRequest: nobody called."""
@@ -154,7 +183,11 @@ class _Draft:
                 f"No tool call found for function call output with call_id {call_id}.", field="input", code=None
             )
         self.waiting.pop(call_id, None)
-        self.say(Message("tool", parts, call_id=call_id, name=call.name))
+        self.running.discard(call_id)
+        if call_id in self.pending:
+            self.say(Message("user", (LATE_OUTPUT_NOTE.format(call_id=call_id, name=call.name), *parts)))
+        else:
+            self.say(Message("tool", parts, call_id=call_id, name=call.name))
 
     def close(self) -> None:
         if self.open is not None:
@@ -168,6 +201,7 @@ class _Draft:
 
     def finished(self) -> list[Message]:
         self.close()
+        self.show_pending()
         return self.messages
 
 
@@ -203,7 +237,8 @@ def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
     if _is_void(draft, item):
         return
     arguments = _arguments(_text(item, "arguments", path))
-    draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
+    call = Call(_text(item, "call_id", path), _called_name(item, path), arguments)
+    draft.add_call(call, path, is_async=item.get("async") is True)
 
 
 def _is_void(draft: _Draft, item: Object) -> bool:
@@ -218,7 +253,8 @@ def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
     if _is_void(draft, item):
         return
     arguments = {"input": _text(item, "input", path)}
-    draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
+    call = Call(_text(item, "call_id", path), _called_name(item, path), arguments)
+    draft.add_call(call, path, is_async=item.get("async") is True)
 
 
 def _read_result(draft: _Draft, item: Object, path: str) -> None:

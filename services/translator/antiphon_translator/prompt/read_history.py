@@ -41,6 +41,10 @@ class ReadHistory:
     """Calls by id."""
     waiting: Mapping[str, str] = field(default_factory=dict)
     """The paths of those without a result, by id."""
+    running: frozenset[str] = frozenset()
+    """The ids of asynchronous calls without a result."""
+    pending: frozenset[str] = frozenset()
+    """The ids of those of them that were shown as pending."""
     answered: frozenset[str] = frozenset()
     """The ids that have results."""
 

@@ -25,7 +25,6 @@ from antiphon_core.request.tools import (
     CustomTool,
     FunctionTool,
     GrammarInput,
-    HiddenTool,
     NamedChoice,
     NamespaceTool,
     ToolChoice,
@@ -40,12 +39,13 @@ _DECLARED: TypeAdapter[list[Any]] = TypeAdapter(list[DeclaredTool])
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. `shown_as` is its name for the model; `name` and `namespace` are the caller's. `grammar` is what the
-    input of a custom tool must match."""
+    input of a custom tool must match. The output of an `is_async` tool may come in any later turn."""
 
     shown_as: str
     name: str
     namespace: str | None = None
     is_custom: bool = False
+    is_async: bool = False
     grammar: GrammarInput | None = None
     description: str | None = None
     parameters: Object | None = None
@@ -149,13 +149,12 @@ def _flat(declared: Iterable[Any]) -> Iterable[Tool]:
                 yield from (_tool(inner, each.name) for inner in each.tools)
             case FunctionTool() | CustomTool():
                 yield _tool(each, None)
-            case HiddenTool():
-                pass
 
 
 def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
     shown_as = shown_name(declared.name, namespace)
-    described = Tool(shown_as, declared.name, namespace, description=declared.description)
+    is_async = bool(declared.async_)
+    described = Tool(shown_as, declared.name, namespace, is_async=is_async, description=declared.description)
     if isinstance(declared, CustomTool):
         grammar = declared.format if isinstance(declared.format, GrammarInput) else None
         schema = custom_formats.input_schema(declared.format)
