@@ -13,8 +13,10 @@ from antiphon_core.errors import AntiphonError, InternalError, revive
 from antiphon_core.jsons import Object, compact, with_member
 from antiphon_core.ports.store import Status
 
-_CACHING = {"mode": "implicit", "ttl": "30m"}
-"""OpenAI's defaults."""
+_CACHING = {"mode": "implicit"}
+"""How engines cache, whatever a request hints at. None promises a lifetime."""
+_NOT_TOLD = ("context", "mode", "generate_summary")
+"""Members of `reasoning` that the response does not repeat: the chat template decides about them."""
 
 
 def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object:
@@ -22,7 +24,6 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
     Unix seconds."""
     asked = {name: value for name, value in parameters.items() if value is not None}
     conversation = {"conversation": asked["conversation"]} if "conversation" in asked else {}
-    caching = asked.get("prompt_cache_options")
     return {
         "id": response_id,
         "object": "response",
@@ -50,14 +51,15 @@ def skeleton(parameters: Object, *, response_id: str, created_at: int) -> Object
         "tool_choice": asked.get("tool_choice", "auto"),
         "tools": [_declared(tool) for tool in asked.get("tools", [])],
         "text": _text(asked.get("text", {})),
-        "reasoning": {"effort": None, "summary": None} | asked.get("reasoning", {}),
+        "reasoning": _reasoning(asked.get("reasoning", {})),
         "metadata": asked.get("metadata", {}),
         "service_tier": "default",
         "safety_identifier": asked.get("safety_identifier"),
         "prompt_cache_key": asked.get("prompt_cache_key"),
-        "prompt_cache_retention": asked.get("prompt_cache_retention"),
+        "prompt_cache_retention": "in_memory" if asked.get("prompt_cache_retention") else None,
         "user": asked.get("user"),
-        **({"prompt_cache_options": _CACHING | caching} if caching is not None else {}),
+        **({"prompt_cache_options": _CACHING} if "prompt_cache_options" in asked else {}),
+        **({"dropped_tools": asked["dropped_tools"]} if "dropped_tools" in asked else {}),
         **conversation,
     }
 
@@ -69,9 +71,16 @@ def _declared(tool: Object) -> Object:
     return {"description": None, "parameters": None, "strict": None} | tool
 
 
+def _reasoning(asked: Object) -> Object:
+    """How the model is to think, without the hints that change nothing."""
+    told = {name: value for name, value in asked.items() if name not in _NOT_TOLD}
+    return {"effort": None, "summary": None} | told
+
+
 def _text(asked: Object) -> Object:
-    """How the model is to answer, with all members that clients look for."""
-    given = {"format": {"type": "text"}, "verbosity": "medium"} | _without_null(asked)
+    """How the model is to answer, with all members that clients look for. A verbosity is a hint that no model here can
+    be given, so the response says `medium`, as of any other."""
+    given = {"format": {"type": "text"}} | _without_null(asked) | {"verbosity": "medium"}
     if given["format"]["type"] == "json_schema":
         given["format"] = {"description": None, "strict": False} | given["format"]
     return given

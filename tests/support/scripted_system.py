@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import aiohttp
 
@@ -139,7 +140,9 @@ class ScriptedSystem:
 
 
 @asynccontextmanager
-async def scripted_system(*, port: int = 0, context_length: int = 100_000) -> AsyncIterator[ScriptedSystem]:
+async def scripted_system(
+    *, port: int = 0, context_length: int = 100_000, hosted_tools: Literal["refuse", "drop"] = "refuse"
+) -> AsyncIterator[ScriptedSystem]:
     """Ready to answer."""
     backend, clock, ids = open_backend("memory://"), SystemClock(), RandomIds()
     engine, seer = ScriptedModel(), ScriptedModel(Level.TEXT)
@@ -148,7 +151,7 @@ async def scripted_system(*, port: int = 0, context_length: int = 100_000) -> As
     store, translator = StoreService(backend), TranslatorService(TranslatorSettings(), clock=clock)
     translator.add(_model(MODEL, Sight.REFUSE, context_length), engine)
     translator.add(_model(SEER, Sight.NATIVE, context_length), seer)
-    settings = EdgeSettings(port=port, drain_s=1.0)
+    settings = EdgeSettings(port=port, drain_s=1.0, hosted_tools=hosted_tools)
     server = EdgeServer(settings, store, translator, clock=clock, ids=ids, sealer=sealer)
     worker = Worker(WorkerSettings(drain_s=1.0), store, translator, clock=clock, ids=ids, sealer=sealer)
     await server.start()

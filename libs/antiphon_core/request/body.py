@@ -15,12 +15,20 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from antiphon_core import limits, unserved
 from antiphon_core.jsons import Object, parse_object, work_bytes
+from antiphon_core.request import hosted_tools
 from antiphon_core.request.context import ContextManagement
 from antiphon_core.request.errors import TAG, from_validation
 from antiphon_core.request.extensions import Extensions, Seed, StopTexts
 from antiphon_core.request.items import Item, items_given
 from antiphon_core.request.models import AsGiven, Body, Open, json_kind
-from antiphon_core.request.options import ImageOptions, PromptCacheOptions, Reasoning, ServiceTier, StreamOptions
+from antiphon_core.request.options import (
+    BackgroundOptions,
+    ImageOptions,
+    PromptCacheOptions,
+    Reasoning,
+    ServiceTier,
+    StreamOptions,
+)
 from antiphon_core.request.previous import PreviousResponse, refuse_two_histories
 from antiphon_core.request.text import Text, refuse_chat_spelling
 from antiphon_core.request.tools import Tool, ToolChoice
@@ -143,11 +151,11 @@ class Parameters(Body):
     """Where a model has several servers, requests with the same key go to the same one: its cache has what they
     share."""
     prompt_cache_retention: Literal["in_memory", "24h"] | None = None
-    """Echoed."""
+    """The longest time that a cache may last. Engines cache in memory, and the response says so."""
     prompt_cache_options: PromptCacheOptions | None = None
-    """Echoed, but for `prewarm`."""
+    """Hints about the engine's cache."""
     service_tier: ServiceTier | None = None
-    """All are accepted, and none makes a difference."""
+    """All are accepted, and none makes a difference: the response says `default`."""
     client_metadata: Object | None = None
     """Accepted, because Codex sends it; not used."""
     context_management: Annotated[list[ContextManagement], Field(max_length=1)] | None = None
@@ -160,6 +168,11 @@ class Parameters(Body):
     """Not served: refused."""
     image: ImageOptions | None = None
     """How images are shown."""
+    background_options: BackgroundOptions | None = None
+    """When a background response is to run."""
+    dropped_tools: list[str] | None = None
+    """An extension, and the server's own to set: the types of hosted tools that were left out of the request, where the
+    operator has them dropped."""
 
     def asked(self) -> Object:
         """The parameters that were given, as JSON values, without the input; a conversation and a previous response by
@@ -223,6 +236,18 @@ class CreateRequest(Parameters):
     def input_given(self) -> str | list[Object]:
         return self.input if isinstance(self.input, str) else items_given(self.input)
 
+    @classmethod
+    def parse(cls, body: bytes, *, drops_hosted: bool = False) -> Self:
+        """The request in a JSON body. With `drops_hosted` hosted tools are left out of it, and named in
+        `dropped_tools`. InvalidRequest: `field` is the path of the culprit."""
+        return cls.of(parse_object(body), work_bytes=work_bytes(body), drops_hosted=drops_hosted)
+
+    @classmethod
+    def of(cls, given: Object, *, work_bytes: int, drops_hosted: bool = False) -> Self:
+        """The request in a JSON object, as `parse`. `work_bytes` are those of its JSON."""
+        hosted_tools.refuse_note(given)
+        return super().of(hosted_tools.dropped(given) if drops_hosted else given, work_bytes=work_bytes)
+
 
 class CountRequest(CreateRequest):
     """What a prompt is counted of: a create request that need not say anything new."""
@@ -250,6 +275,29 @@ _UNSERVED: tuple[Unserved, ...] = (
         "prompt_cache_options.prewarm",
         bool,
         "Unsupported parameter: 'prompt_cache_options.prewarm'. Over a WebSocket it is served, as 'generate': false.",
+    ),
+    Unserved(
+        "prompt_cache_options.ttl",
+        anything,
+        "Unsupported parameter: 'prompt_cache_options.ttl'. The engine decides how long it caches a prompt.",
+    ),
+    Unserved(
+        "reasoning.mode",
+        lambda given: given == "pro",
+        "Unsupported value: 'reasoning.mode' must be 'standard'.",
+        "unsupported_value",
+    ),
+    Unserved(
+        "background_options.completion_window",
+        lambda given: given != "soonest",
+        "Unsupported value: 'background_options.completion_window' must be 'soonest': no queue here waits on purpose.",
+        "unsupported_value",
+    ),
+    Unserved(
+        "background_options.continuation_id",
+        anything,
+        "Unsupported parameter: 'background_options.continuation_id'. Background responses run in the order in which "
+        "they came.",
     ),
 )
 

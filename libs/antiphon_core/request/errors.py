@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import kind
+from antiphon_core.request.hosted_tools import HOSTED
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -29,7 +30,7 @@ KNOWN_TYPES = frozenset(
     image_generation_call code_interpreter_call local_shell_call local_shell_call_output shell_call
     shell_call_output apply_patch_call apply_patch_call_output mcp_list_tools mcp_approval_request
     mcp_approval_response mcp_call custom_tool_call custom_tool_call_output compaction_trigger item_reference
-    program program_output input_text input_image input_file input_audio output_text refusal reasoning_text
+    program program_output input_text input_image input_file input_audio input_video output_text refusal reasoning_text
     summary_text function custom namespace web_search web_search_2025_08_26 web_search_preview
     web_search_preview_2025_03_11 tool_search file_search computer computer_use computer_use_preview mcp
     code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch allowed_tools
@@ -73,6 +74,13 @@ def _path(path: str, steps: Sequence[str | int]) -> str:
 
 def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
     given = str(finding["ctx"]["tag"]).removeprefix(TAG)
+    if given in HOSTED and "tools[" in path:
+        return InvalidRequest(
+            f"'{path}' is of type '{given}', a hosted tool, which this server does not run. Leave it out; or the "
+            "operator sets hosted_tools to 'drop'.",
+            field=path,
+            code="unsupported_value",
+        )
     if given in KNOWN_TYPES:
         return InvalidRequest(
             f"'{path}' is of type '{given}', which is not supported by this server yet.",

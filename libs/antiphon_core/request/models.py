@@ -40,7 +40,7 @@ class Body(Exact):
 class Open(BaseModel):
     """Members that are not declared are kept and ignored."""
 
-    model_config = ConfigDict(extra="allow", strict=True, defer_build=True)
+    model_config = ConfigDict(extra="allow", strict=True, serialize_by_alias=True, defer_build=True)
 
 
 def _as_given(given: Any, check: ValidatorFunctionWrapHandler) -> Any:

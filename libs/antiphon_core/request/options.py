@@ -1,5 +1,5 @@
-"""Small objects among the parameters of a request, most of which change nothing here: what they ask for is so anyway,
-or is an engine's own affair."""
+"""Small objects among the parameters of a request. Several are hints about cost, which an engine's own cache decides;
+the response then says what was done (antiphon_core.response)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Summary = Literal["auto", "concise", "detailed"]
 
 
 class Reasoning(Exact):
-    """`effort` and `summary` change something; the others are echoed."""
+    """How the model is to think, and how its reasoning is told."""
 
     effort: Effort | None = None
     """How much the model is to think, as far as its chat template can tell it."""
@@ -22,9 +22,9 @@ class Reasoning(Exact):
     generate_summary: _Summary | None = None
     """The older name of `summary`."""
     context: Literal["auto", "current_turn", "all_turns"] | None = None
-    """Echoed."""
+    """A hint, as with `auto`: the chat template decides which earlier reasoning the model reads. Not told back."""
     mode: Literal["standard", "pro"] | None = None
-    """Echoed."""
+    """`pro` is rejected: a model here has one way to run."""
 
 
 class StreamOptions(Exact):
@@ -33,16 +33,25 @@ class StreamOptions(Exact):
 
 
 class PromptCacheOptions(Exact):
-    """What an engine caches is its own affair."""
+    """Engines cache every prefix that they have read, for as long as they have room."""
 
     mode: Literal["implicit", "explicit"] | None = None
-    """Echoed."""
+    """A hint: engines cache implicitly, and the response says `implicit`."""
     ttl: Literal["30m", "12h"] | None = None
-    """Echoed."""
+    """Rejected: it is a lifetime that a cache must reach at least, and no engine promises one."""
     prewarm: bool | None = None
     """Over a WebSocket the same as `generate: false`; refused elsewhere."""
     comparison_response_id: str | None = None
-    """Echoed: nothing is diagnosed."""
+    """Accepted: diagnostics come only from servers that have them, and none are told here."""
+
+
+class BackgroundOptions(Exact):
+    """Wishes for the queue, which serves in the order in which requests come."""
+
+    completion_window: Literal["soonest", "2h", "8h"] | None = None
+    """`soonest` is what every background response gets; the others are rejected."""
+    continuation_id: str | None = None
+    """Not served: rejected."""
 
 
 class ImageOptions(Exact):

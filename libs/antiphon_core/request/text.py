@@ -53,7 +53,7 @@ class Text(Exact):
     format: TextFormat | None = None
     """Without it the answer is free text."""
     verbosity: Literal["low", "medium", "high"] | None = None
-    """Echoed."""
+    """A hint that no model here can be given: the response says `medium`."""
 
 
 def refuse_chat_spelling(given: Object) -> None:

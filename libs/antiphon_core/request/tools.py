@@ -1,15 +1,16 @@
 """Tools, and the choice among them, as a request may declare them.
 
-Functions and custom tools are the caller's own; a namespace groups some of them. Hosted tools that clients send by
-habit (`web_search`, `tool_search`) are accepted and never shown to a model; all others are refused by name. Whether a
-choice names a tool that is offered is decided where all tools of a turn are known (antiphon_translator.prompt.tools).
+Functions and custom tools are the caller's own; a namespace groups some of them. Hosted tools are rejected by name,
+unless the operator has them dropped (request/hosted_tools.py). Whether a choice names a tool that is offered is decided
+where all tools of a turn are known (antiphon_translator.prompt.tools).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object
@@ -18,20 +19,37 @@ from antiphon_core.request.models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
 
-_Hidden = Literal[
-    "web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11", "tool_search"
-]
-HIDDEN_TOOLS = get_args(_Hidden)
+
+def _refuse_deferred(given: bool | None) -> bool | None:
+    if given:
+        raise PydanticCustomError(
+            "unsupported_parameter", "There is no tool search on this server, so no tool can wait to be found"
+        )
+    return given
 
 
-def _tool_tag(value: object) -> str | None:
-    tag = type_tag(value)
-    return TAG + "hidden" if tag in {TAG + hidden for hidden in HIDDEN_TOOLS} else tag
+def _require_direct(given: list[str] | None) -> list[str] | None:
+    if given and "direct" not in given:
+        raise PydanticCustomError(
+            "unsupported_parameter", "No programs run on this server, so a tool can be called directly or not at all"
+        )
+    return given
 
 
-class FunctionTool(Open):
-    type: Literal["function"]
+class CallableTool(Open):
+    """Members of every tool that the model calls and the caller runs."""
+
     name: ToolName
+    async_: Annotated[bool | None, Field(alias="async")] = None
+    """Whether a call may wait for its output while the conversation goes on."""
+    defer_loading: Annotated[bool | None, AfterValidator(_refuse_deferred)] = None
+    """`true` is rejected: there is no tool search here, so every tool is shown from the beginning."""
+    allowed_callers: Annotated[list[Literal["direct", "programmatic"]], AfterValidator(_require_direct)] | None = None
+    """Must have `direct`, the only way of calling here."""
+
+
+class FunctionTool(CallableTool):
+    type: Literal["function"]
     description: str | None = None
     """What it is for, to the model."""
     parameters: Object | None = None
@@ -39,6 +57,8 @@ class FunctionTool(Open):
     strict: bool | None = None
     """Whether the schema has to keep OpenAI's rules for strict ones. With `false` a call that is forced is held to
     JSON, and not to the schema."""
+    output_schema: Object | None = None
+    """A JSON schema of its output, for programs that call it; none run here, and a model reads the output itself."""
 
 
 class PlainInput(Exact):
@@ -53,11 +73,10 @@ class GrammarInput(Exact):
     definition: Annotated[str, Field(min_length=1, max_length=limits.GUIDE_CHARS_MAX)]
 
 
-class CustomTool(Open):
+class CustomTool(CallableTool):
     """A tool whose input is one text."""
 
     type: Literal["custom"]
-    name: ToolName
     description: str | None = None
     """What it is for, to the model."""
     format: (
@@ -68,12 +87,6 @@ class CustomTool(Open):
         | None
     ) = None
     """What its input looks like; without it, any text."""
-
-
-class HiddenTool(Open):
-    """Accepted, because clients send it whatever the server can do; no model ever hears of it."""
-
-    type: _Hidden
 
 
 OwnTool = Annotated[
@@ -93,9 +106,8 @@ class NamespaceTool(Open):
 Tool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")]
     | Annotated[CustomTool, Tag(TAG + "custom")]
-    | Annotated[NamespaceTool, Tag(TAG + "namespace")]
-    | Annotated[HiddenTool, Tag(TAG + "hidden")],
-    Discriminator(_tool_tag),
+    | Annotated[NamespaceTool, Tag(TAG + "namespace")],
+    Discriminator(type_tag),
 ]
 
 

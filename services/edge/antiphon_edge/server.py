@@ -20,7 +20,7 @@ from antiphon_edge.background.background import Background
 from antiphon_edge.callers import authentication
 from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
-from antiphon_edge.http import connections, encodings, pages, request_ids
+from antiphon_edge.http import connections, dropped_tools, encodings, pages, request_ids
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
 from antiphon_edge.http.http_server import HttpServer
@@ -91,9 +91,11 @@ class EdgeServer:
             keep_alive_s=settings.keep_alive_s,
             lifetime_s=settings.websocket_max_s,
             origins=settings.cors_origins,
+            drops_hosted=settings.hosted_tools == "drop",
         )
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self.app.on_response_prepare.append(request_ids.add_headers)
+        self.app.on_response_prepare.append(dropped_tools.add_header)
         self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
         self._add_access_checks(clock, limiter, opens_metrics=opens_metrics)
         self._add_routes(store, translator, meter)
@@ -101,13 +103,14 @@ class EdgeServer:
 
     def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
+        drops_hosted = self._settings.hosted_tools == "drop"
         store = fail_fast(store, turns.starter.watch)
         background = Background(store, translator, turns.starter, clock=self._clock, timing=self._timing)
         for routes in (
-            ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s),
+            ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s, drops_hosted=drops_hosted),
             self._service,
             self._sockets,
-            CompactRoutes(turns.starter, translator, meter=meter),
+            CompactRoutes(turns.starter, translator, meter=meter, drops_hosted=drops_hosted),
             ConversationRoutes(store, ids=self._ids, sealer=turns.starter.sealer),
             TreeRoutes(store),
             ChatRoutes(turns, keep_alive_s=keep_alive_s),

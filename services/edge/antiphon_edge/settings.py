@@ -81,6 +81,13 @@ class EdgeSettings(AccessSettings):
     keep_alive_s: float = field(
         default=15.0, metadata={"doc": "Seconds of silence on a stream after which a comment is sent."}
     )
+    hosted_tools: Literal["refuse", "drop"] = field(
+        default="refuse",
+        metadata={
+            "doc": "Requests with hosted tools (web_search, file_search, mcp and others, which no server here runs): "
+            "refuse answers 400, drop leaves the tools out and names them in `dropped_tools` of the response."
+        },
+    )
     websocket_max_s: float = field(
         default=3_600.0,
         metadata={"doc": "Seconds after which a WebSocket is closed, behind the response that runs on it."},

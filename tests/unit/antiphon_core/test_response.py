@@ -37,7 +37,7 @@ def test_it_echoes_the_form_of_an_answer_whole() -> None:
     asked = {"type": "json_schema", "name": "person", "schema": {"type": "object", "default": None}}
     text = {"format": asked, "verbosity": "low"}
     new = response.skeleton({"model": "m", "text": text}, response_id="resp_1", created_at=1)
-    assert new["text"] == {"format": asked | {"strict": False, "description": None}, "verbosity": "low"}
+    assert new["text"] == {"format": asked | {"strict": False, "description": None}, "verbosity": "medium"}
     text["format"] = asked | {"strict": True, "description": "Who."}
     new = response.skeleton({"model": "m", "text": text}, response_id="resp_1", created_at=1)
     assert new["text"]["format"] == text["format"]
@@ -94,11 +94,11 @@ def test_splitting_and_joining_is_lossless() -> None:
     assert loads(response.join(body, output_items)) == whole
 
 
-def test_how_caches_are_to_be_used_is_echoed_in_full() -> None:
+def test_how_caches_are_used_is_said_whatever_was_hinted_at() -> None:
     def told(**members: object) -> object:
         parameters = {"model": "m", **members}
         new = response.skeleton(parameters, response_id="resp_1", created_at=1)
         return new.get("prompt_cache_options")
 
     assert told() is None
-    assert told(prompt_cache_options={"mode": "explicit"}) == {"mode": "explicit", "ttl": "30m"}
+    assert told(prompt_cache_options={"mode": "explicit"}) == {"mode": "implicit"}

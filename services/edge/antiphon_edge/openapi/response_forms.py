@@ -28,6 +28,7 @@ _ITEM_STATUS = one_of(["in_progress", "completed", "incomplete"])
 _SECONDS = said(INTEGER, "Unix time in seconds.")
 _CALL_ID = said(STRING, "What the output of the call has to name.")
 _NAMESPACE = said(STRING, "The namespace that the tool is in.")
+_ASYNC = said(BOOLEAN, "True if the conversation may go on before the output comes.")
 _NEXT_CURSOR = "`cursor` of the next page; null if there is none."
 _METADATA = said(mapping(STRING), "Texts by name, as they were given.")
 
@@ -86,7 +87,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "name": STRING,
             "arguments": said(STRING, "JSON, as the model wrote it."),
         },
-        {"namespace": _NAMESPACE},
+        {"namespace": _NAMESPACE, "async": _ASYNC},
     ),
     "OutputCustomToolCall": record(
         {
@@ -96,7 +97,7 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "name": STRING,
             "input": said(STRING, "As the model wrote it."),
         },
-        {"status": _ITEM_STATUS, "namespace": _NAMESPACE},
+        {"status": _ITEM_STATUS, "namespace": _NAMESPACE, "async": _ASYNC},
     ),
     "OutputCompaction": record(
         {
@@ -161,8 +162,11 @@ _RESPONSE: dict[str, Object] = {
             "truncation": _asked(one_of(["auto", "disabled"])),
             "parallel_tool_calls": _asked(BOOLEAN),
             "tool_choice": _asked({"anyOf": [STRING, ANY_OBJECT]}),
-            "tools": _asked(array(ANY_OBJECT)),
-            "text": _asked(record({"format": ANY_OBJECT}, {"verbosity": STRING})),
+            "tools": said(array(ANY_OBJECT), "As asked for, without those that were dropped."),
+            "text": said(
+                record({"format": ANY_OBJECT}, {"verbosity": STRING}),
+                "`format` as asked for; `verbosity` is `medium`, whichever was asked for.",
+            ),
             "reasoning": said(
                 record({"effort": nullable(STRING), "summary": nullable(STRING)}),
                 "As asked for; `summary` is `detailed` where there is one, whichever was asked for.",
@@ -174,8 +178,13 @@ _RESPONSE: dict[str, Object] = {
         },
         {
             "conversation": said(record({"id": STRING}), "The conversation that it was added to."),
-            "prompt_cache_options": _asked(record({"mode": STRING, "ttl": STRING}, {"comparison_response_id": STRING})),
-            "prompt_cache_retention": _asked(nullable(STRING)),
+            "prompt_cache_options": said(
+                record({"mode": STRING}), "`implicit`: engines cache every prefix, whichever hints were given."
+            ),
+            "prompt_cache_retention": said(nullable(STRING), "`in_memory` where a retention was asked for."),
+            "dropped_tools": said(
+                array(STRING), "The types of hosted tools that were left out, where the operator has them dropped."
+            ),
             "user": _asked(nullable(STRING)),
             "encrypted_context": said(
                 STRING, "What was said before it, sealed, for who brings it back as `previous_response`."

@@ -15,6 +15,7 @@ from antiphon_core.ports.translator import Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.compaction import compaction, context_window
+from antiphon_edge.http import dropped_tools
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed
@@ -39,7 +40,10 @@ MEMBERS: Collection[str] = (
 class CompactRoutes:
     """The handler."""
 
-    def __init__(self, starter: TurnStarter, translator: Translator, *, meter: Meter) -> None:
+    def __init__(
+        self, starter: TurnStarter, translator: Translator, *, meter: Meter, drops_hosted: bool = False
+    ) -> None:
+        self._drops_hosted = drops_hosted
         self._starter = starter
         self._meter = meter
         self._translator = translator
@@ -49,7 +53,8 @@ class CompactRoutes:
 
     async def compact(self, request: web.Request) -> web.Response:
         refuse_memory(request, "compactions")
-        asked = await bodies.parsed(request, parse)
+        asked = await bodies.parsed(request, partial(parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, asked.dropped_tools)
         tenant = tenant_of(request)
         turn = await context_window.shown_off_loop(await self._starter.look(tenant, asked))
         kept = await offload.run(partial(_kept, turn), size_bytes=turn.size_bytes)
@@ -74,7 +79,7 @@ def _kept(turn: Turn) -> bytes:
     return dumps(context_window.kept(items))
 
 
-def parse(body: bytes) -> CreateRequest:
+def parse(body: bytes, *, drops_hosted: bool = False) -> CreateRequest:
     """A request to compact. InvalidRequest, as for a create request."""
     given: Object = parse_object(body)
     for name in given:
@@ -82,4 +87,4 @@ def parse(body: bytes) -> CreateRequest:
             raise InvalidRequest(f"Unknown parameter: '{name}'.", field=name, code="unknown_parameter")
     if given.get("input") is None:
         given["input"] = []
-    return CreateRequest.of(given, work_bytes=work_bytes(body))
+    return CreateRequest.of(given, work_bytes=work_bytes(body), drops_hosted=drops_hosted)

@@ -20,6 +20,7 @@ from antiphon_core.request.body import CountRequest, CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.http import dropped_tools
 from antiphon_edge.routes import answers, bodies, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
@@ -34,7 +35,17 @@ SEQUENCE_MAX = 2**53  # what JSON numbers are exact up to
 class ResponseRoutes:
     """Handlers over the turn, the background and the store."""
 
-    def __init__(self, turns: TurnService, background: Background, store: FullStore, *, keep_alive_s: float) -> None:
+    def __init__(
+        self,
+        turns: TurnService,
+        background: Background,
+        store: FullStore,
+        *,
+        keep_alive_s: float,
+        drops_hosted: bool = False,
+    ) -> None:
+        """With `drops_hosted` hosted tools are left out of requests instead of refused."""
+        self._drops_hosted = drops_hosted
         self._turns = turns
         self._background = background
         self._store = store
@@ -51,7 +62,8 @@ class ResponseRoutes:
         ]
 
     async def create(self, request: web.Request) -> web.StreamResponse:
-        asked = await bodies.parsed(request, CreateRequest.parse)
+        asked = await bodies.parsed(request, partial(CreateRequest.parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, asked.dropped_tools)
         asked, session_id = sessions.placed(asked, sessions.session_id_of(request))
         tenant, key = tenant_of(request), key_of(request)
         if asked.background:
@@ -71,7 +83,8 @@ class ResponseRoutes:
 
     async def input_tokens(self, request: web.Request) -> web.Response:
         """How many tokens the prompt of this request would have; nothing is generated, and nothing kept."""
-        asked = await bodies.parsed(request, CountRequest.parse)
+        asked = await bodies.parsed(request, partial(CountRequest.parse, drops_hosted=self._drops_hosted))
+        dropped_tools.note(request, asked.dropped_tools)
         count = await self._turns.count_tokens(tenant_of(request), asked)
         return answers.json({"object": "response.input_tokens", "input_tokens": count})
 

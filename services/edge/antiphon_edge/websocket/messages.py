@@ -39,7 +39,7 @@ class Create:
         given = self.body.get("previous_response_id")
         return given if isinstance(given, str) else None
 
-    def request(self) -> CreateRequest:
+    def request(self, *, drops_hosted: bool = False) -> CreateRequest:
         """InvalidRequest, as for a body; and what cannot be asked for over a WebSocket."""
         if not (self.generates is None or isinstance(self.generates, bool)):
             raise InvalidRequest("'generate' must be a boolean.", field="generate", code="invalid_type")
@@ -49,7 +49,7 @@ class Create:
                 field="background",
                 code="unsupported_parameter",
             )
-        return CreateRequest.of(self.body, work_bytes=self.work_bytes)
+        return CreateRequest.of(self.body, work_bytes=self.work_bytes, drops_hosted=drops_hosted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,11 @@ class SocketRoutes:
         keep_alive_s: float,
         lifetime_s: float = LIFETIME_S,
         origins: Collection[str] = (),
+        drops_hosted: bool = False,
     ) -> None:
-        """`origins` are the web pages that may connect besides those of this host; "*" are all."""
+        """`origins` are the web pages that may connect besides those of this host; "*" are all. With `drops_hosted`
+        hosted tools are left out of requests instead of refused."""
+        self._drops_hosted = drops_hosted
         self._turns = turns
         self._warm_ups = warm_ups
         self._keep_alive_s = keep_alive_s
@@ -82,7 +85,9 @@ class SocketRoutes:
             raise Unavailable("The server is shutting down.")
         connections.bound_stream(request)
         await socket.prepare(request)
-        connection = _Connection(request, socket, self._turns, self._warm_ups, session_id=session_id)
+        connection = _Connection(
+            request, socket, self._turns, self._warm_ups, session_id=session_id, drops_hosted=self._drops_hosted
+        )
         self._open.add(connection)
         metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
@@ -126,8 +131,10 @@ class _Connection:
         warm_ups: WarmUps,
         *,
         session_id: str | None,
+        drops_hosted: bool,
     ) -> None:
         self._request = request
+        self._drops_hosted = drops_hosted
         self._socket = socket
         self._turns = turns
         self._warm_ups = warm_ups
@@ -223,7 +230,8 @@ class _Connection:
                 await self._send(self._session.fail(fault))
 
     async def _answer(self, asked: Asked) -> None:
-        request = await offload.run(asked.create.request, size_bytes=asked.create.work_bytes)
+        parse = partial(asked.create.request, drops_hosted=self._drops_hosted)
+        request = await offload.run(parse, size_bytes=asked.create.work_bytes)
         await self._limiter.admit(self._tenant, generates=asked.generates)
         if not asked.generates:
             await self._warm_up(request, asked.carried)

@@ -20,9 +20,16 @@ def test_only_what_was_given_is_asked() -> None:
 
 def test_input_items_are_kept_as_the_client_wrote_them() -> None:
     items = [
-        {"role": "user", "content": [{"type": "input_text", "text": "x", "prompt_cache_breakpoint": True}], "z": 1}
+        {
+            "role": "user",
+            "content": [{"type": "input_text", "text": "x", "prompt_cache_breakpoint": {"mode": "explicit"}}],
+            "z": 1,
+        }
     ]
     assert parse(input=items).input_given == items
+
+
+UNSUPPORTED = "unsupported_parameter"
 
 
 @pytest.mark.parametrize(
@@ -38,8 +45,8 @@ def test_input_items_are_kept_as_the_client_wrote_them() -> None:
         {"input": []},
         {"image": {"context_compression": "auto"}},
         {"image": {"context_compression": "disabled"}},
-        {"prompt_cache_options": {"mode": "explicit", "ttl": "12h", "prewarm": False}},
-        {"reasoning": {"effort": "low", "context": "all_turns", "mode": "pro", "generate_summary": "auto"}},
+        {"prompt_cache_options": {"mode": "explicit", "prewarm": False}},
+        {"reasoning": {"effort": "low", "context": "all_turns", "mode": "standard", "generate_summary": "auto"}},
         {"stream_options": {"include_obfuscation": False}, "stream": True},
     ],
 )
@@ -60,6 +67,15 @@ def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None
         ({"image": {"compression": "auto"}}, "image.compression", "unknown_parameter"),
         ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm", "unsupported_parameter"),
         ({"prompt_cache_options": {"ttl": "1h"}}, "prompt_cache_options.ttl", "invalid_value"),
+        ({"prompt_cache_options": {"ttl": "30m"}}, "prompt_cache_options.ttl", "unsupported_parameter"),
+        ({"reasoning": {"mode": "pro"}}, "reasoning.mode", "unsupported_value"),
+        (
+            {"background_options": {"completion_window": "2h"}},
+            "background_options.completion_window",
+            "unsupported_value",
+        ),
+        ({"background_options": {"continuation_id": "c"}}, "background_options.continuation_id", UNSUPPORTED),
+        ({"dropped_tools": []}, "dropped_tools", "unknown_parameter"),
         ({"reasoning": {"context": "some"}}, "reasoning.context", "invalid_value"),
         ({"reasoning": {"mode": "fast"}}, "reasoning.mode", "invalid_value"),
         ({"reasoning": {"max_tokens": 5}}, "reasoning.max_tokens", "unknown_parameter"),

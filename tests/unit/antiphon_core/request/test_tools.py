@@ -28,7 +28,7 @@ def test_tools_come_back_as_they_were_declared() -> None:
         {"type": "custom", "name": "re", "format": {"type": "grammar", "syntax": "regex", "definition": "a+"}},
         {"type": "custom", "name": "lark", "format": {"type": "grammar", "syntax": "lark", "definition": "start: A"}},
         {"type": "namespace", "name": "n", "tools": [FUNCTION]},
-        {"type": "web_search", "external_web_access": True},
+        FUNCTION | {"async": True, "defer_loading": False, "allowed_callers": ["direct"], "output_schema": {}},
     ]
     assert parse(tools=tools).asked()["tools"] == tools
 
@@ -63,6 +63,13 @@ def test_every_form_of_choice_is_read(choice: Any) -> None:
         ({"tools": [custom(GRAMMAR | {"definition": ""})]}, "tools[0].format.definition", "string_below_min_length"),
         ({"tools": [custom(GRAMMAR | {"definition": 5})]}, "tools[0].format.definition", "invalid_type"),
         ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]", "unsupported_value"),
+        ({"tools": [FUNCTION | {"defer_loading": True}]}, "tools[0].defer_loading", "unsupported_parameter"),
+        (
+            {"tools": [FUNCTION | {"allowed_callers": ["programmatic"]}]},
+            "tools[0].allowed_callers",
+            "unsupported_parameter",
+        ),
         ({"tools": [{"type": "no_such"}]}, "tools[0].type", "invalid_value"),
         ({"tools": ["f"]}, "tools[0]", "invalid_type"),
         ({"tools": {}}, "tools", "invalid_type"),

@@ -54,9 +54,9 @@ def test_what_cannot_be_asked_for_is_refused_by_name(members: Any, field: str, c
 
 
 def test_to_prewarm_is_to_warm_up() -> None:
-    parsed = create(prompt_cache_options={"prewarm": True, "ttl": "12h"}, generate=True)
+    parsed = create(prompt_cache_options={"prewarm": True, "mode": "explicit"}, generate=True)
     assert parsed.generates is False
-    assert parsed.request().asked()["prompt_cache_options"] == {"ttl": "12h"}
+    assert parsed.request().asked()["prompt_cache_options"] == {"mode": "explicit"}
     assert create(prompt_cache_options={"prewarm": False}).generates is None
 
 

@@ -62,10 +62,6 @@ def test_a_tool_that_was_never_offered_is_passed_on() -> None:
     assert offered(WEATHER).called("rm") == Tool("rm", "rm")
 
 
-def test_hosted_tools_are_hidden() -> None:
-    assert offered({"type": "web_search"}, {"type": "tool_search"}, WEATHER) == offered(WEATHER)
-
-
 @pytest.mark.parametrize(
     ("choice", "callable_", "required"),
     [
@@ -91,7 +87,6 @@ def test_the_choice_decides_what_may_be_called(choice: Any, callable_: list[str]
     [
         ([WEATHER, WEATHER], None, "tools"),
         ([], "required", "tool_choice"),
-        ([{"type": "web_search"}], "required", "tool_choice"),
         ([WEATHER], {"type": "function", "name": "exec"}, "tool_choice"),
         ([EXEC], {"type": "function", "name": "exec"}, "tool_choice"),
         ([WEATHER], {"type": "allowed_tools", "mode": "auto", "tools": [WEATHER, EXEC]}, "tool_choice.tools[1]"),

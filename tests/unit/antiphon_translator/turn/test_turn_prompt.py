@@ -45,7 +45,7 @@ def test_tools_may_come_from_request_history_and_input() -> None:
 
 def test_the_parameters_of_tools_are_looked_at() -> None:
     with pytest.raises(InvalidRequest, match="Invalid schema for function 'f'") as caught:
-        prompt("Hi", tools=[{"type": "web_search"}, TOOL | {"parameters": {"type": "strnig"}}])
+        prompt("Hi", tools=[{"type": "custom", "name": "c"}, TOOL | {"parameters": {"type": "strnig"}}])
     assert caught.value.field == "tools[1].parameters"
 
 

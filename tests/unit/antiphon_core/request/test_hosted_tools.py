@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from typing import get_args, get_type_hints
+
+import pytest
+from openai.types.responses import tool_param
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request import hosted_tools
+
+FUNCTION: Object = {"type": "function", "name": "f"}
+SEARCH: Object = {"type": "web_search", "external_web_access": True}
+
+
+def test_hosted_tools_are_left_out_wherever_they_stand_and_named_once() -> None:
+    brought: Object = {"type": "additional_tools", "tools": [SEARCH, FUNCTION]}
+    given: Object = {"tools": [SEARCH, FUNCTION, {"type": "mcp"}], "input": [brought, {"role": "user"}, "?"]}
+    assert hosted_tools.dropped(given) == {
+        "tools": [FUNCTION],
+        "input": [brought | {"tools": [FUNCTION]}, {"role": "user"}, "?"],
+        "dropped_tools": ["web_search", "mcp"],
+    }
+    assert given["tools"][0] is SEARCH
+
+
+def test_deferred_tools_are_shown_at_once() -> None:
+    deferred = FUNCTION | {"defer_loading": True}
+    inner: Object = {"type": "namespace", "name": "n", "tools": [deferred]}
+    assert hosted_tools.dropped({"tools": [deferred, inner]}) == {"tools": [FUNCTION, inner | {"tools": [FUNCTION]}]}
+
+
+@pytest.mark.parametrize("given", [{}, {"input": "Hi"}, {"tools": None}, {"tools": {}, "input": [{"tools": 1}]}])
+def test_what_has_no_tools_is_left_as_it_is(given: Object) -> None:
+    assert hosted_tools.dropped(given) == given
+
+
+def test_malformed_tools_are_left_for_the_check_that_names_them() -> None:
+    assert hosted_tools.dropped({"tools": [5, {"type": []}]}) == {"tools": [5, {"type": []}]}
+
+
+def test_a_client_does_not_say_what_was_dropped() -> None:
+    with pytest.raises(InvalidRequest):
+        hosted_tools.refuse_note({"dropped_tools": []})
+
+
+def test_every_hosted_type_is_one_of_the_sdks() -> None:
+    known = {kind for tool in get_args(tool_param.ToolParam) for kind in _types(tool)}
+    assert known >= hosted_tools.HOSTED
+
+
+def _types(tool: type) -> set[str]:
+    return set(get_args(get_type_hints(tool)["type"]))
