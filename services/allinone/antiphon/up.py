@@ -36,6 +36,9 @@ TOY_MODEL = "smollm2"
 TOY_SAMPLING = {"temperature": 0.2, "top_p": 0.9}  # what its makers recommend
 # Prompt and answer together, for each slot: 0.5 GB with the toy model, 0.9 GB at twice the length.
 CONTEXT_TOKENS_MAX = 4_096
+# Of an answer whose request does not say: a small model may repeat itself until its context is full, which takes a
+# CPU a minute or more.
+OUTPUT_TOKENS_DEFAULT = 1_024
 SLOTS = 4
 READY_POLL_S = 0.05
 OTHERS_TIMEOUT_S = 5.0  # their servers, their time to start: the user is told, and served when they are there
@@ -211,7 +214,10 @@ class _LocalModel:
 
     @property
     def engine(self) -> str:
-        return f"Triton at {self._triton.grpc_address}, llama.cpp on CPU; its log: {self._triton.log_path}"
+        return (
+            f"Triton at {self._triton.grpc_address}, llama.cpp on CPU; its log: {self._triton.log_path}; answers have "
+            f"{OUTPUT_TOKENS_DEFAULT:,} tokens at most unless a request sets max_output_tokens"
+        )
 
     async def start(self) -> None:
         await self._triton.start()
@@ -292,7 +298,7 @@ def _write_profile(plan: Plan, endpoint: str, directory: Path, *, context_length
         "triton_model": plan.triton_model or MODEL_NAME,
     }
     if context_length is not None:
-        members["context_length"] = context_length
+        members |= {"context_length": context_length, "max_output_tokens": OUTPUT_TOKENS_DEFAULT}
     profile_files.replace_all(plan.profiles, [members])
 
 

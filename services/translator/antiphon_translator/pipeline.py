@@ -86,7 +86,7 @@ class TurnPipeline:
         self._request = replace(
             _generation(model, turn, parameters, prompt, level), sampling=chosen, top_logprobs=plan.top_logprobs
         )
-        if "max_output_tokens" in asked:
+        if "max_output_tokens" in asked or model.max_output_tokens is not None:
             effective["max_output_tokens"] = self._request.max_tokens
         is_summarised = reasoning_summary.is_told(parameters.reasoning, model, level)
         effective |= reasoning_summary.effective(asked, is_told=is_summarised)
@@ -243,7 +243,9 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
 
 
 def _output_limit(asked: int | None, model: ServedModel, *, prompt_tokens: int) -> int:
-    """As many tokens as were asked for and fit behind the prompt, as far as that is known here."""
+    """As many tokens as were asked for, or the model's profile gives who does not ask, and fit behind the prompt, as
+    far as that is known here."""
+    asked = model.max_output_tokens if asked is None else asked
     if not model.is_measured:
         return UNLIMITED if asked is None else asked
     context_length = model.context_length

@@ -120,6 +120,13 @@ def test_max_tokens_without_an_end_is_incomplete() -> None:
     assert response["max_output_tokens"] == 3
 
 
+@pytest.mark.parametrize(("asked", "limit"), [({}, 2), ({"max_output_tokens": 3}, 3)])
+def test_the_profile_limits_an_answer_whose_request_does_not(asked: dict[str, Any], limit: int) -> None:
+    batches, request = pipeline(turn("Hi", **asked), model(max_output_tokens=2)).start()
+    told = events_of(batches)[0]["response"]
+    assert (request.max_tokens, told["max_output_tokens"]) == (limit, limit)
+
+
 def test_an_end_id_as_the_last_permitted_token_completes() -> None:
     batches, _ = play([encoded("one two"), [END_ID]], max_output_tokens=len(encoded("one two")) + 1)
     assert ended(batches)["status"] == "completed"

@@ -139,7 +139,7 @@ class Insertion:
 
     def _with_compaction(self, ended: Object) -> Object:
         usage = ended.get("usage")
-        return ended | ({"usage": _sum(usage, self._summary.usage)} if usage else {})
+        return ended | ({"usage": compaction.sum_of(usage, self._summary.usage)} if usage else {})
 
     def _final(self, final: Final | None) -> Final | None:
         if final is None:
@@ -178,11 +178,3 @@ def _item_events(summary: Summary) -> list[Object]:
 def _batch(told: Sequence[Object], first: int, final: Final | None = None) -> Batch:
     numbered = [event | {"sequence_number": number} for number, event in enumerate(told, first)]
     return Batch(first, len(numbered), b"".join(map(events.encode, numbered)), final)
-
-
-def _sum(one: Object, other: Object) -> Object:
-    """Two usages in one."""
-    return {
-        name: _sum(value, other.get(name, {})) if isinstance(value, dict) else value + other.get(name, 0)
-        for name, value in one.items()
-    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from antiphon_core.errors import EngineFault
+from antiphon_core.errors import EngineFault, InvalidRequest
 from antiphon_core.ids import DerivedIds, new_item_id
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
@@ -26,6 +26,9 @@ identifier and quotation that may be needed again; what failed; and what is stil
 step. Do not answer the user, do not call tools, and write nothing but the summary."""
 
 _PARAMETERS = ("model", "instructions", "tools", "reasoning", "prompt_cache_key", "prompt_cache_retention")
+_AGAINST_REPETITION = {"frequency_penalty": 0.5}
+"""A model with 135 million parameters repeats itself to its limit in nearly every summary, and in one of four with
+this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +40,43 @@ class Summary:
 
 
 async def summarise(translator: Translator, turn: Turn) -> Summary:
-    """A compaction of all that a turn would show to its model.
+    """A compaction of all that a turn would show to its model. A summary that does not come to its end is written once
+    more, so that a small model cannot repeat itself.
 
     Raises what is wrong with the turn, and what keeps the model from writing a whole summary: EngineFault, say."""
+    final = await _written(translator, summary_turn(turn))
+    if final.status is not Status.INCOMPLETE:
+        return _summary(turn, final)
+    spent = loads(final.body)["usage"]
+    try:
+        second = await _written(translator, summary_turn(turn, attempt=2, **_AGAINST_REPETITION))
+    except InvalidRequest as error:  # the engine takes no such penalty
+        raise _unfinished() from error
+    summary = _summary(turn, second)
+    return replace(summary, usage=sum_of(summary.usage, spent))
+
+
+async def _written(translator: Translator, turn: Turn) -> Final:
     finals: list[Final] = []
 
     def receive(batch: Batch) -> None:
         if batch.final is not None:
             finals.append(batch.final)
 
-    await translator.generate(summary_turn(turn), receive)
+    await translator.generate(turn, receive)
     (final,) = finals
-    return _summary(turn, final)
+    return final
 
 
-def summary_turn(turn: Turn) -> Turn:
+def sum_of(one: Object, other: Object) -> Object:
+    """Two usages in one."""
+    return {
+        name: sum_of(value, other.get(name, {})) if isinstance(value, dict) else value + other.get(name, 0)
+        for name, value in one.items()
+    }
+
+
+def summary_turn(turn: Turn, *, attempt: int = 1, **sampling: float) -> Turn:
     """The turn in which the summary is written."""
     asked: Object = loads(turn.request)
     parameters = {name: asked[name] for name in _PARAMETERS if name in asked}
@@ -64,8 +89,8 @@ def summary_turn(turn: Turn) -> Turn:
     }
     return replace(
         turn,
-        response_id=f"{turn.response_id}_compaction",
-        request=dumps(parameters | {"tool_choice": "none"}),
+        response_id=f"{turn.response_id}_compaction{attempt if attempt > 1 else ''}",
+        request=dumps(parameters | sampling | {"tool_choice": "none"}),
         history=join_arrays([turn.history, turn.input]),
         input=dumps([instruction]),
     )
@@ -77,7 +102,7 @@ def _summary(turn: Turn, final: Final) -> Summary:
         raise error_of(body)
     text = _text(loads(final.output_items))
     if final.status is not Status.COMPLETED or not text:
-        raise EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")
+        raise _unfinished()
     item = {
         "id": new_item_id(DerivedIds(f"{turn.response_id}/compaction"), "cmp"),
         "type": COMPACTION,
@@ -85,6 +110,10 @@ def _summary(turn: Turn, final: Final) -> Summary:
         "summary": [{"type": "summary_text", "text": text}],
     }
     return Summary(item, body["usage"])
+
+
+def _unfinished() -> EngineFault:
+    return EngineFault("The model did not write a whole summary of the conversation. Compact it earlier.")
 
 
 def _text(items: list[Object]) -> str:

@@ -2,21 +2,24 @@
 
 They are those of all tokens, also of those that the server read as reasoning, as a call, or as a marker of these; and
 they may come before their text, which a server holds back until it knows what it is. A text that cannot be told gets
-those that came with it.
+those that came with it. A server that gives none for its first text is read without any (output/scored_output.py).
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.openai_wire import ChunkReader, reasoning_in
 from antiphon_translator.generation import GenerationRequest
 from antiphon_translator.logprobs.alignment import Alignment
+from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
 from antiphon_translator.parsing.traced import TracedOutput
+
+log = logging.getLogger(__name__)
 
 
 def reader(request: GenerationRequest) -> ChunkReader:
@@ -34,20 +37,28 @@ class ScoredChunkReader(ChunkReader):
         self._alignment = Alignment()
         self._position = 0
         self._have_come = False
+        self._goes_without = False
+        """The server gave none for its first text."""
 
     def _told(self) -> list[Segment]:
-        return self._alignment.scored(super()._told())
+        told = self._alignment.scored(super()._told())
+        if self._goes_without:
+            self._alignment.forget()
+        return told
 
     def _take_choice(self, choice: Mapping[str, Any]) -> None:
         for entry in (choice.get("logprobs") or {}).get("content") or ():
+            if self._goes_without:
+                break  # those of the text before them are missing
             self._have_come = True
             token = _token(entry, self._top)
             self._alignment.token(token, token.written)
         super()._take_choice(choice)
 
     def _take(self, delta: Mapping[str, Any]) -> None:
-        if delta.get("content") and not self._have_come:
-            raise EngineFault("The engine left out the log probabilities that it was asked for.")
+        if delta.get("content") and not self._have_come and not self._goes_without:
+            log.warning(LEFT_OUT)
+            self._goes_without = True
         for text in (reasoning_in(delta), delta.get("content") or ""):
             self._alignment.text(text)
             self._position += len(text)

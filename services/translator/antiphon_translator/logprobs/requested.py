@@ -1,7 +1,8 @@
 """Log probabilities as clients ask for them, and as they see them.
 
 They are in a response when `include` has `message.output_text.logprobs`; `top_logprobs` alone adds nothing, as with
-OpenAI. What is asked for and cannot be given is refused.
+OpenAI. What is asked for and cannot be given is refused. An engine that takes the request for them and gives none costs
+nobody the answer: it comes without them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.request.body import OUTPUT_LOGPROBS, Parameters
 from antiphon_translator.parsing.segments import Candidate, ScoredToken
 
+LEFT_OUT = "the engine left out the log probabilities that it was asked for; the answer goes on without them"
 LOWEST = -9999.0
 """OpenAI's number for a token that could hardly be chosen; JSON has none for minus infinity."""
 

@@ -74,6 +74,8 @@ class ModelProfile:
     """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
+    max_output_tokens: int | None = None
+    """Tokens of an answer whose request does not say how many; without it, as many as there is room for."""
     reasoning_summary: Literal["verbatim", "none"] = "verbatim"
     """The answer to a request for a summary of the reasoning: the reasoning itself, or nothing."""
     images: Literal["native", "placeholder", "refuse"] = "refuse"

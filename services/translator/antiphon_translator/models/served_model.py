@@ -45,6 +45,8 @@ class ServedModel:
     """How the model writes reasoning and calls."""
     is_measured: bool = True
     """Whether its prompts can be counted here."""
+    max_output_tokens: int | None = None
+    """Tokens of an answer whose request does not say how many."""
     reasons: bool = False
     """Whether it may think aloud."""
     shows_reasoning: bool = True
@@ -80,6 +82,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         context_length=_context_length(profile, facts),
         syntax=TokenSyntax(family, facts.tokenizer),
         is_measured=profile.directory is not None and not isinstance(template, UnseenTemplate),
+        max_output_tokens=profile.max_output_tokens,
         reasons=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
         lora=profile.lora,

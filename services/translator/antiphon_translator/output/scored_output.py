@@ -1,17 +1,20 @@
 """The output of a generation with log probabilities: any other output, whose texts get the tokens that wrote them.
 
 Made only where log probabilities are wanted; without them nothing of this runs. An engine that was asked for them and
-leaves them out is at fault: nobody shall take an empty list for an answer.
+gives none from its first token on costs nobody the answer: the text is told without them, as `logprobs: []`, and the log
+says so. One that stops giving them in the middle is at fault, for half of a list looks like a whole one.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from antiphon_core.errors import EngineFault
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, TokenLogprob, Usage
 from antiphon_translator.logprobs.alignment import Alignment
+from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.parsing.traced import Watch
@@ -19,6 +22,8 @@ from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 if TYPE_CHECKING:
     from antiphon_translator.output.outputs import ReadOutput
+
+log = logging.getLogger(__name__)
 
 
 class Scores:
@@ -67,6 +72,8 @@ class ScoredOutput:
         self._output = output
         self._scores = scores
         self._have_come = False
+        self._goes_without = False
+        """The engine gave none for its first text."""
 
     @property
     def finish(self) -> FinishReason | None:
@@ -77,7 +84,7 @@ class ScoredOutput:
         return self._output.in_reasoning
 
     def write(self, text: str) -> list[Segment]:
-        return self._scores.given_to(self._output.write(text))
+        return self._told(self._output.write(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         self._check(chunk)
@@ -85,7 +92,7 @@ class ScoredOutput:
         for piece in _pieces(chunk):
             self._note(piece)
             segments += self._output.take(piece)
-        return self._scores.given_to(segments)
+        return self._told(segments)
 
     def resume(self, chunk: EngineChunk) -> None:
         for piece in _pieces(chunk):
@@ -95,7 +102,7 @@ class ScoredOutput:
             self._scores.forget()
 
     def end(self, *, cut_off: bool) -> list[Segment]:
-        return self._scores.given_to(self._output.end(cut_off=cut_off))
+        return self._told(self._output.end(cut_off=cut_off))
 
     def usage(self) -> Usage:
         return self._output.usage()
@@ -109,15 +116,27 @@ class ScoredOutput:
 
     def _note(self, piece: EngineChunk) -> None:
         """Tokens behind the end mean nothing."""
-        if self.finish is None:
+        if self.finish is None and not self._goes_without:
             for one in piece.logprobs:
                 self._scores.came(one)
 
+    def _told(self, segments: list[Segment]) -> list[Segment]:
+        told = self._scores.given_to(segments)
+        if self._goes_without:
+            self._scores.forget()
+        return told
+
     def _check(self, chunk: EngineChunk) -> None:
-        self._have_come = self._have_come or bool(chunk.logprobs)
+        """EngineFault: log probabilities came, and now a text comes without."""
+        had_come = self._have_come
+        self._have_come = had_come or bool(chunk.logprobs)
         without = len(chunk.logprobs) != len(chunk.token_ids) if chunk.token_ids else not self._have_come
-        if without and (chunk.token_ids or chunk.text):
-            raise EngineFault("The engine left out the log probabilities that it was asked for.")
+        if not without or self._goes_without or not (chunk.token_ids or chunk.text):
+            return
+        if self._have_come:
+            raise EngineFault("The engine left out some of the log probabilities that it was asked for.")
+        log.warning(LEFT_OUT)
+        self._goes_without = True
 
 
 def _pieces(chunk: EngineChunk) -> Iterator[EngineChunk]:
@@ -126,5 +145,6 @@ def _pieces(chunk: EngineChunk) -> Iterator[EngineChunk]:
         yield chunk
         return
     last = len(chunk.token_ids) - 1
-    for index, (token_id, one) in enumerate(zip(chunk.token_ids, chunk.logprobs, strict=True)):
-        yield EngineChunk((token_id,), finish=chunk.finish if index == last else None, logprobs=(one,))
+    for index, token_id in enumerate(chunk.token_ids):
+        finish = chunk.finish if index == last else None
+        yield EngineChunk((token_id,), finish=finish, logprobs=chunk.logprobs[index : index + 1])

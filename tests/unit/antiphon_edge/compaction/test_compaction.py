@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core import response
-from antiphon_core.errors import EngineFault, EngineUnavailable, ModelNotFound
+from antiphon_core.errors import EngineFault, EngineUnavailable, InvalidRequest, ModelNotFound
 from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Receive, Turn
@@ -76,4 +76,41 @@ async def test_half_a_summary_is_none(status: Status, text: str, error: type[Exc
 
     translator.generate = generate  # type: ignore[assignment]
     with pytest.raises(error):
+        await compaction.summarise(translator, TURN)
+
+
+USAGE = {"output_tokens": 3, "output_tokens_details": {"reasoning_tokens": 1}}
+
+
+def written(status: Status, text: str) -> Final:
+    items = [{"type": "message", "content": [{"type": "output_text", "text": text}]}]
+    return Final(status, dumps({"usage": USAGE}), dumps(items))
+
+
+async def test_a_summary_without_an_end_is_written_again_without_repetition() -> None:
+    translator, asked = ScriptedTranslator(), []
+    finals = [written(Status.INCOMPLETE, "and and and"), written(Status.COMPLETED, "Whole.")]
+
+    async def generate(turn: Turn, receive: Receive, **_options: object) -> None:
+        asked.append(turn)
+        receive(Batch(0, 1, b"", finals[len(asked) - 1]))
+
+    translator.generate = generate  # type: ignore[assignment]
+    summary = await compaction.summarise(translator, TURN)
+    assert summary.item["summary"][0]["text"] == "Whole."
+    assert summary.usage == {"output_tokens": 6, "output_tokens_details": {"reasoning_tokens": 2}}
+    assert [loads(turn.request).get("frequency_penalty") for turn in asked] == [None, 0.5]
+    assert len({turn.response_id for turn in asked}) == 2
+
+
+async def test_an_engine_that_takes_no_penalty_has_no_second_summary() -> None:
+    translator = ScriptedTranslator()
+
+    async def generate(turn: Turn, receive: Receive, **_options: object) -> None:
+        if b"frequency_penalty" in turn.request:
+            raise InvalidRequest("no such control")
+        receive(Batch(0, 1, b"", written(Status.INCOMPLETE, "and and")))
+
+    translator.generate = generate  # type: ignore[assignment]
+    with pytest.raises(EngineFault):
         await compaction.summarise(translator, TURN)

@@ -15,6 +15,7 @@ from antiphon_core.jsons import Object
 from antiphon_translator.engines.openai_logprobs import ScoredChunkReader, reader
 from antiphon_translator.engines.openai_wire import ChunkReader
 from antiphon_translator.generation import FinishReason
+from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.parsing.segments import (
     Arguments,
     CallBegin,
@@ -130,11 +131,13 @@ def test_what_was_held_back_comes_with_the_tokens_that_are_left() -> None:
 
 
 @pytest.mark.parametrize("logprobs", [None, {"content": None}, {"content": []}])
-def test_a_server_that_leaves_them_out_is_at_fault(logprobs: Object | None) -> None:
+def test_a_server_that_leaves_them_out_is_read_without(
+    logprobs: Object | None, caplog: pytest.LogCaptureFixture
+) -> None:
     chunk = plain(content="a")
     chunk["choices"][0]["logprobs"] = logprobs
-    with pytest.raises(EngineFault, match="left out"):
-        read(chunk)
+    assert written(read(chunk, delta("b", content="b"), end("stop"))) == [("a", []), ("b", [])]
+    assert [record.getMessage() for record in caplog.records] == [LEFT_OUT]
 
 
 @pytest.mark.parametrize(

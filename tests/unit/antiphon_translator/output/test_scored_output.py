@@ -14,6 +14,7 @@ from antiphon_translator.generation import (
     TokenLogprob,
     Usage,
 )
+from antiphon_translator.logprobs.requested import LEFT_OUT
 from antiphon_translator.output.outputs import ModelOutput, output_of
 from antiphon_translator.output.scored_output import ScoredOutput
 from antiphon_translator.parsing.segments import CallBegin, CallEnd, Candidate, Reasoning, ScoredText, Segment
@@ -115,18 +116,26 @@ def test_a_cut_off_character_takes_its_tokens_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "given"),
-    [
-        (Level.TOKENS, EngineChunk(ids_of(TOKENIZER, "ab"))),
-        (Level.TOKENS, EngineChunk(ids_of(TOKENIZER, "ab"), logprobs=scored(ids_of(TOKENIZER, "a")))),
-        (Level.TEXT, EngineChunk(text="ab")),
-    ],
+    ("level", "given"), [(Level.TOKENS, EngineChunk(ids_of(TOKENIZER, "ab"))), (Level.TEXT, EngineChunk(text="ab"))]
 )
-def test_an_engine_that_leaves_them_out_is_at_fault(level: Level, given: EngineChunk) -> None:
+def test_an_engine_that_leaves_them_out_is_read_without(
+    level: Level, given: EngineChunk, caplog: pytest.LogCaptureFixture
+) -> None:
     made = output(level)
     made.take(EngineChunk())
-    with pytest.raises(EngineFault, match="left out"):
-        made.take(given)
+    segments = [*made.take(given), *made.take(chunk(level, "c")), *made.end(cut_off=False)]
+    texts = written(segments)
+    assert ("".join(text for text, _ in texts), {tokens for _, tokens in texts}) == ("abc", {b""})
+    assert [record.getMessage() for record in caplog.records] == [LEFT_OUT]
+
+
+def test_an_engine_that_stops_giving_them_is_at_fault() -> None:
+    ids = ids_of(TOKENIZER, "ab")
+    for broken in (EngineChunk(ids), EngineChunk(ids, logprobs=scored(ids[:1]))):
+        made = output(Level.TOKENS)
+        made.take(chunk(Level.TOKENS, "c"))
+        with pytest.raises(EngineFault, match="left out some"):
+            made.take(broken)
 
 
 def test_where_they_are_not_wanted_there_is_no_such_output() -> None:
