@@ -32,6 +32,7 @@ from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
+from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.routes.responses import ResponseRoutes
 from antiphon_edge.routes.service import METRICS_PATH, ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
@@ -92,6 +93,7 @@ class EdgeServer:
             lifetime_s=settings.websocket_max_s,
             origins=settings.cors_origins,
             drops_hosted=settings.hosted_tools == "drop",
+            listing=ResponseList(fail_fast(store, self._turns.starter.watch)),
         )
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self.app.on_response_prepare.append(request_ids.add_headers)

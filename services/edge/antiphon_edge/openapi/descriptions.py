@@ -10,7 +10,9 @@ DESCRIPTIONS: Mapping[str, str] = {
         "response as it is queued. It is stored before its end is told, unless `store` is false. Hanging up stops "
         "the model, except in the background and under an `Idempotency-Key`."
     ),
-    "connectSocket": (
+    "listResponses": (
+        "`session` or `conversation` says whose responses are listed, by the time at which they were made; "
+        "`next_cursor` goes into `cursor` of the same list. Without either, only a WebSocket is served. "
         'Each message of the client is `{"type": "response.create"}` with the members of a create request; each '
         "message of the server is one event. Responses run one at a time, in the order in which they were asked "
         "for."

@@ -74,8 +74,8 @@ def _operation(operation: Operation) -> Object:
 def _answers(operation: Operation) -> Object:
     if not operation.upgrades:
         return {"200": _answer(operation)}
-    needs = {"description": "Only a WebSocket is served here.", "content": _content("Error")}
-    return {"101": {"description": "The connection is a WebSocket."}, "426": needs}
+    needs = {"description": "Neither a WebSocket is opened, nor a list asked for.", "content": _content("Error")}
+    return {"101": {"description": "The connection is a WebSocket."}, "200": _answer(operation), "426": needs}
 
 
 def _answer(operation: Operation) -> Object:

@@ -79,7 +79,7 @@ class Operation:
     not_ready: bool = False
     """Whether 503 has the same body as 200."""
     upgrades: bool = False
-    """Whether it is the door of a WebSocket, and of nothing else."""
+    """Whether a WebSocket can be opened there, too."""
 
     @property
     def description(self) -> str:
@@ -111,12 +111,13 @@ OPERATIONS: tuple[Operation, ...] = (
         parameters=_CREATING,
     ),
     Operation(
-        "connectSocket",
+        "listResponses",
         "GET",
         _RESPONSES,
-        "Open a WebSocket, and create responses over it",
-        errors=(InvalidRequest,),
-        parameters=(p.SESSION,),
+        "List the responses of a session or conversation; or open a WebSocket, and create responses over it",
+        "ResponseList",
+        errors=(InvalidRequest, ConversationNotFound),
+        parameters=(p.SESSION, p.OF_SESSION, p.OF_CONVERSATION, p.ITEM_LIMIT, p.ORDER, p.CURSOR),
         upgrades=True,
     ),
     Operation(

@@ -52,6 +52,8 @@ SESSION_ID = path("id", "The id of a session; those of conversations are such id
 MODEL_ID = path("id", "The name of a model.")
 
 AFTER = _query("after", STRING, "The id of an item: the page begins behind it.")
+OF_SESSION = _query("session", STRING, "The session whose responses are listed.")
+OF_CONVERSATION = _query("conversation", STRING, "The conversation whose responses are listed, in place of `session`.")
 CURSOR = _query("cursor", STRING, "`next_cursor` of the page before.")
 ORDER = _query("order", one_of([order.value for order in Order]) | {"default": Order.DESCENDING.value}, "Which first.")
 INCLUDE = _query("include", array(one_of(list(queries.INCLUDABLE))), "What to tell besides; checked, and adds nothing.")

@@ -250,6 +250,14 @@ _TREES: dict[str, Object] = {
         }
     ),
     "AddedItems": record({"id": STRING, "object": const("conversation.items")}),
+    "ResponseList": record(
+        {
+            "object": const("list"),
+            "data": said(array(named("Response")), "In the `order` that was asked for."),
+            "next_cursor": said(nullable(STRING), _NEXT_CURSOR),
+            "has_more": said(BOOLEAN, "Whether there is a next page."),
+        }
+    ),
     "Chain": record(
         {
             "object": const("list"),

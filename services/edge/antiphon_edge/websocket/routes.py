@@ -24,7 +24,8 @@ from antiphon_core.telemetry import metrics, remedies
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections, pages
 from antiphon_edge.quotas.admission import limiter_of
-from antiphon_edge.routes import sessions
+from antiphon_edge.routes import response_list, sessions
+from antiphon_edge.routes.response_list import ResponseList
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
@@ -51,9 +52,12 @@ class SocketRoutes:
         lifetime_s: float = LIFETIME_S,
         origins: Collection[str] = (),
         drops_hosted: bool = False,
+        listing: ResponseList | None = None,
     ) -> None:
         """`origins` are the web pages that may connect besides those of this host; "*" are all. With `drops_hosted`
-        hosted tools are left out of requests instead of refused."""
+        hosted tools are left out of requests instead of refused. `listing` answers requests that open no WebSocket
+        and name a session."""
+        self._listing = listing
         self._drops_hosted = drops_hosted
         self._turns = turns
         self._warm_ups = warm_ups
@@ -75,8 +79,11 @@ class SocketRoutes:
             compress=False,  # events are small: it would cost time and memory for each connection, and save little
         )
         if not _opens(socket, request):
+            if self._listing is not None and response_list.is_asked_for(request):
+                return await self._listing.page(request)
             raise web.HTTPUpgradeRequired(
-                reason="GET /v1/responses opens a WebSocket. To create a response, POST.",
+                reason="GET /v1/responses opens a WebSocket, or lists the responses of a session or conversation that "
+                "the query names. To create a response, POST.",
                 headers=_UPGRADE | {"Connection": "Upgrade" if request.keep_alive else "Upgrade, close"},
             )
         if pages.is_foreign(request, self._origins):  # no rule of browsers keeps a page from reading a WebSocket

@@ -1,8 +1,8 @@
 """The output of a generation with log probabilities: any other output, whose texts get the tokens that wrote them.
 
 Made only where log probabilities are wanted; without them nothing of this runs. An engine that was asked for them and
-gives none from its first token on costs nobody the answer: the text is told without them, as `logprobs: []`, and the log
-says so. One that stops giving them in the middle is at fault, for half of a list looks like a whole one.
+gives none from its first token on costs nobody the answer: the text is told without them, as `logprobs: []`, and the
+log says so. One that stops giving them in the middle is at fault, for half of a list looks like a whole one.
 """
 
 from __future__ import annotations

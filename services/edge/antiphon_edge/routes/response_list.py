@@ -1,0 +1,65 @@
+"""GET /v1/responses, where it opens no WebSocket: the responses of a session or of a conversation, page by page."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from antiphon_core import response
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import is_conversation_id, is_session_id
+from antiphon_core.jsons import Object, dumps, loads, with_member
+from antiphon_core.ports.conversations import ADDED_ITEMS
+from antiphon_core.ports.full_store import FullStore
+from antiphon_core.ports.store import Record
+from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.routes import answers, queries
+
+_NAMES = ("session", "conversation")
+
+
+def is_asked_for(request: web.Request) -> bool:
+    """Whether a request names something whose responses can be listed."""
+    return any(name in request.query for name in _NAMES)
+
+
+class ResponseList:
+    """The handler."""
+
+    def __init__(self, store: FullStore) -> None:
+        self._store = store
+
+    async def page(self, request: web.Request) -> web.Response:
+        """The readable responses by their time of birth. ConversationNotFound; a session without responses has none."""
+        tenant, session_id = tenant_of(request), _session_id(request)
+        if is_conversation_id(session_id):
+            await self._store.get_conversation(tenant, session_id)
+        page = await self._store.list_responses(
+            tenant,
+            session_id,
+            cursor=request.query.get("cursor"),
+            limit=queries.limit(request),
+            order=queries.order(request),
+        )
+        data = b",".join(response.join(record.body, record.output_items) for record in page.records if _is_one(record))
+        envelope: Object = {"object": "list", "next_cursor": page.next_cursor, "has_more": page.next_cursor is not None}
+        return answers.json(with_member(dumps(envelope), "data", b"[" + data + b"]"))
+
+
+def _session_id(request: web.Request) -> str:
+    """InvalidRequest: there is not exactly one name, or it cannot be one."""
+    given = [(name, value) for name in _NAMES for value in request.query.getall(name, [])]
+    if len(given) > 1:
+        raise InvalidRequest(
+            "'session' and 'conversation' exclude each other, and each stands there once.",
+            field="conversation",
+            code="mutually_exclusive_parameters",
+        )
+    ((name, value),) = given
+    if not is_session_id(value) or (name == "conversation" and not is_conversation_id(value)):
+        raise InvalidRequest(f"Invalid value for '{name}': it is no id of a {name}.", field=name, code="invalid_value")
+    return value
+
+
+def _is_one(record: Record) -> bool:
+    """Whether a record is a response: items that were added by hand stand among them."""
+    return ADDED_ITEMS.encode() not in record.body or loads(record.body).get("object") != ADDED_ITEMS
