@@ -14,6 +14,9 @@ from antiphon_core.ids import Ids, new_item_id
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import ItemPage, Order
 
+EXTENSION = r"[A-Za-z0-9_.-]+:[A-Za-z0-9_.:-]+"
+"""How Open Responses names types of items that it does not define: by who does, and what it is."""
+
 ID_PREFIX = {
     "message": "msg",
     "function_call": "fc",
@@ -23,6 +26,11 @@ ID_PREFIX = {
     "reasoning": "rs",
     "compaction": "cmp",
 }
+
+
+def is_extension(item_type: str) -> bool:
+    """Whether somebody else defines this type of item: such an item is carried as it is."""
+    return ":" in item_type
 
 
 def normalise_input(given: str | Sequence[Object], ids: Ids) -> list[Object]:
@@ -71,6 +79,8 @@ def _distinctly(entries: Sequence[Object]) -> list[tuple[str, Object]]:
 
 
 def _normalise(item: Object, ids: Ids) -> Object:
+    if is_extension(item.get("type") or ""):
+        return item if item.get("id") else item | {"id": _new_id(item["type"], ids)}
     given = {name: value for name, value in item.items() if value is not None}
     item_type = given.get("type", "message")
     full: Object = {

@@ -20,6 +20,7 @@ TOP_LOGPROBS_MAX = 20
 TOOLS_ITEMS_MAX = 512  # tools in one request: a model is lost long before
 CALL_ID_CHARS_MAX = 256  # OpenAI mints and takes 64; ids of other servers, which a history may hold, are longer
 ITEM_ID_CHARS_MAX = 256
+ITEM_TYPE_CHARS_MAX = 128  # of items that others invented
 TOOL_NAME_CHARS_MAX = 64  # OpenAI's
 STOP_TEXTS_ITEMS_MAX = (
     16  # OpenAI's chat completions take 4, llama.cpp and vLLM any number; each is looked for in each text

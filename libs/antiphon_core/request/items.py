@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
+from antiphon_core.items import EXTENSION, is_extension
 from antiphon_core.jsons import Object
 from antiphon_core.request.context import (
     COMPACTION,
@@ -48,6 +49,8 @@ def _item_tag(value: object) -> str | None:
     if not isinstance(value, dict):
         return None
     given = str(value.get("type") or _untyped(value))
+    if is_extension(given):
+        return TAG + "extension"
     return TAG + ("passed_over" if given in PASSED_OVER else given)
 
 
@@ -256,6 +259,13 @@ class PassedOver(Open):
     id: str | None = None
 
 
+class ExtensionItem(Open):
+    """An item of somebody else's kind, named like `acme:note`: carried as it is, and not shown to a model."""
+
+    type: Annotated[str, Field(pattern=rf"^{EXTENSION}$", max_length=limits.ITEM_TYPE_CHARS_MAX)]
+    id: Annotated[str, Field(min_length=1, max_length=limits.ITEM_ID_CHARS_MAX)] | None = None
+
+
 Item = Annotated[
     Annotated[Message, Tag(TAG + "message")]
     | Annotated[FunctionCall, Tag(TAG + "function_call")]
@@ -268,7 +278,8 @@ Item = Annotated[
     | Annotated[CompactionTrigger, Tag(TAG + TRIGGER)]
     | Annotated[ConfigurationUpdate, Tag(TAG + CONFIGURATION)]
     | Annotated[ItemReference, Tag(TAG + REFERENCE)]
-    | Annotated[PassedOver, Tag(TAG + "passed_over")],
+    | Annotated[PassedOver, Tag(TAG + "passed_over")]
+    | Annotated[ExtensionItem, Tag(TAG + "extension")],
     Discriminator(_item_tag),
 ]
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.context import COMPACTION, CONFIGURATION, TRIGGER
@@ -63,8 +64,12 @@ def require_something_in(turn: Turn) -> None:
 
 def require_something(items: Sequence[Object]) -> None:
     """InvalidRequest: nothing was said that could be summed up."""
-    if all(item.get("type") in (TRIGGER, *_KEPT_TYPES) for item in items):
+    if all(_says_nothing(item.get("type", "message")) for item in items):
         raise InvalidRequest("There is nothing to compact: the input is empty.", field="input", code="empty_array")
+
+
+def _says_nothing(item_type: str) -> bool:
+    return item_type in (TRIGGER, *_KEPT_TYPES) or is_extension(item_type)
 
 
 def can_shrink(turn: Turn) -> bool:
@@ -75,7 +80,11 @@ def can_shrink(turn: Turn) -> bool:
 
 def _is_kept(item: Object) -> bool:
     item_type = item.get("type", "message")
-    return item.get("role") != "assistant" if item_type == "message" else item_type in _KEPT_TYPES
+    return (
+        item.get("role") != "assistant"
+        if item_type == "message"
+        else item_type in _KEPT_TYPES or is_extension(item_type)
+    )
 
 
 def _is_running(item: Object, answered: Set[object]) -> bool:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from antiphon_core.errors import InvalidRequest
+from antiphon_core.items import is_extension
 from antiphon_core.jsons import Object, kind, parse_object
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
@@ -117,6 +118,8 @@ class _Draft:
         """Adds items, which stand in the member `where` from index `first` on."""
         for index, item in enumerate(items, first):
             path = f"{where}[{index}]"
+            if _is_extension(item):
+                continue
             _row(_READERS, item, path, default="message")(self, item, path)
 
     def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
@@ -346,6 +349,10 @@ def _text(value: Object, member: str, path: str) -> str:
     if not isinstance(text, str):
         raise _mistyped(f"{path}.{member}", text, "a string")
     return text
+
+
+def _is_extension(item: Any) -> bool:
+    return isinstance(item, dict) and isinstance(given := item.get("type"), str) and is_extension(given)
 
 
 def _called_name(item: Object, path: str) -> str:
