@@ -109,7 +109,7 @@ async def http() -> AsyncIterator[Http]:
 
 async def _refused(http: Http, request: Mapping[str, Any]) -> str | None:
     """The path of what is refused by name; None: nothing is."""
-    model = SEER if b"input_image" in dumps(request) else MODEL
+    model = SEER if b"image_url" in dumps(request) else MODEL
     body = {"model": model, "input": "Hi", **{name: value for name, value in request.items() if name != "stream"}}
     if isinstance(body["input"], list):
         body["input"] = [*body["input"], USER]

@@ -15,6 +15,14 @@ THOUGHT = "Let me see."
 PLACE = '{"city":"Rome"}'
 """What the model says when its answer has to be JSON."""
 
+ARGUMENTS: dict[str, dict[str, object]] = {
+    "shell": {"commands": ["ls", "pwd"], "timeout_ms": 1000},
+    "local_shell": {"command": ["ls", "-l"], "working_directory": "/tmp"},
+    "apply_patch": {"type": "update_file", "path": "a.txt", "diff": "@@\n-old\n+new\n"},
+    "computer": {"actions": [{"type": "click", "x": 1, "y": 2, "button": "left"}, {"type": "screenshot"}]},
+}
+"""What it calls functions of these names with."""
+
 END = "<|im_end|>"
 IMAGE = "<|image|>"
 CONTROL_TOKENS = ("<|im_start|>", END, "<think>", "</think>", "<tool_call>", "</tool_call>", IMAGE)
@@ -49,7 +57,7 @@ def answer(prompt: str, *, images: int = 0, guide: tuple[str, str] | None = None
     if role == "tool":
         return [*thought, f"I was told: {text}"]
     if function is not None:
-        call = {"name": function[1], "arguments": {"location": "San Francisco, CA"}}
+        call = {"name": function[1], "arguments": ARGUMENTS.get(function[1], {"location": "San Francisco, CA"})}
         return [*thought, "<tool_call>", json.dumps(call, separators=(",", ":")), "</tool_call>"]
     return [*thought, f"I see {images} image(s)." if images else LINE]
 

@@ -27,8 +27,10 @@ _SAME = (
 )
 _NAMES = {str: "text", int: "number", float: "number", object: "anything"}
 _PLAIN = {str: "x", int: 1, float: 0.5, object: {}, bool: True}
+_IMAGE = "data:image/png;base64,iVBORw0KGgo="
 EXAMPLES: Mapping[str, Any] = {
-    "content[input_image].image_url": "data:image/png;base64,iVBORw0KGgo=",
+    "input[computer_call_output].output[computer_screenshot].image_url": _IMAGE,
+    "content[input_image].image_url": _IMAGE,
     "content[input_file].file_data": "data:text/plain;base64,SGk=",
     "content[input_file].file_url": "https://example.com/file.txt",
     "tools[function].parameters": {"type": "object", "properties": {}, "required": [], "additionalProperties": False},
@@ -36,7 +38,8 @@ EXAMPLES: Mapping[str, Any] = {
 }
 """Values of members that cannot be just any."""
 NEEDED: Mapping[str, Mapping[str, Any]] = {
-    "content[input_image]": {"image_url": EXAMPLES["content[input_image].image_url"]},
+    "content[input_image]": {"image_url": _IMAGE},
+    "input[computer_call_output].output[computer_screenshot]": {"image_url": _IMAGE},
     "content[input_file]": {"file_data": EXAMPLES["content[input_file].file_data"]},
     "input[function_call_output]": {"call_id": "x"},
 }

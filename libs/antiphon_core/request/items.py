@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from antiphon_core import limits
 from antiphon_core.items import EXTENSION, is_extension
 from antiphon_core.jsons import Object
+from antiphon_core.request.client_items import CallId, ClientItem, FileId, Status, is_client_item
 from antiphon_core.request.context import (
     COMPACTION,
     CONFIGURATION,
@@ -30,9 +31,6 @@ REFERENCE = "item_reference"
 
 PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
 """What a client's history may hold of other servers' tools: kept, and not shown to a model."""
-
-CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
-_Status = Literal["in_progress", "completed", "incomplete"]
 
 
 def _part_tag(value: object) -> str | None:
@@ -51,6 +49,8 @@ def _item_tag(value: object) -> str | None:
     given = str(value.get("type") or _untyped(value))
     if is_extension(given):
         return TAG + "extension"
+    if is_client_item(given):
+        return TAG + "client"
     return TAG + ("passed_over" if given in PASSED_OVER else given)
 
 
@@ -95,16 +95,6 @@ class RefusalPart(Open):
 class ThoughtPart(Open):
     type: Literal["reasoning_text", "summary_text"]
     text: str
-
-
-def _refuse_file_id(given: str | None) -> None:
-    if given is not None:
-        raise PydanticCustomError(
-            "unsupported_parameter", "There is no Files API on this server, so no file has an id here"
-        )
-
-
-FileId = Annotated[str | None, AfterValidator(_refuse_file_id)]
 
 
 class ImagePart(GivenPart):
@@ -168,7 +158,7 @@ class Message(Open):
     content: Content
     """A text, or parts."""
     id: str | None = None
-    status: _Status | None = None
+    status: Status | None = None
     phase: Literal["commentary", "final_answer"] | None = None
     """Whether an assistant's message is its answer, or was said on the way there."""
 
@@ -189,7 +179,7 @@ class FunctionCall(Open):
     namespace: str | None = None
     """The namespace that the function is in."""
     id: str | None = None
-    status: _Status | None = None
+    status: Status | None = None
 
 
 class FunctionCallOutput(Open):
@@ -199,7 +189,7 @@ class FunctionCallOutput(Open):
     output: Content
     """What the model is told of it."""
     id: str | None = None
-    status: _Status | None = None
+    status: Status | None = None
 
 
 class CustomToolCall(Open):
@@ -236,7 +226,7 @@ class ReasoningItem(Open):
     """The thoughts themselves."""
     encrypted_content: str | None = None
     """The thoughts as this server sealed them. It opens them where `content` is not there."""
-    status: _Status | None = None
+    status: Status | None = None
 
 
 class AdditionalTools(Open):
@@ -279,7 +269,8 @@ Item = Annotated[
     | Annotated[ConfigurationUpdate, Tag(TAG + CONFIGURATION)]
     | Annotated[ItemReference, Tag(TAG + REFERENCE)]
     | Annotated[PassedOver, Tag(TAG + "passed_over")]
-    | Annotated[ExtensionItem, Tag(TAG + "extension")],
+    | Annotated[ExtensionItem, Tag(TAG + "extension")]
+    | Annotated[ClientItem, Tag(TAG + "client")],
     Discriminator(_item_tag),
 ]
 

@@ -7,9 +7,9 @@ where all tools of a turn are known (antiphon_translator.prompt.tools).
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
 from antiphon_core import limits
@@ -18,6 +18,14 @@ from antiphon_core.request.errors import TAG
 from antiphon_core.request.models import Exact, Open, type_tag
 
 ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.TOOL_NAME_CHARS_MAX)]
+
+CLIENT_RUN = ("shell", "local_shell", "apply_patch", "computer")
+"""Types of tools that OpenAI defines and the caller runs."""
+
+
+def _tool_tag(value: object) -> str | None:
+    tag = type_tag(value)
+    return TAG + "client" if tag in {TAG + name for name in CLIENT_RUN[1:]} else tag
 
 
 def _refuse_deferred(given: bool | None) -> bool | None:
@@ -36,16 +44,21 @@ def _require_direct(given: list[str] | None) -> list[str] | None:
     return given
 
 
-class CallableTool(Open):
-    """Members of every tool that the model calls and the caller runs."""
+class CalledDirectly(Open):
+    """A tool that the model calls and the caller runs."""
+
+    allowed_callers: Annotated[list[Literal["direct", "programmatic"]], AfterValidator(_require_direct)] | None = None
+    """Must have `direct`, the only way of calling here."""
+
+
+class CallableTool(CalledDirectly):
+    """Members of every tool that the caller defines."""
 
     name: ToolName
     async_: Annotated[bool | None, Field(alias="async")] = None
     """Whether a call may wait for its output while the conversation goes on."""
     defer_loading: Annotated[bool | None, AfterValidator(_refuse_deferred)] = None
     """`true` is rejected: there is no tool search here, so every tool is shown from the beginning."""
-    allowed_callers: Annotated[list[Literal["direct", "programmatic"]], AfterValidator(_require_direct)] | None = None
-    """Must have `direct`, the only way of calling here."""
 
 
 class FunctionTool(CallableTool):
@@ -89,6 +102,42 @@ class CustomTool(CallableTool):
     """What its input looks like; without it, any text."""
 
 
+class Skill(Open):
+    """Instructions that lie in a folder of the user's."""
+
+    name: str
+    description: str
+    path: str
+
+
+class LocalEnvironment(Open):
+    """The user's own machine."""
+
+    type: Literal["local"]
+    skills: list[Skill] | None = None
+    """The model is told of them."""
+
+
+def _refuse_containers(given: Any) -> Any:
+    if isinstance(given, dict) and str(given.get("type")).startswith("container_"):
+        raise PydanticCustomError("unsupported_parameter", "There are no containers on this server")
+    return given
+
+
+class ShellTool(CalledDirectly):
+    """Commands that the caller runs for the model."""
+
+    type: Literal["shell"]
+    environment: Annotated[LocalEnvironment | None, BeforeValidator(_refuse_containers)] = None
+    """Where they run: `local`. There are no containers here."""
+
+
+class PlainClientTool(CalledDirectly):
+    """What OpenAI defines and the caller runs: a shell command, a patch, things done on a screen."""
+
+    type: Literal["local_shell", "apply_patch", "computer"]
+
+
 OwnTool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")] | Annotated[CustomTool, Tag(TAG + "custom")],
     Discriminator(type_tag),
@@ -106,8 +155,10 @@ class NamespaceTool(Open):
 Tool = Annotated[
     Annotated[FunctionTool, Tag(TAG + "function")]
     | Annotated[CustomTool, Tag(TAG + "custom")]
-    | Annotated[NamespaceTool, Tag(TAG + "namespace")],
-    Discriminator(type_tag),
+    | Annotated[NamespaceTool, Tag(TAG + "namespace")]
+    | Annotated[ShellTool, Tag(TAG + "shell")]
+    | Annotated[PlainClientTool, Tag(TAG + "client")],
+    Discriminator(_tool_tag),
 ]
 
 
@@ -116,6 +167,12 @@ class NamedChoice(Open):
 
     type: Literal["function", "custom"]
     name: ToolName
+
+
+class ClientChoice(Open):
+    """This tool of OpenAI's that the caller runs, and no other."""
+
+    type: Literal["shell", "local_shell", "apply_patch", "computer"]
 
 
 class AllowedTools(Open):
@@ -132,12 +189,15 @@ def _choice_tag(value: object) -> str | None:
     if isinstance(value, str):
         return TAG + "string"
     tag = type_tag(value)
+    if tag in {TAG + name for name in CLIENT_RUN}:
+        return TAG + "client"
     return TAG + "named" if tag in (TAG + "function", TAG + "custom") else tag
 
 
 ToolChoice = Annotated[
     Annotated[Literal["none", "auto", "required"], Tag(TAG + "string")]
     | Annotated[NamedChoice, Tag(TAG + "named")]
+    | Annotated[ClientChoice, Tag(TAG + "client")]
     | Annotated[AllowedTools, Tag(TAG + "allowed_tools")],
     Discriminator(_choice_tag),
 ]

@@ -249,7 +249,7 @@ def test_a_prompt_that_fills_the_context_is_refused_with_the_counts() -> None:
     [
         ("request", b'{"model": "m", "nonsense": 1}', "nonsense"),
         ("request", b'{"model": "m", "temperature": 9}', "temperature"),
-        ("input", b'[{"type": "computer_call"}]', "input[0]"),
+        ("input", b'[{"type": "mcp_call"}]', "input[0]"),
         ("input", b"{}", "input"),
         ("history", b"nothing", "history"),
     ],

@@ -38,6 +38,20 @@ def _asked(schema: Object) -> Object:
     return said(schema, "As asked for, or what holds where nothing was.")
 
 
+def _client_call(call_type: str, member: str, description: str) -> Object:
+    """A call of a tool that the caller runs. One that cannot be read is `incomplete`, and empty."""
+    return record(
+        {
+            "id": STRING,
+            "type": const(call_type),
+            "status": _ITEM_STATUS,
+            "call_id": _CALL_ID,
+            member: said(ANY_OBJECT, description),
+        },
+        {"environment": said(ANY_OBJECT, "Where it runs: `local`.")} if call_type == "shell_call" else {},
+    )
+
+
 _PARTS: dict[str, Object] = {
     "OutputText": record(
         {
@@ -98,6 +112,19 @@ _OUTPUT_ITEMS: dict[str, Object] = {
             "input": said(STRING, "As the model wrote it."),
         },
         {"status": _ITEM_STATUS, "namespace": _NAMESPACE, "async": _ASYNC},
+    ),
+    "OutputShellCall": _client_call("shell_call", "action", "The commands to run."),
+    "OutputLocalShellCall": _client_call("local_shell_call", "action", "The command to run."),
+    "OutputApplyPatchCall": _client_call("apply_patch_call", "operation", "What to do to which file."),
+    "OutputComputerCall": record(
+        {
+            "id": STRING,
+            "type": const("computer_call"),
+            "status": _ITEM_STATUS,
+            "call_id": _CALL_ID,
+            "actions": said(array(ANY_OBJECT), "What to do on the screen, in its order."),
+            "pending_safety_checks": said(array(ANY_OBJECT), "None."),
+        },
     ),
     "OutputCompaction": record(
         {

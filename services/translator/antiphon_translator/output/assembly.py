@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from antiphon_core.ids import Ids
 from antiphon_core.jsons import Object
 from antiphon_translator.logprobs import requested as logprobs
+from antiphon_translator.output.client_call import ClientCall
 from antiphon_translator.output.custom_input import CustomInput
 from antiphon_translator.output.item_kinds import (
     CUSTOM_TOOL_CALL,
@@ -58,11 +59,12 @@ class Assembly:
         self._phase: str | None = None
         self._unwrap: CustomInput | None = None
         self._drops_call = False
+        self._client_call: ClientCall | None = None
 
     @property
     def has_enough(self) -> bool:
         """The first call is whole, and a second one is not wanted."""
-        return self._one_call and self.calls > 0 and self._kind is None
+        return self._one_call and self.calls > 0 and self._kind is None and self._client_call is None
 
     def take(self, segments: Sequence[Segment]) -> None:
         """Makes inputs of segments, neighbouring pieces of one text joined."""
@@ -117,6 +119,10 @@ class Assembly:
         if self._drops_call:
             return
         self.calls += 1
+        if tool.client is not None:
+            self._client_call = ClientCall(tool.client, self._call_id())
+            self.is_empty = False
+            return
         self._unwrap = CustomInput() if tool.is_custom else None
         self._open(CUSTOM_TOOL_CALL if tool.is_custom else FUNCTION_CALL, self._members(tool))
 
@@ -130,13 +136,18 @@ class Assembly:
         return ruled_out
 
     def _members(self, tool: Tool) -> Object:
-        call_id = f"call_{self._ids.hex(CALL_ID_DIGITS)}"
         namespace = {"namespace": tool.namespace} if tool.namespace is not None else {}
         asynchronous = {"async": True} if tool.is_async else {}
-        return {"call_id": call_id, "name": tool.name, **namespace, **asynchronous}
+        return {"call_id": self._call_id(), "name": tool.name, **namespace, **asynchronous}
+
+    def _call_id(self) -> str:
+        return f"call_{self._ids.hex(CALL_ID_DIGITS)}"
 
     def _add_arguments(self, text: str) -> None:
         if self._drops_call:
+            return
+        if self._client_call is not None:
+            self._client_call.arguments.append(text)
             return
         if self._unwrap is not None:
             text = self._unwrap.feed(text)
@@ -146,6 +157,12 @@ class Assembly:
     def _end_call(self, *, is_complete: bool) -> None:
         if self._drops_call:
             self._drops_call = False
+            return
+        if self._client_call is not None:
+            call, self._client_call = self._client_call, None
+            kind, members, is_whole = call.item()
+            self._open(kind, members)
+            self.close("completed" if is_complete and is_whole else "incomplete")
             return
         rest = self._unwrap.finish() if self._unwrap is not None else ""
         if rest:

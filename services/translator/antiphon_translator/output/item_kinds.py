@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from antiphon_core import events
 from antiphon_core.events import frame
+from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.client_items import CALL_TYPES
 
 Event = Object
 EventBuilder = Callable[["OpenItem"], Event]
@@ -206,3 +208,19 @@ CUSTOM_TOOL_CALL = ItemKind(
     ),
     with_text=lambda members, item: members | {"input": item.text},
 )
+
+
+def _client_call(call_type: str, id_prefix: str) -> ItemKind:
+    """A call that is told when it is whole: nothing is ever appended to it."""
+    return ItemKind(
+        id_prefix=id_prefix,
+        blank={"type": call_type, "status": "in_progress"},
+        opening=(_item_added,),
+        delta=lambda item: _of_item(item, events.FUNCTION_CALL_ARGUMENTS_DELTA, sequence_number=0, delta=""),
+        closing=(_item_done,),
+        with_text=lambda members, _item: members,
+    )
+
+
+CLIENT_CALLS = {call_type: _client_call(call_type, ID_PREFIX[call_type]) for call_type in CALL_TYPES}
+"""Calls of tools of OpenAI's that the caller runs, by their type."""

@@ -23,6 +23,7 @@ from antiphon_core.jsons import Object, kind, parse_object
 from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
 from antiphon_translator.media import turn_media
 from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.prompt import client_tools
 from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
 from antiphon_translator.prompt.tools import shown_name
 
@@ -37,7 +38,7 @@ LATE_OUTPUT_NOTE = "[Output of the call {call_id} of {name}, which was pending]"
 UNREADABLE = "INVALID_JSON"
 """The one argument of a call as a model is shown it, where what it wrote is none: its name says why."""
 
-_RESULTS = ("function_call_output", "custom_tool_call_output")
+_RESULTS = ("function_call_output", "custom_tool_call_output", *client_tools.OUTPUTS)
 _CUT_OFF = ("in_progress", "incomplete")
 
 
@@ -264,6 +265,25 @@ def _read_result(draft: _Draft, item: Object, path: str) -> None:
     draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), path, "output", draft.media))
 
 
+def _read_client_call(draft: _Draft, item: Object, path: str) -> None:
+    """A call of a tool of OpenAI's that the caller ran."""
+    if _is_void(draft, item):
+        return
+    tool = client_tools.BY_CALL_TYPE[item["type"]]
+    draft.add_call(Call(_text(item, "call_id", path), tool.name, tool.arguments(item)), path)
+
+
+def _read_client_result(draft: _Draft, item: Object, path: str) -> None:
+    parts = client_tools.OUTPUTS[item["type"]](item)
+    read = [part if isinstance(part, str) else draft.media.read(part, f"{path}.output") for part in parts]
+    draft.add_result(_answers(item, path), tuple(read))
+
+
+def _answers(item: Object, path: str) -> str:
+    """The id of the call that an output came of: a local shell's output has it as its own."""
+    return _text(item, "id" if item["type"] == "local_shell_call_output" else "call_id", path)
+
+
 def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
     """What the model once wrote down of what was said before, shown as a note, as nobody says it now."""
     summary = item.get("summary")
@@ -284,6 +304,8 @@ _READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
     "function_call_output": _read_result,
     "custom_tool_call": _read_custom_call,
     "custom_tool_call_output": _read_result,
+    **dict.fromkeys(client_tools.BY_CALL_TYPE, _read_client_call),
+    **dict.fromkeys(client_tools.OUTPUTS, _read_client_result),
     "compaction": _read_compaction,
     "compaction_trigger": _pass_over,
     "configuration_update": _pass_over,
@@ -362,7 +384,8 @@ def _called_name(item: Object, path: str) -> str:
 def _answered(items: Sequence[Any]) -> Collection[str]:
     """The ids of the calls that have results."""
     results = (item for item in items if isinstance(item, dict) and item.get("type") in _RESULTS)
-    return {call_id for result in results if isinstance(call_id := result.get("call_id"), str)}
+    named = (result.get("call_id") or result.get("id") for result in results)
+    return {call_id for call_id in named if isinstance(call_id, str)}
 
 
 def _arguments(written: str) -> Object:

@@ -3,6 +3,7 @@
 Callers declare functions, custom tools and namespaces of both. A model knows functions only, so
 
     custom tool    is shown as a function with one string, `input` (custom_formats.py)
+    shell and such is shown as a function with the arguments of its call item (client_tools.py)
     namespace      is shown flat, its tools as NAMESPACE__NAME; a bare name counts, too, where it is nobody else's
 
 and what it calls is translated back. Tools may come with the request and with items of the conversation
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,15 +22,20 @@ from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_core.request.errors import from_validation
 from antiphon_core.request.tools import (
+    CLIENT_RUN,
     AllowedTools,
+    ClientChoice,
     CustomTool,
     FunctionTool,
     GrammarInput,
     NamedChoice,
     NamespaceTool,
+    PlainClientTool,
+    ShellTool,
     ToolChoice,
 )
 from antiphon_core.request.tools import Tool as DeclaredTool
+from antiphon_translator.prompt.client_tools import CLIENT_TOOLS, ClientTool
 from antiphon_translator.schemas import custom_formats, tool_schemas
 
 _SEPARATOR = "__"
@@ -39,13 +45,15 @@ _DECLARED: TypeAdapter[list[Any]] = TypeAdapter(list[DeclaredTool])
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool. `shown_as` is its name for the model; `name` and `namespace` are the caller's. `grammar` is what the
-    input of a custom tool must match. The output of an `is_async` tool may come in any later turn."""
+    input of a custom tool must match. The output of an `is_async` tool may come in any later turn.
+    `client` defines a tool of OpenAI's that the caller runs."""
 
     shown_as: str
     name: str
     namespace: str | None = None
     is_custom: bool = False
     is_async: bool = False
+    client: ClientTool | None = None
     grammar: GrammarInput | None = None
     description: str | None = None
     parameters: Object | None = None
@@ -111,6 +119,8 @@ def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
         case NamedChoice():
             chosen = _chosen(tools, choice.type, choice.name, "tool_choice")
             return ToolSet(tools, (chosen,), required=True)
+        case ClientChoice():
+            return ToolSet(tools, (_chosen(tools, choice.type, choice.type, "tool_choice"),), required=True)
         case AllowedTools():
             return ToolSet(tools, _allowed(tools, choice), required=choice.mode == "required")
 
@@ -149,6 +159,8 @@ def _flat(declared: Iterable[Any]) -> Iterable[Tool]:
                 yield from (_tool(inner, each.name) for inner in each.tools)
             case FunctionTool() | CustomTool():
                 yield _tool(each, None)
+            case ShellTool() | PlainClientTool():
+                yield _client_tool(each)
 
 
 def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
@@ -160,6 +172,17 @@ def _tool(declared: FunctionTool | CustomTool, namespace: str | None) -> Tool:
         schema = custom_formats.input_schema(declared.format)
         return replace(described, is_custom=True, grammar=grammar, parameters=schema)
     return replace(described, parameters=declared.parameters, strict=declared.strict)
+
+
+def _client_tool(declared: ShellTool | PlainClientTool) -> Tool:
+    client = CLIENT_TOOLS[declared.type]
+    environment = declared.environment if isinstance(declared, ShellTool) else None
+    skills = (environment and environment.skills) or ()
+    lines = [f"\n- {skill.name} ({skill.path}): {skill.description}" for skill in skills]
+    told = "\nSkills, each described in its folder:" + "".join(lines) if lines else ""
+    return Tool(
+        client.name, client.name, client=client, description=client.description + told, parameters=client.parameters
+    )
 
 
 def _require_unique(tools: Sequence[Tool]) -> None:
@@ -174,17 +197,23 @@ def _allowed(tools: Sequence[Tool], choice: AllowedTools) -> tuple[Tool, ...]:
     chosen = []
     for index, each in enumerate(choice.tools):
         kind, name, path = each.get("type"), each.get("name"), f"tool_choice.tools[{index}]"
-        if kind not in ("function", "custom"):
-            raise _bad_choice(f"'{path}' must be a function or a custom tool.", path)
-        chosen.append(_chosen(tools, kind, str(name), path))
+        if kind not in ("function", "custom", *CLIENT_RUN):
+            raise _bad_choice(f"'{path}' must be a function, a custom tool or a tool that the caller runs.", path)
+        chosen.append(_chosen(tools, kind, kind if kind in CLIENT_RUN else str(name), path))
     return tuple(chosen)
 
 
-def _chosen(tools: Sequence[Tool], kind: Literal["function", "custom"], name: str, path: str) -> Tool:
+def _chosen(tools: Sequence[Tool], kind: str, name: str, path: str) -> Tool:
     for tool in tools:
-        if name in (tool.name, tool.shown_as) and tool.is_custom == (kind == "custom"):
+        if name in (tool.name, tool.shown_as) and _kind_of(tool) == kind:
             return tool
     raise _bad_choice(f"Tool choice '{name}' not found in 'tools' parameter.", path)
+
+
+def _kind_of(tool: Tool) -> str:
+    if tool.client is not None:
+        return tool.client.name
+    return "custom" if tool.is_custom else "function"
 
 
 def _bad_choice(message: str, path: str) -> InvalidRequest:

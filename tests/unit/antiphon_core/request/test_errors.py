@@ -37,7 +37,7 @@ def user(content: Any) -> dict[str, Any]:
         ({"input": [user([{"text": "x"}])]}, "input[0].content[0].type", "missing_required_parameter"),
         ({"input": [user([{"type": None, "text": "x"}])]}, "input[0].content[0].type", "missing_required_parameter"),
         ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "invalid_value"),
-        ({"input": [{"type": "computer_call", "call_id": "c"}]}, "input[0]", "unsupported_value"),
+        ({"input": [{"type": "mcp_call", "call_id": "c"}]}, "input[0]", "unsupported_value"),
         ({"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].name", "missing_required_parameter"),
         ({"input": [{"type": "telepathy"}]}, "input[0].type", "invalid_value"),
         ({"input": [user("x")] * (INPUT_ITEMS_MAX + 1)}, "input", "array_above_max_length"),

@@ -95,7 +95,7 @@ async def test_a_summary_without_an_end_is_written_again_without_repetition() ->
         asked.append(turn)
         receive(Batch(0, 1, b"", finals[len(asked) - 1]))
 
-    translator.generate = generate  # type: ignore[assignment]
+    translator.generate = generate  # type: ignore[method-assign]
     summary = await compaction.summarise(translator, TURN)
     assert summary.item["summary"][0]["text"] == "Whole."
     assert summary.usage == {"output_tokens": 6, "output_tokens_details": {"reasoning_tokens": 2}}
@@ -111,6 +111,6 @@ async def test_an_engine_that_takes_no_penalty_has_no_second_summary() -> None:
             raise InvalidRequest("no such control")
         receive(Batch(0, 1, b"", written(Status.INCOMPLETE, "and and")))
 
-    translator.generate = generate  # type: ignore[assignment]
+    translator.generate = generate  # type: ignore[method-assign]
     with pytest.raises(EngineFault):
         await compaction.summarise(translator, TURN)

@@ -59,7 +59,7 @@ def test_what_an_assistant_said_before_its_answer_is_told_apart() -> None:
 
 
 REFUSED: list[tuple[str, Any, str]] = [
-    ("input[0]", {"type": "computer_call", "name": "f"}, "unsupported_value"),
+    ("input[0]", {"type": "mcp_call", "name": "f"}, "unsupported_value"),
     ("input[0]", {"type": ["message"]}, "unsupported_value"),
     ("input[0]", 7, "invalid_type"),
     ("input[0].role", {"role": "tool", "content": "x"}, "unsupported_value"),

@@ -1,0 +1,213 @@
+"""What is called and what comes of it with tools that the caller runs and OpenAI defines: items of input and history.
+
+Each part of a call is checked, also where a model wrote it (antiphon_translator.prompt.client_tools): clients run it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import TypedDict
+
+from antiphon_core import limits
+from antiphon_core.jsons import Object
+from antiphon_core.request.errors import TAG
+from antiphon_core.request.models import Exact, Open, type_tag
+
+CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
+Status = Literal["in_progress", "completed", "incomplete"]
+_Milliseconds = Annotated[int, Field(ge=0)]
+
+CALL_TYPES = ("shell_call", "local_shell_call", "apply_patch_call", "computer_call")
+OUTPUT_TYPES = tuple(f"{call}_output" for call in CALL_TYPES)
+
+
+def _refuse_file_id(given: str | None) -> None:
+    if given is not None:
+        raise PydanticCustomError(
+            "unsupported_parameter", "There is no Files API on this server, so no file has an id here"
+        )
+
+
+FileId = Annotated[str | None, AfterValidator(_refuse_file_id)]
+
+
+class ShellAction(Exact):
+    commands: Annotated[list[str], Field(min_length=1)]
+    """Run one after the other."""
+    timeout_ms: _Milliseconds | None = None
+    max_output_length: Annotated[int, Field(ge=0)] | None = None
+    """Characters of output that the model wants to read at most."""
+
+
+class LocalShellAction(Exact):
+    type: Literal["exec"] = "exec"
+    command: Annotated[list[str], Field(min_length=1)]
+    """The program and its arguments."""
+    env: dict[str, str] = Field(default_factory=dict)
+    timeout_ms: _Milliseconds | None = None
+    user: str | None = None
+    working_directory: str | None = None
+
+
+class ApplyPatchOperation(Exact):
+    type: Literal["create_file", "update_file", "delete_file"]
+    path: Annotated[str, Field(min_length=1)]
+    diff: str | None = None
+    """What changes, in the V4A format; a file that is deleted needs none."""
+
+    @model_validator(mode="after")
+    def _has_its_diff(self) -> Self:
+        if (self.diff is None) != (self.type == "delete_file"):
+            raise PydanticCustomError(
+                "missing_required_parameter", "A 'diff' is needed to create or update a file, and only then"
+            )
+        return self
+
+
+class _Point(TypedDict):
+    x: int
+    y: int
+
+
+class ComputerAction(Exact):
+    """One thing to do on a screen. Which members it has follows from `type`."""
+
+    type: Literal["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"]
+    x: int | None = None
+    y: int | None = None
+    button: Literal["left", "right", "wheel", "back", "forward"] | None = None
+    keys: list[str] | None = None
+    path: list[_Point] | None = None
+    scroll_x: int | None = None
+    scroll_y: int | None = None
+    text: str | None = None
+
+    @model_validator(mode="after")
+    def _has_what_its_type_needs(self) -> Self:
+        for name in _NEEDED.get(self.type, ()):
+            if getattr(self, name) is None:
+                raise PydanticCustomError("missing_required_parameter", f"'{self.type}' needs '{name}'")
+        return self
+
+
+_NEEDED = {
+    "click": ("x", "y", "button"),
+    "double_click": ("x", "y"),
+    "drag": ("path",),
+    "keypress": ("keys",),
+    "move": ("x", "y"),
+    "scroll": ("x", "y", "scroll_x", "scroll_y"),
+    "type": ("text",),
+}
+ComputerActions = Annotated[list[ComputerAction], Field(min_length=1)]
+
+
+class ShellCall(Open):
+    type: Literal["shell_call"]
+    call_id: CallId
+    """By what its output refers to it."""
+    action: ShellAction
+    """The commands."""
+    id: str | None = None
+    status: Status | None = None
+
+
+class ShellCallOutput(Open):
+    type: Literal["shell_call_output"]
+    call_id: CallId
+    """Which call this came of."""
+    output: list[Object]
+    """What each command printed, and how it ended."""
+    id: str | None = None
+    status: Status | None = None
+
+
+class LocalShellCall(Open):
+    type: Literal["local_shell_call"]
+    call_id: CallId
+    """By what its output refers to it."""
+    action: LocalShellAction
+    """The command."""
+    id: str | None = None
+    status: Status | None = None
+
+
+class LocalShellCallOutput(Open):
+    type: Literal["local_shell_call_output"]
+    id: CallId
+    """The `call_id` of the call that this came of."""
+    output: str
+    """What the command printed."""
+    status: Status | None = None
+
+
+class ApplyPatchCall(Open):
+    type: Literal["apply_patch_call"]
+    call_id: CallId
+    """By what its output refers to it."""
+    operation: ApplyPatchOperation
+    """What is done to which file."""
+    id: str | None = None
+    status: Status | None = None
+
+
+class ApplyPatchCallOutput(Open):
+    type: Literal["apply_patch_call_output"]
+    call_id: CallId
+    """Which call this came of."""
+    status: Literal["completed", "failed"]
+    """Whether the patch was applied."""
+    output: str | None = None
+    """What is said of it."""
+    id: str | None = None
+
+
+class ComputerCall(Open):
+    type: Literal["computer_call"]
+    call_id: CallId
+    """By what its output refers to it."""
+    action: ComputerAction | None = None
+    """A single action, as older models wrote it."""
+    actions: list[ComputerAction] | None = None
+    """What is done, in its order."""
+    id: str | None = None
+    status: Status | None = None
+
+
+class Screenshot(Open):
+    type: Literal["computer_screenshot"]
+    file_id: FileId = None
+    """Not served: there is no Files API here."""
+    image_url: str
+    """A `data:` or https URL."""
+
+
+class ComputerCallOutput(Open):
+    type: Literal["computer_call_output"]
+    call_id: CallId
+    """Which call this came of."""
+    output: Screenshot
+    """What the screen looks like then."""
+    id: str | None = None
+    status: Status | None = None
+
+
+ClientItem = Annotated[
+    Annotated[ShellCall, Tag(TAG + "shell_call")]
+    | Annotated[ShellCallOutput, Tag(TAG + "shell_call_output")]
+    | Annotated[LocalShellCall, Tag(TAG + "local_shell_call")]
+    | Annotated[LocalShellCallOutput, Tag(TAG + "local_shell_call_output")]
+    | Annotated[ApplyPatchCall, Tag(TAG + "apply_patch_call")]
+    | Annotated[ApplyPatchCallOutput, Tag(TAG + "apply_patch_call_output")]
+    | Annotated[ComputerCall, Tag(TAG + "computer_call")]
+    | Annotated[ComputerCallOutput, Tag(TAG + "computer_call_output")],
+    Discriminator(type_tag),
+]
+
+
+def is_client_item(given: Any) -> bool:
+    """Whether a type is one of these."""
+    return given in CALL_TYPES or given in OUTPUT_TYPES

@@ -1,0 +1,178 @@
+"""Tools that the caller runs and OpenAI defines: `shell`, `local_shell`, `apply_patch` and `computer`.
+
+Models know functions only. Each of these tools is shown as a function with the arguments that its call item has, what
+the model calls becomes that item, and an item of the history is read as the call or the result that it is:
+
+    tool            function        call item             its member     output item
+    shell           shell           shell_call            action         shell_call_output
+    local_shell     local_shell     local_shell_call      action         local_shell_call_output
+    apply_patch     apply_patch     apply_patch_call      operation      apply_patch_call_output
+    computer        computer        computer_call         actions        computer_call_output
+
+Arguments that do not have the form of the item are no call: nobody shall run half of a command. The item is told as
+incomplete then, and empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.client_items import ApplyPatchOperation, ComputerActions, LocalShellAction, ShellAction
+
+_TEXT: Object = {"type": "string"}
+_WHOLE: Object = {"type": "integer"}
+_TEXTS: Object = {"type": "array", "items": _TEXT}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTool:
+    """One of them. `member` is where its call item has what it is called with, `blank` that member of a call that
+    cannot be read; `status` are members that clients look for besides."""
+
+    name: str
+    call_type: str
+    member: str
+    description: str
+    parameters: Object
+    form: Any
+    blank: Any
+    others: Mapping[str, Any]
+    wraps: bool = False
+    """Whether the arguments are an object around the member, and not the member itself."""
+
+    def members(self, arguments: Object | None) -> Object | None:
+        """The members of a call item for these arguments; None: they are none."""
+        given = arguments.get(self.member) if arguments is not None and self.wraps else arguments
+        try:
+            checked = _adapter(self.form).validate_python(given)
+        except ValidationError:
+            return None
+        return {self.member: _adapter(self.form).dump_python(checked, exclude_none=True), **self.others}
+
+    def blank_members(self) -> Object:
+        """Those of a call that nobody can run."""
+        return {self.member: self.blank, **self.others}
+
+    def arguments(self, item: Object) -> Object:
+        """The arguments of a call as the model is shown it."""
+        given = item.get(self.member)
+        if self.wraps:
+            return {self.member: given if given is not None else [item.get("action")]}  # older calls have one action
+        if not isinstance(given, dict):
+            return {self.member: given}
+        known = self.parameters["properties"]
+        return {name: value for name, value in given.items() if value is not None and name in known}
+
+
+@cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    """Compiled when the first call is read: most processes never see one."""
+    return TypeAdapter(form)
+
+
+def _object(required: list[str], **properties: Object) -> Object:
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+_ACTION_TYPES = ["click", "double_click", "drag", "keypress", "move", "screenshot", "scroll", "type", "wait"]
+_POINT = _object(["x", "y"], x=_WHOLE, y=_WHOLE)
+
+CLIENT_TOOLS: Mapping[str, ClientTool] = {
+    tool.name: tool
+    for tool in (
+        ClientTool(
+            "shell",
+            "shell_call",
+            "action",
+            "Runs shell commands on the user's machine, one after the other, and returns what each of them printed.",
+            _object(["commands"], commands=_TEXTS, timeout_ms=_WHOLE, max_output_length=_WHOLE),
+            ShellAction,
+            {"commands": []},
+            {"environment": {"type": "local"}},
+        ),
+        ClientTool(
+            "local_shell",
+            "local_shell_call",
+            "action",
+            "Runs a command, given as its program and arguments, on the user's machine, and returns what it printed.",
+            _object(["command"], command=_TEXTS, working_directory=_TEXT, timeout_ms=_WHOLE),
+            LocalShellAction,
+            {"type": "exec", "command": [], "env": {}},
+            {},
+        ),
+        ClientTool(
+            "apply_patch",
+            "apply_patch_call",
+            "operation",
+            "Creates, updates or deletes one file of the user's. For create_file and update_file, `diff` is what "
+            "changes, in the V4A diff format: context lines begin with a space, new lines with +, old lines with -, "
+            "and @@ begins a section.",
+            _object(
+                ["type", "path"],
+                type={"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
+                path=_TEXT,
+                diff=_TEXT,
+            ),
+            ApplyPatchOperation,
+            {"type": "delete_file", "path": ""},
+            {},
+        ),
+        ClientTool(
+            "computer",
+            "computer_call",
+            "actions",
+            "Does things on the user's screen, in their order, and returns a screenshot of what it looks like then.",
+            _object(
+                ["actions"],
+                actions={
+                    "type": "array",
+                    "items": _object(
+                        ["type"],
+                        type={"type": "string", "enum": _ACTION_TYPES},
+                        x=_WHOLE,
+                        y=_WHOLE,
+                        button={"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
+                        keys=_TEXTS,
+                        path={"type": "array", "items": _POINT},
+                        scroll_x=_WHOLE,
+                        scroll_y=_WHOLE,
+                        text=_TEXT,
+                    ),
+                },
+            ),
+            ComputerActions,
+            [],
+            {"pending_safety_checks": []},
+            wraps=True,
+        ),
+    )
+}
+BY_CALL_TYPE: Mapping[str, ClientTool] = {tool.call_type: tool for tool in CLIENT_TOOLS.values()}
+
+
+def _shell_output(item: Object) -> Any:
+    return [dumps(item.get("output")).decode()]
+
+
+def _patch_output(item: Object) -> Any:
+    return [str(item.get("output") or item.get("status"))]
+
+
+def _screenshot(item: Object) -> Any:
+    shown = item.get("output")
+    return [{"type": "input_image", "image_url": shown.get("image_url") if isinstance(shown, dict) else None}]
+
+
+OUTPUTS: Mapping[str, Callable[[Object], Any]] = {
+    "shell_call_output": _shell_output,
+    "local_shell_call_output": lambda item: [str(item.get("output"))],
+    "apply_patch_call_output": _patch_output,
+    "computer_call_output": _screenshot,
+}
+"""What the model is told of each output: texts, and content parts that are none."""

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from antiphon_core.jsons import Object
+from antiphon_core.request.client_items import CALL_TYPES, OUTPUT_TYPES, ClientItem, is_client_item
+
+ADAPTER: TypeAdapter[Any] = TypeAdapter(ClientItem)
+SHELL: Object = {"type": "shell_call", "call_id": "c", "action": {"commands": ["ls"]}}
+PATCH: Object = {"type": "apply_patch_call", "call_id": "c", "operation": {"type": "delete_file", "path": "a"}}
+COMPUTER: Object = {"type": "computer_call", "call_id": "c", "actions": [{"type": "wait"}]}
+SCREEN: Object = {"type": "computer_screenshot", "image_url": "data:image/png;base64,"}
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        SHELL,
+        {"type": "shell_call_output", "call_id": "c", "output": []},
+        {"type": "local_shell_call", "call_id": "c", "action": {"type": "exec", "command": ["ls"], "env": {"A": "b"}}},
+        {"type": "local_shell_call_output", "id": "c", "output": "x"},
+        PATCH,
+        {"type": "apply_patch_call_output", "call_id": "c", "status": "failed"},
+        COMPUTER,
+        COMPUTER | {"actions": None, "action": {"type": "drag", "path": [{"x": 1, "y": 2}]}},
+        {"type": "computer_call_output", "call_id": "c", "output": SCREEN},
+    ],
+)
+def test_calls_and_what_came_of_them(item: Object) -> None:
+    assert ADAPTER.validate_python(item).type == item["type"]
+    assert is_client_item(item["type"])
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        SHELL | {"action": {"commands": []}},
+        SHELL | {"action": {"commands": ["ls"], "sudo": True}},
+        PATCH | {"operation": {"type": "create_file", "path": "a"}},
+        PATCH | {"operation": {"type": "delete_file", "path": "a", "diff": "x"}},
+        COMPUTER | {"actions": [{"type": "scroll", "x": 1, "y": 1}]},
+        {"type": "computer_call_output", "call_id": "c", "output": SCREEN | {"file_id": "file_1"}},
+        {"type": "shell_call_output", "call_id": "c" * 257, "output": []},
+    ],
+)
+def test_what_nobody_could_run_or_read(item: Object) -> None:
+    with pytest.raises(ValidationError):
+        ADAPTER.validate_python(item)
+
+
+def test_their_types() -> None:
+    assert len({*CALL_TYPES, *OUTPUT_TYPES}) == 8
+    assert not is_client_item("function_call")

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_translator.output.client_call import ClientCall
+from antiphon_translator.prompt.client_tools import CLIENT_TOOLS
+
+
+def call(*pieces: str) -> ClientCall:
+    return ClientCall(CLIENT_TOOLS["shell"], "call_1", list(pieces))
+
+
+def test_a_whole_call_has_its_action() -> None:
+    kind, members, is_whole = call('{"comm', 'ands": ["ls"]}').item()
+    assert (kind.blank["type"], is_whole) == ("shell_call", True)
+    assert members == {"call_id": "call_1", "action": {"commands": ["ls"]}, "environment": {"type": "local"}}
+
+
+@pytest.mark.parametrize("pieces", [(), ('{"commands": ["rm', " -rf"), ('{"commands": []}',), ("[]",)])
+def test_half_a_call_is_empty(pieces: tuple[str, ...]) -> None:
+    _, members, is_whole = call(*pieces).item()
+    assert (members["action"], is_whole) == ({"commands": []}, False)
