@@ -95,7 +95,7 @@ class GenerationRequest:
     Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the generation,
     the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output. `top_logprobs`
     is how many alternatives of each token are wanted; None for no log probabilities at all. `cache_key` names what
-    shares a beginning with other requests. With `ignore_eos` the end of turn is a token like any other, and there are
+    shares a beginning with other requests; with `asks_cached` the server is asked how much of the prompt it had. With `ignore_eos` the end of turn is a token like any other, and there are
     no `stop_ids`.
     """
 
@@ -113,6 +113,7 @@ class GenerationRequest:
     images: tuple[bytes, ...] = ()
     lora: str | None = None
     cache_key: str | None = None
+    asks_cached: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +159,5 @@ class EngineChunk:
     segments: Sequence[Segment] = ()
     usage: Usage | None = None
     logprobs: Sequence[TokenLogprob] = ()
+    cached_blocks: int = 0
+    """Blocks of the prompt that the server had in its cache, where a TOKENS engine says so."""

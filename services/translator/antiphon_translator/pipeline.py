@@ -226,6 +226,7 @@ def _generation(
         lora=model.lora,
         images=prompt.images if level is Level.TEXT else (),
         cache_key=parameters.prompt_cache_key,
+        asks_cached=model.kv_block_tokens > 0,
     )
 
 

@@ -127,6 +127,16 @@ def test_the_profile_limits_an_answer_whose_request_does_not(asked: dict[str, An
     assert (request.max_tokens, told["max_output_tokens"]) == (limit, limit)
 
 
+@pytest.mark.parametrize(("block_tokens", "blocks", "cached"), [(4, 2, 8), (4, 1_000, None), (0, 2, 0)])
+def test_what_the_engine_had_in_its_cache_is_told(block_tokens: int, blocks: int, cached: int | None) -> None:
+    made = pipeline(turn("Hi"), model(kv_block_tokens=block_tokens))
+    _, request = made.start()
+    made.receive([EngineChunk(encoded("one"), cached_blocks=blocks), EngineChunk([END_ID])])
+    usage = ended(made.finish(completed_at=COMPLETED_AT))["usage"]
+    wanted = usage["input_tokens"] if cached is None else cached  # never more than there are
+    assert (request.asks_cached, usage["input_tokens_details"]["cached_tokens"]) == (block_tokens > 0, wanted)
+
+
 def test_an_end_id_as_the_last_permitted_token_completes() -> None:
     batches, _ = play([encoded("one two"), [END_ID]], max_output_tokens=len(encoded("one two")) + 1)
     assert ended(batches)["status"] == "completed"

@@ -63,7 +63,9 @@ class OpenAIChatEngine:
             await pool.close()
 
     async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
-        body = compact(openai_wire.body(request, self._model, await self._described()))
+        tells_cache_key = self._profile.cache_hints == "openai"
+        written = openai_wire.body(request, self._model, await self._described(), tells_cache_key=tells_cache_key)
+        body = compact(written)
         reader = openai_logprobs.reader(request)
         try:
             async with timed(self._timeouts, flow) as timer, self._asked("POST", "/chat/completions", body) as response:

@@ -96,7 +96,7 @@ def listed(models: Object) -> list[ListedModel]:
     return [ListedModel(str(name), length if isinstance(length, int) else None) for name, length in found]
 
 
-def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
+def body(request: GenerationRequest, model: str, dialect: Dialect, *, tells_cache_key: bool = False) -> Object:
     """The body of POST /chat/completions. EngineFault: it asks for what the server cannot be told."""
     chat = request.chat
     if chat is None:
@@ -114,6 +114,8 @@ def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:
         written["max_tokens"] = request.max_tokens
     if request.stop:
         written["stop"] = list(request.stop)
+    if tells_cache_key and request.cache_key is not None:
+        written["prompt_cache_key"] = request.cache_key
     if request.ignore_eos:
         written["ignore_eos"] = True
     if request.top_logprobs is not None:

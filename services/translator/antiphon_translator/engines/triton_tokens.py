@@ -40,6 +40,7 @@ CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
 }
 REQUIRED_INPUTS = ("input_ids", "input_lengths", "request_output_len")
 _REQUIRED_OUTPUTS = ("output_ids", "sequence_length")
+_METRICS_IN, _REUSED_OUT = "return_perf_metrics", "kv_cache_reused_blocks"
 _LOGPROBS_IN, _LOGPROBS_OUT = "return_log_probs", "output_log_probs"
 
 
@@ -101,6 +102,8 @@ class TokensSignature:
             if request.top_logprobs:
                 raise cannot(self.model, "top_logprobs")
             tensors.append(one(_LOGPROBS_IN, True))
+        if request.asks_cached and _METRICS_IN in self.model.inputs and _REUSED_OUT in self.model.outputs:
+            tensors.append(one(_METRICS_IN, True))
         return tensors
 
 
@@ -124,6 +127,7 @@ class TokensReader:
         self._left = request.max_tokens
         self._stop_ids = frozenset(request.stop_ids)
         self._wants_logprobs = request.top_logprobs is not None
+        self._asks_cached = request.asks_cached
 
     def read(self, response: Any) -> EngineChunk | None:
         if not response.outputs:  # an empty final response
@@ -138,7 +142,9 @@ class TokensReader:
             return None
         self._left -= len(ids)
         self.complete = self._left <= 0 or not self._stop_ids.isdisjoint(ids)
-        return EngineChunk(ids, logprobs=self._logprobs(response, ids) if self._wants_logprobs else ())
+        logprobs = self._logprobs(response, ids) if self._wants_logprobs else ()
+        reused = self._outputs.numbers(response, _REUSED_OUT) if self._asks_cached else None
+        return EngineChunk(ids, logprobs=logprobs, cached_blocks=reused[0] if reused else 0)
 
     def finish(self) -> None:
         return None

@@ -47,6 +47,8 @@ class ServedModel:
     """Whether its prompts can be counted here."""
     max_output_tokens: int | None = None
     """Tokens of an answer whose request does not say how many."""
+    kv_block_tokens: int = 0
+    """Tokens of a block of its engine's cache; 0 where the engine is not asked how much of a prompt it had."""
     reasons: bool = False
     """Whether it may think aloud."""
     shows_reasoning: bool = True
@@ -83,6 +85,7 @@ def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE
         syntax=TokenSyntax(family, facts.tokenizer),
         is_measured=profile.directory is not None and not isinstance(template, UnseenTemplate),
         max_output_tokens=profile.max_output_tokens,
+        kv_block_tokens=profile.kv_block_tokens or 0,
         reasons=_reasons(family, facts, source or ""),
         shows_reasoning=profile.reasoning_summary == "verbatim",
         lora=profile.lora,

@@ -78,7 +78,9 @@ class GuidedOutput:
             elif self.finish is None:
                 segments += self._watch(piece)
         if not self._answers:
-            segments += self._inner.take(EngineChunk(finish=chunk.finish, usage=chunk.usage))
+            segments += self._inner.take(
+                EngineChunk(finish=chunk.finish, usage=chunk.usage, cached_blocks=chunk.cached_blocks)
+            )
         return segments
 
     def end(self, *, cut_off: bool) -> list[Segment]:

@@ -96,7 +96,7 @@ def _read_output(
             continues_last=prompt.conversation.continues_last,
             watch=watch,
         )
-        return TokenOutput(parser, request)
+        return TokenOutput(parser, request, model.kv_block_tokens)
     tail = request.prompt_text.removesuffix(prompt.forced.begun)
     literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
     return TextOutput(literal, request, model.tokenizer)
@@ -105,7 +105,10 @@ def _read_output(
 class TokenOutput:
     """Ids up to the end of the generation: a stop id, or as many as were asked for. What comes behind means nothing."""
 
-    def __init__(self, parser: TokenParser, request: GenerationRequest) -> None:
+    def __init__(self, parser: TokenParser, request: GenerationRequest, block_tokens: int = 0) -> None:
+        """`block_tokens` are those of a block of the engine's cache, 0 where nobody knows."""
+        self._block_tokens = block_tokens
+        self._cached_blocks = 0
         self.finish: FinishReason | None = None
         self._parser = parser
         self._prompt_tokens = len(request.prompt_ids)
@@ -123,6 +126,7 @@ class TokenOutput:
         return self._parser.feed(self._parser.encode(text))
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
+        self._cached_blocks = max(self._cached_blocks, chunk.cached_blocks)
         segments = self._take_one_by_one(chunk.token_ids) if self._has_stop_texts else self._take(chunk.token_ids)
         if chunk.finish is not None:
             self._end(chunk.finish)
@@ -135,7 +139,8 @@ class TokenOutput:
         return self._parser.finish(cut_off=cut_off)
 
     def usage(self) -> Usage:
-        return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens)
+        cached = min(self._cached_blocks * self._block_tokens, self._prompt_tokens)
+        return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens, cached)
 
     @property
     def must_count(self) -> bool:

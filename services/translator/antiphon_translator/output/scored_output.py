@@ -147,4 +147,5 @@ def _pieces(chunk: EngineChunk) -> Iterator[EngineChunk]:
     last = len(chunk.token_ids) - 1
     for index, token_id in enumerate(chunk.token_ids):
         finish = chunk.finish if index == last else None
-        yield EngineChunk((token_id,), finish=finish, logprobs=chunk.logprobs[index : index + 1])
+        logprobs = chunk.logprobs[index : index + 1]
+        yield EngineChunk((token_id,), finish=finish, logprobs=logprobs, cached_blocks=chunk.cached_blocks)

@@ -201,3 +201,19 @@ def test_an_older_model_has_older_names_and_fewer_controls() -> None:
     assert "presence_penalty" not in signature.controls
     assert signature.level is Level.TOKENS
     assert isinstance(signature, TokensSignature)
+
+
+def test_blocks_that_were_reused_are_asked_for_where_the_model_tells_them() -> None:
+    inputs = {**MODEL.inputs, "return_perf_metrics": "BOOL"}
+    able = replace(MODEL, inputs=inputs, outputs=MODEL.outputs | {"kv_cache_reused_blocks"})
+    asking = replace(REQUEST, asks_cached=True)
+    assert sent(asking, able)["return_perf_metrics"] == ([1, 1], [True])
+    assert "return_perf_metrics" not in sent(asking, replace(able, outputs=MODEL.outputs))
+    assert "return_perf_metrics" not in sent(REQUEST, able)
+
+
+def test_blocks_that_were_reused_come_with_the_ids() -> None:
+    told = response({"sequence_length": [1], "output_ids": [7], "kv_cache_reused_blocks": [3]})
+    reader = TokensReader(replace(REQUEST, asks_cached=True))
+    assert reader.read(told.infer_response) == EngineChunk([7], cached_blocks=3)
+    assert TokensReader(REQUEST).read(told.infer_response) == EngineChunk([7])
