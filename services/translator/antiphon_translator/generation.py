@@ -92,11 +92,11 @@ class Chat:
 class GenerationRequest:
     """One generation. `request_id` is its own: engines log it, and some stop the generation by it.
 
-    Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the generation,
-    the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output. `top_logprobs`
-    is how many alternatives of each token are wanted; None for no log probabilities at all. `cache_key` names what
-    shares a beginning with other requests; with `asks_cached` the server is asked how much of the prompt it had. With `ignore_eos` the end of turn is a token like any other, and there are
-    no `stop_ids`.
+    Of `prompt_ids`, `prompt_text` and `chat` an engine reads the one of its level. `stop_ids` each end the
+    generation, the model's own end-of-turn id first; so does each text in `stop`, which is not part of the output.
+    `top_logprobs` is how many alternatives of each token are wanted; None for no log probabilities at all.
+    `cache_key` names what shares a beginning with other requests; with `asks_cached` the server is asked how much
+    of the prompt it had. With `ignore_eos` the end of turn is a token like any other, and there are no `stop_ids`.
     """
 
     request_id: str

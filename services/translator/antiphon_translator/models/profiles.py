@@ -75,8 +75,8 @@ class ModelProfile:
     context_length: int | None = None
     """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
     kv_block_tokens: int | None = None
-    """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine): with it the server is asked how many
-    blocks of a prompt it had, which `cached_tokens` in the usage tells."""
+    """Tokens of a block of TensorRT-LLM's cache (`tokens_per_block` of the engine): with it the server is asked how
+    many blocks of a prompt it had, which `cached_tokens` in the usage tells."""
     cache_hints: Literal["none", "openai"] = "none"
     """Whether an openai_chat server is told the `prompt_cache_key` of a request."""
     max_output_tokens: int | None = None
