@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,14 +27,16 @@ STOP_TIMEOUT_S = 100.0
 class Command:
     """One running `antiphon` command."""
 
-    def __init__(self, *arguments: str, folder: Path | None = None) -> None:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
+    def __init__(
+        self, *arguments: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         self.process = start_child(
             [sys.executable, "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=environment,
+            env=inherited | dict(environment or {}),
             cwd=folder,
         )
         self.lines: list[str] = []

@@ -164,5 +164,5 @@ def _options(api: Api) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
-        ("grpc.dns_min_time_between_resolutions_ms", 10_000),
+        ("grpc.dns_min_time_between_resolutions_ms", 1_000),
     ]
