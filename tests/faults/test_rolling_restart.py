@@ -62,7 +62,7 @@ async def done(client: AsyncOpenAI, said: str) -> None:
     assert (job.status, job.output_text) == ("completed", story(WORDS))
 
 
-async def callers(client: AsyncOpenAI, number: int, is_over: asyncio.Event) -> int:
+async def streams(client: AsyncOpenAI, number: int, is_over: asyncio.Event) -> int:
     """Streams one turn after the other, every second one as a continuation; how many."""
     count, previous_id = 0, None
     while not is_over.is_set():
@@ -79,20 +79,47 @@ async def jobs(client: AsyncOpenAI, number: int, is_over: asyncio.Event) -> int:
     return count
 
 
-async def test_rolling_restart_cuts_no_stream_and_doubles_no_job(
+class Load:
+    """Callers who stream and callers who wait for jobs, one turn after the other, until it is over."""
+
+    def __init__(self, client: AsyncOpenAI) -> None:
+        self._is_over = asyncio.Event()
+        self._working = [asyncio.create_task(streams(client, number, self._is_over)) for number in range(STREAMS)]
+        self._working += [asyncio.create_task(jobs(client, number, self._is_over)) for number in range(JOBS)]
+
+    async def end(self) -> int:
+        """Waits for the last turns; how many there were. Each caller had one at least, and none failed."""
+        self._is_over.set()
+        ended = await asyncio.gather(*self._working, return_exceptions=True)
+        faults = Counter(repr(each) for each in ended if isinstance(each, BaseException))
+        assert not faults
+        counts = [each for each in ended if isinstance(each, int)]
+        assert min(counts) > 0
+        return sum(counts)
+
+
+def require_each_once(triton: StorytellingTriton, turns: int) -> None:
+    """No turn was begun twice: what was interrupted went on behind its last token."""
+    assert set(triton.began_anew().values()) == {1}
+    assert len(triton.began_anew()) == turns
+
+
+async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
     replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
 ) -> None:
     triton.pause_s = 0.07
-    is_over = asyncio.Event()
-    working = [asyncio.create_task(callers(client, number, is_over)) for number in range(STREAMS)]
-    working += [asyncio.create_task(jobs(client, number, is_over)) for number in range(JOBS)]
+    load = Load(client)
     async with asyncio.timeout(4 * PATIENCE_S):
         for target in SIZES:
             await replicas.roll(target)
-    is_over.set()
-    ended = await asyncio.gather(*working, return_exceptions=True)
-    faults = [each for each in ended if isinstance(each, BaseException)]
-    assert not faults, Counter(map(repr, faults))
-    assert min(ended) > 0
-    assert set(triton.began_anew().values()) == {1}
-    assert len(triton.began_anew()) == sum(ended)
+    require_each_once(triton, await load.end())
+
+
+async def test_a_restart_of_the_only_store_fails_no_request(
+    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+) -> None:
+    triton.pause_s = 0.07
+    load = Load(client)
+    async with asyncio.timeout(4 * PATIENCE_S):
+        await replicas.restart("store-0")
+    require_each_once(triton, await load.end())

@@ -97,6 +97,13 @@ class Replicas:
         status = await asyncio.to_thread(pod.command.stop)
         assert status == 0, "".join(pod.command.lines)
 
+    async def restart(self, name: str) -> None:
+        """Replaces a process that is the only one of its target: it ends before its successor starts."""
+        pod = self.pods[name]
+        await self.retire(name)
+        self.pods[name] = pod
+        await self.start(name)
+
     async def roll(self, target: str) -> None:
         """Replaces all processes of a target: successors serve before the first is told to stop, and one stops after
         the other."""
