@@ -1,37 +1,53 @@
-"""A fleet under load is replaced process by process: no stream is cut, and no job is done twice."""
+"""A fleet under load loses its processes, by SIGTERM and by kill -9, and callers with the OpenAI SDK do not notice."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import openai
 import pytest
+import pytest_asyncio
 from openai import AsyncOpenAI
 
-from tests.support.patience import PATIENCE_S
+from tests.support.patience import PATIENCE_S, until
 from tests.support.replicas import SIZES, Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
+from tests.support.volume import volume
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORDS = 10
 STREAMS, JOBS = 50, 20
+REQUESTS = volume(1_000, 20_000)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def fleet_of_triton(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[tuple[Replicas, StorytellingTriton]]:
+    async with (
+        storytelling_triton(WORDS) as triton,
+        fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint) as replicas,
+    ):
+        yield replicas, triton
 
 
 @pytest.fixture
-async def triton() -> AsyncIterator[StorytellingTriton]:
-    async with storytelling_triton(WORDS) as running:
-        yield running
+def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
+    return fleet_of_triton[0]
 
 
 @pytest.fixture
-async def replicas(triton: StorytellingTriton, tmp_path: Path) -> AsyncIterator[Replicas]:
-    async with fleet(tmp_path, triton.endpoint) as running:
-        yield running
+def triton(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> StorytellingTriton:
+    triton = fleet_of_triton[1]
+    triton.starts.clear()
+    triton.pause_s = 0.07
+    return triton
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(replicas: Replicas) -> AsyncIterator[AsyncOpenAI]:
     """The SDK as it comes, with its own retries."""
     async with AsyncOpenAI(base_url=f"{replicas.url}/v1", api_key="none") as made:
@@ -52,50 +68,50 @@ async def streamed(client: AsyncOpenAI, said: str, previous_id: str | None) -> s
     return last.response.id
 
 
-async def done(client: AsyncOpenAI, said: str) -> None:
-    """One response in the background, to its end."""
-    job = await client.responses.create(model="m", input=said, background=True)
-    async with asyncio.timeout(2 * PATIENCE_S):
-        while job.status in ("queued", "in_progress"):
-            await asyncio.sleep(0.2)
-            job = await client.responses.retrieve(job.id)
-    assert (job.status, job.output_text) == ("completed", story(WORDS))
-
-
-async def streams(client: AsyncOpenAI, number: int, is_over: asyncio.Event) -> int:
+async def stream_turns(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> int:
     """Streams one turn after the other, every second one as a continuation; how many."""
     count, previous_id = 0, None
     while not is_over.is_set():
-        previous_id = await streamed(client, f"stream {number}.{count}", previous_id if count % 2 else None)
+        previous_id = await streamed(client, f"stream {name}.{count}", previous_id if count % 2 else None)
         count += 1
     return count
 
 
-async def jobs(client: AsyncOpenAI, number: int, is_over: asyncio.Event) -> int:
+async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> int:
+    """Runs one response in the background after the other; how many."""
     count = 0
     while not is_over.is_set():
-        await done(client, f"job {number}.{count}")
+        job = await client.responses.create(model="m", input=f"job {name}.{count}", background=True)
+        async with asyncio.timeout(2 * PATIENCE_S):
+            while job.status in ("queued", "in_progress"):
+                await asyncio.sleep(0.2)
+                job = await client.responses.retrieve(job.id)
+        assert (job.status, job.output_text) == ("completed", story(WORDS))
         count += 1
     return count
 
 
 class Load:
-    """Callers who stream and callers who wait for jobs, one turn after the other, until it is over."""
+    """Callers who stream and callers who wait for jobs, until it is over."""
 
-    def __init__(self, client: AsyncOpenAI) -> None:
+    def __init__(self, client: AsyncOpenAI, name: str) -> None:
         self._is_over = asyncio.Event()
-        self._working = [asyncio.create_task(streams(client, number, self._is_over)) for number in range(STREAMS)]
-        self._working += [asyncio.create_task(jobs(client, number, self._is_over)) for number in range(JOBS)]
+        self._working = [
+            *self._begin(STREAMS, lambda number: stream_turns(client, f"{name}.{number}", self._is_over)),
+            *self._begin(JOBS, lambda number: run_jobs(client, f"{name}.{number}", self._is_over)),
+        ]
 
     async def end(self) -> int:
         """Waits for the last turns; how many there were. Each caller had one at least, and none failed."""
         self._is_over.set()
         ended = await asyncio.gather(*self._working, return_exceptions=True)
-        faults = Counter(repr(each) for each in ended if isinstance(each, BaseException))
-        assert not faults
+        assert not Counter(repr(each) for each in ended if isinstance(each, BaseException))
         counts = [each for each in ended if isinstance(each, int)]
         assert min(counts) > 0
         return sum(counts)
+
+    def _begin(self, size: int, work: Callable[[int], Awaitable[int]]) -> list[asyncio.Future[int]]:
+        return [asyncio.ensure_future(work(number)) for number in range(size)]
 
 
 def require_each_once(triton: StorytellingTriton, turns: int) -> None:
@@ -107,8 +123,7 @@ def require_each_once(triton: StorytellingTriton, turns: int) -> None:
 async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
     replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
 ) -> None:
-    triton.pause_s = 0.07
-    load = Load(client)
+    load = Load(client, "roll")
     async with asyncio.timeout(4 * PATIENCE_S):
         for target in SIZES:
             await replicas.roll(target)
@@ -118,8 +133,59 @@ async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
 async def test_a_restart_of_the_only_store_fails_no_request(
     replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
 ) -> None:
-    triton.pause_s = 0.07
-    load = Load(client)
+    """Not even one that the SDK would have to repeat."""
+    load = Load(client.with_options(max_retries=0), "store")
+    (store,) = replicas.of("store")
     async with asyncio.timeout(4 * PATIENCE_S):
-        await replicas.restart("store-0")
+        await replicas.restart(store)
     require_each_once(triton, await load.end())
+
+
+class Requests:
+    """Short requests, many at once, every second one a continuation of the one before."""
+
+    def __init__(self, client: AsyncOpenAI) -> None:
+        self.acknowledged: list[str] = []
+        self.faults: Counter[str] = Counter()
+        self._client = client
+
+    @property
+    def count(self) -> int:
+        return len(self.acknowledged) + self.faults.total()
+
+    async def ask(self, number: int, is_over: asyncio.Event) -> None:
+        previous_id = None
+        while not is_over.is_set():
+            try:
+                response = await self._client.responses.create(
+                    model="m", input=f"request {number}.{self.count}", previous_response_id=previous_id or openai.omit
+                )
+            except openai.APIError as error:
+                self.faults[repr(error)] += 1
+                previous_id = None
+                continue
+            assert (response.status, response.output_text) == ("completed", story(WORDS))
+            self.acknowledged.append(response.id)
+            previous_id = None if previous_id else response.id
+
+
+async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
+    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+) -> None:
+    triton.pause_s = 0.005
+    requests, is_over = Requests(client), asyncio.Event()
+    asking = [asyncio.create_task(requests.ask(number, is_over)) for number in range(STREAMS)]
+    asking += [asyncio.create_task(run_jobs(client, f"kill.{number}", is_over)) for number in range(JOBS)]
+    for kind, target in enumerate(SIZES):
+        enough = kind * REQUESTS // len(SIZES)
+        await until(lambda enough=enough: requests.count > enough, f"{enough} requests")
+        name = replicas.of(target)[0]
+        replicas.kill(name)
+        await replicas.start(name)  # as a kubelet does
+    await until(lambda: requests.count >= REQUESTS, f"{REQUESTS} requests")
+    is_over.set()
+    await asyncio.gather(*asking)
+    print(requests.count, requests.faults)
+    assert requests.faults.total() <= requests.count // 1_000, requests.faults
+    for response_id in requests.acknowledged:
+        assert (await client.responses.retrieve(response_id)).output_text == story(WORDS)
