@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 WORDS = 10
 STREAMS, JOBS = 50, 20
-REQUESTS = volume(1_000, 20_000)
+REQUESTS = volume(400, 20_000)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -185,7 +185,6 @@ async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
     await until(lambda: requests.count >= REQUESTS, f"{REQUESTS} requests")
     is_over.set()
     await asyncio.gather(*asking)
-    print(requests.count, requests.faults)
     assert requests.faults.total() <= requests.count // 1_000, requests.faults
-    for response_id in requests.acknowledged:
-        assert (await client.responses.retrieve(response_id)).output_text == story(WORDS)
+    read = await asyncio.gather(*map(client.responses.retrieve, requests.acknowledged))
+    assert {response.output_text for response in read} == {story(WORDS)}
