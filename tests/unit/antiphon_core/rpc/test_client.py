@@ -18,6 +18,7 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_ports
 
 Request = v1.GetResponseRecordRequest
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
@@ -180,3 +181,22 @@ def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
     repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
     left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
     assert left_out == {"AddConversationItems", "TakeQuota"}
+
+
+async def test_a_call_waits_for_a_server_that_restarts() -> None:
+    (port,) = free_ports(1)
+    async with RpcClient(
+        f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S
+    ) as client:
+        with pytest.raises(StoreUnavailable) as caught:
+            await client.ready()
+        assert caught.value.is_away
+        calling = asyncio.create_task(client.call("GetResponseRecord", Request(id="r")))
+        with pytest.raises(StoreUnavailable):  # which cannot be repeated
+            await client.call("AddConversationItems", v1.AddConversationItemsRequest())
+        assert not calling.done()
+        service, server = Service(), RpcServer()
+        server.add(STORE, {"GetResponseRecord": service.get}, ready=service.ready)
+        await server.start("127.0.0.1", port)
+        assert (await calling).record.id.endswith("/r")
+        await server.drain(0)
