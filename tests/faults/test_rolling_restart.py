@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
 
 import openai
 import pytest
 import pytest_asyncio
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, OpenAI
 
+from tests.support.howto import blocks
 from tests.support.patience import PATIENCE_S, until
 from tests.support.replicas import SIZES, Replicas, fleet
 from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
@@ -18,6 +22,8 @@ from tests.support.volume import volume
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
+DELTA = "response.output_text.delta"
 WORDS = 10
 STREAMS, JOBS = 50, 20
 REQUESTS = volume(400, 20_000)
@@ -188,3 +194,33 @@ async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
     assert requests.faults.total() <= requests.count // 1_000, requests.faults
     read = await asyncio.gather(*map(client.responses.retrieve, requests.acknowledged))
     assert {response.output_text for response in read} == {story(WORDS)}
+
+
+async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_documents(
+    replicas: Replicas, triton: StorytellingTriton, tmp_path: Path
+) -> None:
+    (recipe,) = blocks(RECIPE)
+    (tmp_path / "recipe.py").write_text(recipe.text)
+    ways = [each for name, each in runpy.run_path(str(tmp_path / "recipe.py")).items() if name.startswith("stream_")]
+    triton.hold(at=5)
+    with OpenAI(base_url=f"{replicas.url}/v1", api_key="none") as client:
+        seen: list[list[Any]] = [[] for _ in ways]
+
+        def read(number: int) -> None:
+            for event in ways[number](client, model="m", input=f"resume {number}"):
+                seen[number].append(event)
+
+        reading = [asyncio.create_task(asyncio.to_thread(read, number)) for number in range(len(ways))]
+        await until(lambda: all(log and log[-1].type == DELTA for log in seen), "deltas")
+        hosts = {host for host, _ in replicas.balancer.chosen[-len(ways) :]}
+        killed = [name for name in replicas.of("edge") if replicas.pods[name].host in hosts]
+        for name in killed:
+            replicas.kill(name)
+        triton.go_on()
+        await asyncio.gather(*reading)
+    await replicas.start(*killed)
+    for log in seen:
+        assert [event.sequence_number for event in log] == list(range(len(log)))
+        assert log[-1].type == "response.completed"
+        assert log[-1].response.output_text == story(WORDS)
+    require_each_once(triton, len(ways))
