@@ -159,6 +159,9 @@ class Requests:
     def count(self) -> int:
         return len(self.acknowledged) + self.faults.total()
 
+    async def until(self, count: int) -> None:
+        await until(lambda: self.count >= count, f"{count} requests")
+
     async def ask(self, number: int, is_over: asyncio.Event) -> None:
         previous_id = None
         while not is_over.is_set():
@@ -181,16 +184,15 @@ async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
     triton.pause_s = 0.005
     requests, is_over = Requests(client), asyncio.Event()
     asking = [asyncio.create_task(requests.ask(number, is_over)) for number in range(STREAMS)]
-    asking += [asyncio.create_task(run_jobs(client, f"kill.{number}", is_over)) for number in range(JOBS)]
+    working = [asyncio.create_task(run_jobs(client, f"kill.{number}", is_over)) for number in range(JOBS)]
     for kind, target in enumerate(SIZES):
-        enough = kind * REQUESTS // len(SIZES)
-        await until(lambda enough=enough: requests.count > enough, f"{enough} requests")
+        await requests.until(kind * REQUESTS // len(SIZES))
         name = replicas.of(target)[0]
         replicas.kill(name)
         await replicas.start(name)  # as a kubelet does
-    await until(lambda: requests.count >= REQUESTS, f"{REQUESTS} requests")
+    await requests.until(REQUESTS)
     is_over.set()
-    await asyncio.gather(*asking)
+    await asyncio.gather(*asking, *working)
     assert requests.faults.total() <= requests.count // 1_000, requests.faults
     read = await asyncio.gather(*map(client.responses.retrieve, requests.acknowledged))
     assert {response.output_text for response in read} == {story(WORDS)}

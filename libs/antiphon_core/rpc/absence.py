@@ -1,8 +1,8 @@
 """How long a service that cannot be reached is waited for.
 
-A server that restarts, gracefully or not, is back within seconds, and its callers wait for it. One that has been away for
-longer is down: further callers hear that at once, and no requests pile up. Silence, a call that ends by its deadline, is
-absence too, but no reason to wait: the server has had all the time that there was.
+A server that restarts, gracefully or not, is back within seconds, and its callers wait for it. A server that has been
+away for longer is down: further callers hear that at once, and no requests pile up. A call that ends by its deadline
+begins an absence, but is not repeated: the server has had all the time that there was.
 """
 
 from __future__ import annotations

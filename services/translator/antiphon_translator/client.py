@@ -27,8 +27,8 @@ class TranslatorClient:
     """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target.
 
     Generations come over antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than
-    host:port and dns:///host:port. All other calls, and what is asked for readiness, go over grpc.aio. A translator that
-    cannot be reached is waited for, for the first `wait_s` of its absence.
+    host:port and dns:///host:port. All other calls, and what is asked for readiness, go over grpc.aio. All of them wait
+    for a translator that cannot be reached, for the first `wait_s` of its absence.
     """
 
     def __init__(

@@ -29,6 +29,8 @@ class Service:
 
     def __init__(self) -> None:
         self.closed = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.time_remaining_s: float | None = None
         self.fault: Unavailable | None = None
 
     async def ready(self) -> None:
@@ -38,8 +40,13 @@ class Service:
     async def get(self, request: Any, call: Call) -> Any:
         if request.id == "missing":
             raise ResponseNotFound.of("missing")
+        self.time_remaining_s = call.time_remaining_s
         if request.id == "slow":
-            await asyncio.sleep(PATIENCE_S)
+            try:
+                await asyncio.sleep(PATIENCE_S)
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
         return v1.GetResponseRecordResponse(
             record=v1.ResponseRecord(id=f"{call.tenant}/{correlation.current().request_id}/{request.id}")
         )
@@ -89,6 +96,19 @@ async def test_an_rpc_that_is_not_served_is_named(served: Served) -> None:
 async def test_a_deadline_is_a_timeout(served: Served) -> None:
     with pytest.raises(Timeout):
         await served[2].call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
+
+
+async def test_a_deadline_is_the_handlers_too(served: Served) -> None:
+    service, _, client = served
+    await client.call("GetResponseRecord", Request(id="r"))
+    deadline_s = STORE.methods["GetResponseRecord"].deadline_s
+    assert deadline_s is not None
+    assert service.time_remaining_s is not None
+    assert service.time_remaining_s <= deadline_s
+    with pytest.raises(Timeout):
+        await client.call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
+    async with asyncio.timeout(PATIENCE_S / 2):
+        await service.cancelled.wait()
 
 
 async def test_a_stream_is_read_to_its_end(served: Served) -> None:
@@ -185,9 +205,7 @@ def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
 
 async def test_a_call_waits_for_a_server_that_restarts() -> None:
     (port,) = free_ports(1)
-    async with RpcClient(
-        f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S
-    ) as client:
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
         with pytest.raises(StoreUnavailable) as caught:
             await client.ready()
         assert caught.value.is_away
