@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
 CONTAINERS ?= podman
+COMMITS ?= origin/main..HEAD
 
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check check-commits types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -75,6 +76,10 @@ check:           ## everything that can be said without running the code
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
 	$(BIN)/ruff format --quiet --check
+	$(BIN)/python -m tests.support.plain_words
+
+check-commits: $(VENV)/.installed-dev  ## titles of commits have at most 72 characters: COMMITS=origin/main..HEAD
+	$(BIN)/python -m tests.support.plain_words --commits $(COMMITS)
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy

@@ -139,7 +139,7 @@ class AccessSettings:
         return tuple(_network(text) for text in self.trusted_proxies)
 
     def access(self) -> str:
-        """Who may ask, in a few words for the banner."""
+        """The ways of authentication in a few words, for the banner."""
         ways = [("API keys", self.keys_file is not None), ("trusted proxies", bool(self.trusted_proxies))]
         return " and ".join(name for name, used in ways if used) or "no authentication"
 

@@ -116,7 +116,7 @@ class EdgeServer:
         self.app.add_routes(openapi_routes.table())
 
     def _add_access_checks(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
-        """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
+        """Adds the checks of access in their order: CORS, authentication, pages, admission, slow readers."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         middlewares.append(request_ids.note_route)
         if opens_metrics:

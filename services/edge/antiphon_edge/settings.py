@@ -1,4 +1,4 @@
-"""What an operator can set about the edge."""
+"""Settings of the edge."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class EdgeSettings(AccessSettings):
         _require_linger(self.event_log_linger_ms)
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
-        """What the edge shows to a peer. SettingsError: parts of it need each other."""
+        """The edge's credentials for a peer. SettingsError: parts of them need each other."""
         names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
         try:
             return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})

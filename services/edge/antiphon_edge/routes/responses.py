@@ -113,8 +113,8 @@ class ResponseRoutes:
         return answers.item_page(replace(page, items=await _sealed(page.items, sealer)))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
-        """What seals stored reasoning, for who wishes for it. All else that can be included is told as it is stored.
-        InvalidRequest: something else is wished for."""
+        """A sealer of stored reasoning, if the request includes sealed reasoning. Other values of `include` change
+        nothing. InvalidRequest: an unknown value."""
         if INCLUDE not in queries.include(request):
             return None
         return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
