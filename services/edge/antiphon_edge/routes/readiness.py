@@ -1,7 +1,7 @@
 """Whether an edge wants requests, with hysteresis.
 
-A store or translator that restarts does not take the edge out of its Service as well: requests wait for the restart, and
-requests that need neither are served.
+A store or translator that restarts does not take the edge out of its Service as well: requests wait for the restart,
+and requests that need neither are served.
 """
 
 from __future__ import annotations

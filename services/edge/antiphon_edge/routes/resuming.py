@@ -2,8 +2,8 @@
 
 A background response is followed at another edge, behind the last event that came: the value is the path, with
 `{sequence_number}` in the place of that event's number. A turn under an idempotency key is sent again from its
-beginning, with the numbers that its events had, to the same request: the value is `idempotency-key`. Any other turn ends
-with its edge, and its answer has no such header.
+beginning, with the numbers that its events had, to the same request: the value is `idempotency-key`. Any other turn
+ends with its edge, and its answer has no such header.
 """
 
 from __future__ import annotations
