@@ -6,8 +6,9 @@ import asyncio
 import runpy
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import openai
 import pytest
@@ -26,7 +27,9 @@ RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
 DELTA = "response.output_text.delta"
 WORDS = 10
 STREAMS, JOBS = 50, 20
-REQUESTS = volume(400, 20_000)
+REQUESTS = volume(240, 20_000)
+
+_Answer = TypeVar("_Answer")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -60,10 +63,23 @@ async def client(replicas: Replicas) -> AsyncIterator[AsyncOpenAI]:
         yield made
 
 
+async def answered(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """Asks again when an edge has given up a store that is there: it may get no processor for a second."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                return await ask()
+            except openai.InternalServerError as error:
+                if "does not answer" not in error.message:
+                    raise
+
+
 async def streamed(client: AsyncOpenAI, said: str, previous_id: str | None) -> str:
     """One turn of a caller who streams, whole; its id."""
-    stream = await client.responses.create(
-        model="m", input=said, stream=True, previous_response_id=previous_id or openai.omit
+    stream = await answered(
+        lambda: client.responses.create(
+            model="m", input=said, stream=True, previous_response_id=previous_id or openai.omit
+        )
     )
     log = [event async for event in stream]
     assert [event.sequence_number for event in log] == list(range(len(log)))
@@ -87,11 +103,12 @@ async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> in
     """Runs one response in the background after the other; how many."""
     count = 0
     while not is_over.is_set():
-        job = await client.responses.create(model="m", input=f"job {name}.{count}", background=True)
+        said = f"job {name}.{count}"
+        job = await answered(partial(client.responses.create, model="m", input=said, background=True))
         async with asyncio.timeout(2 * PATIENCE_S):
             while job.status in ("queued", "in_progress"):
                 await asyncio.sleep(0.2)
-                job = await client.responses.retrieve(job.id)
+                job = await answered(partial(client.responses.retrieve, job.id))
         assert (job.status, job.output_text) == ("completed", story(WORDS))
         count += 1
     return count
@@ -131,8 +148,7 @@ async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
 ) -> None:
     load = Load(client, "roll")
     async with asyncio.timeout(4 * PATIENCE_S):
-        for target in SIZES:
-            await replicas.roll(target)
+        await replicas.roll()
     require_each_once(triton, await load.end())
 
 

@@ -4,7 +4,7 @@ an address of its own, as pods are.
     async with fleet(tmp_path, endpoint) as replicas:
         replicas.kill("worker-0")
         await replicas.start("worker-0")
-        await replicas.roll("translator")
+        await replicas.roll()
 
 Stores and translators are found by name, as through headless Services; a balancer gives every connection to the next
 edge, as a Service does. Both know the processes that are ready, and none that was told to stop.
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.balancer import Balancer
+from tests.support.patience import PATIENCE_S
 from tests.support.ports import free_ports
 from tests.support.redis_servers import redis_server
 from tests.support.served_models import write_directory
@@ -104,11 +105,10 @@ class Replicas:
         self.pods[name] = pod
         await self.start(name)
 
-    async def roll(self, target: str) -> None:
-        """Replaces all processes of a target: successors serve before the first is told to stop, and one stops after
-        the other."""
-        old = self.of(target)
-        await self.add(**{target: len(old)})
+    async def roll(self) -> None:
+        """Replaces all processes: successors serve before the first is told to stop, and one stops after the other."""
+        old = list(self.pods)
+        await self.add(**{target: len(self.of(target)) for target in SIZES})
         for name in old:
             await self.retire(name)
 
@@ -143,6 +143,7 @@ async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> Async
         where = (
             f"--edge-store=dns:///store:{ports['store']}",
             f"--edge-translator=dns:///translator:{ports['translator']}",
+            f"--edge-restart-wait-s={PATIENCE_S}",
         )
         options = {
             "store": (f"--store-url={redis.url}",),

@@ -16,7 +16,6 @@ from antiphon_core.flow import Flow
 from antiphon_core.http2.balancing import BalancedStreams
 from antiphon_core.http2.errors import GrpcError
 from antiphon_core.http2.options import Options
-from antiphon_core.http2.statuses import UNAVAILABLE
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
@@ -93,7 +92,7 @@ class LeanStreams:
             except GrpcError as error:
                 fault = from_grpc_error(error, self._unavailable)
                 pause_s = next(pauses_s, None) or self._absence.pause_after(fault, asyncio.get_running_loop().time())
-                if pause_s is None or answers.have_begun or error.status != UNAVAILABLE:
+                if pause_s is None or answers.have_begun or not isinstance(fault, Unavailable):
                     raise made.failed(fault) from error
                 log.info("%s is tried again: %s", method.path, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter is no secret
