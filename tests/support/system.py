@@ -28,11 +28,15 @@ class Command:
     """One running `antiphon` command."""
 
     def __init__(
-        self, *arguments: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        python: Path | str = sys.executable,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         self.process = start_child(
-            [sys.executable, "-m", "antiphon", *arguments],
+            [str(python), "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
