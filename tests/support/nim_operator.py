@@ -1,5 +1,5 @@
-"""The NIM Operator (3.1) as the pods of a NIMService meet it: the variables that it sets, the paths that it asks for, and
-what it makes of the answers. Names and rules are those of its sources (api/apps/v1alpha1, internal/nimmodels)."""
+"""The NIM Operator (3.1) as the pods of a NIMService meet it: the variables that it sets, the paths that it asks for,
+and what it makes of the answers. Names and rules are those of its sources (api/apps/v1alpha1, internal/nimmodels)."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ class DoorSettings:
     models_open: bool = field(
         default=False,
         metadata={
-            "doc": "Whether callers without an API key may list the models (/v1/models, /v1/metadata), as NIM allows. The "
-            "NIM Operator does so before it calls a NIMService ready."
+            "doc": "Whether callers without an API key may list the models (/v1/models, /v1/metadata), as NIM allows. "
+            "The NIM Operator does so before it calls a NIMService ready."
         },
     )
     requests_per_minute: int = field(
