@@ -111,4 +111,3 @@ async def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
         with pytest.raises(EngineUnavailable, match="cannot be reached"):
             await asking
     await server.close()
-
