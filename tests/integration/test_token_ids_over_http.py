@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from antiphon_core.jsons import Object
-from antiphon_translator import profiles, served_model
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.models import profiles, served_model
 from tests.support.fake_generate import FakeGenerate, fake_generate
 from tests.support.http import Http
 from tests.support.served_models import END_ID, tokenizer, write_directory

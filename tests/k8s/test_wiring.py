@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon import settings
-from antiphon_translator import profiles
+from antiphon_translator.models import profiles
 from tests.support import nim_operator, pod_security
 from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
 

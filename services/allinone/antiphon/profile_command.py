@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from antiphon_core.errors import AntiphonError
-from antiphon_translator import profiles, served_model
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.models import profiles, served_model
+from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.models.served_model import ServedModel
 
 UNKNOWN = "not known here: the server says when a prompt is too long"
 

@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.contract.engine.suite import EngineContract, Stage
 from tests.support.engine_plays import Play
 from tests.support.fake_generate import fake_generate

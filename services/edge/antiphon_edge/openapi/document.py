@@ -97,7 +97,7 @@ def _errors(operation: Operation) -> Object:
 
 
 def _codes(rows: list[Row]) -> str:
-    """What `code` may be, for people."""
+    """The possible values of `code`, in words."""
     codes = sorted({row.openai_code for row in rows if row.openai_code is not None})
     return f"`code` is one of {', '.join(codes)}." if codes else "`code` may be null."
 

@@ -1,4 +1,4 @@
-"""What operators, load balancers and model pickers ask: health, models, version. NIM's paths and bodies."""
+"""Health, models and version, for operators, load balancers and model pickers. NIM's paths and bodies."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from antiphon_translator.engines.openai_wire import ListedModel
 from antiphon_translator.engines.sse import EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.generation import EngineChunk
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.http_streams import HttpModelServer
 from antiphon_translator.engines.openai_wire import Dialect, ListedModel
 from antiphon_translator.generation import GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 
 class OpenAIChatEngine:

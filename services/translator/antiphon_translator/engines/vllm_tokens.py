@@ -15,7 +15,7 @@ from antiphon_translator.engines.http_streams import HttpModelServer
 from antiphon_translator.engines.openai_wire import ListedModel
 from antiphon_translator.engines.vllm_wire import TokensReader
 from antiphon_translator.generation import GenerationRequest, Level
-from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
+from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
 
 ROUTE = "/inference/v1/generate"
 

@@ -11,7 +11,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.http_streams import HttpModelServer
 from antiphon_translator.generation import EngineChunk
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_generate import DONE, PATH, FakeGenerate, fake_generate, ids_event

@@ -9,7 +9,7 @@ import pytest
 from antiphon_core.errors import ContextLengthExceeded, EngineOverloaded, EngineUnavailable, InvalidRequest
 from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.fake_chat import fake_chat
 from tests.support.fake_generate import DONE, FakeGenerate, fake_generate, ids_event
