@@ -18,7 +18,6 @@ from antiphon_core.jsons import Object, dumps
 from tests.support.engine_plays import Ending, Play, as_text
 
 MODEL = "m"
-CONTEXT_LENGTH = 4_096
 USAGE = {"prompt_tokens": 4, "completion_tokens": 9, "total_tokens": 13}
 
 
@@ -52,6 +51,7 @@ class FakeChat:
 
     script: Sequence[bytes | float | Ending] = ()
     owner: str | None = "vllm"
+    context_length: int | None = None
     adapters: Sequence[str] = ()
     """Adapters of the model, listed as vLLM lists them."""
     refusal: tuple[int, Object] | None = None
@@ -86,7 +86,9 @@ class FakeChat:
         entry = {"id": MODEL, "object": "model"} | ({} if self.owner is None else {"owned_by": self.owner})
         # vLLM's card of an adapter has no max_model_len.
         adapters = [entry | {"id": name, "root": f"/adapters/{name}", "parent": MODEL} for name in self.adapters]
-        return web.json_response({"object": "list", "data": [entry | {"max_model_len": CONTEXT_LENGTH}, *adapters]})
+        return web.json_response(
+            {"object": "list", "data": [entry | {"max_model_len": self.context_length}, *adapters]}
+        )
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())

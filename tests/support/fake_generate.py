@@ -38,6 +38,7 @@ class FakeGenerate(FakeChat):
     `max_tokens`. `lost_after` is how many ids it sends of a generation before it is gone, `aborted_after` before it
     ends the stream without a reason."""
 
+    context_length: int | None = 4_096
     next_id: Callable[[Sequence[int]], int] | None = None
     lost_after: int | None = None
     aborted_after: int | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import floor, log10
 
 WIDTH, HEIGHT = 720, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 16, 40, 48
@@ -20,15 +21,16 @@ class Axes:
     across: str
     up: str
     most_up: float | None = None
+    ticks_across: int = 5
 
 
 def lines(axes: Axes, series: Mapping[str, Sequence[Point]]) -> str:
     """One line for each series."""
     points = [point for each in series.values() for point in each]
     first, last = min(x for x, _ in points), max(x for x, _ in points)
-    top = axes.most_up or max(y for _, y in points) * 1.1
+    top = axes.most_up or _top(max(y for _, y in points))
     plot = _Plot(axes, first, last, top)
-    plot.grid([first + (last - first) * step / _TICKS for step in range(_TICKS + 1)])
+    plot.grid([first + (last - first) * step / axes.ticks_across for step in range(axes.ticks_across + 1)])
     for color, (name, each) in zip(_COLORS, series.items(), strict=False):
         drawn = " ".join(f"{plot.x(x):.1f},{plot.y(min(y, top)):.1f}" for x, y in each)
         plot.parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{drawn}"/>')
@@ -38,7 +40,7 @@ def lines(axes: Axes, series: Mapping[str, Sequence[Point]]) -> str:
 
 def bars(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> str:
     """A group of bars for each name, a bar for each of its members."""
-    top = axes.most_up or max(value for group in groups.values() for value in group.values()) * 1.1
+    top = axes.most_up or _top(max(value for group in groups.values() for value in group.values()))
     plot = _Plot(axes, 0, len(groups), top)
     plot.grid([])
     members = list(next(iter(groups.values())))
@@ -101,3 +103,9 @@ class _Plot:
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def _top(most: float) -> float:
+    """The end of an axis whose ticks are round numbers."""
+    size = 10 ** floor(log10(most / _TICKS))
+    return next(_TICKS * size * step for step in (1, 2, 2.5, 4, 5, 10) if _TICKS * size * step >= most)

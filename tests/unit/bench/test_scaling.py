@@ -136,3 +136,7 @@ def test_charts_are_drawn_to_scale() -> None:
     assert 'points="64.0,272.0 704.0,40.0"' in drawn
     assert drawn == charts.lines(Axes("t", "x", "y", most_up=10), {"a": [(0, 0), (10, 10)]})
     assert charts.bars(Axes("t", "x", "y"), {"g": {"a": 1.0, "b<": 2.0}}).count("<rect") == 5
+
+
+def test_an_axis_ends_at_a_round_number() -> None:
+    assert [charts._top(most) for most in (0.9, 1.94, 47.0, 55.0)] == [1.0, 2.0, 50.0, 100.0]

@@ -104,7 +104,7 @@ def test_a_loop_reads_all_tokens_that_wait_of_a_stream_at_once() -> None:
     for _ in range(3):
         loop.tokens(2, 1)
     env.run(10)
-    assert passed == [(pytest.approx(1.1), 1, 1), (pytest.approx(2.4), 2, 3)]
+    assert [(round(at_s, 6), stream, count) for at_s, stream, count in passed] == [(1.1, 1, 1), (2.4, 2, 3)]
     assert loop.busy_s == pytest.approx(2.4)
 
 
@@ -117,6 +117,7 @@ def test_a_loop_serves_what_came_meanwhile_in_its_next_iteration() -> None:
     loop.tokens(1, 1)
     done = loop.job(1.0)
     env.run(done)
-    assert (passed, env.now) == ([1, 2], pytest.approx(3.0))
+    assert env.now == pytest.approx(3.0)
+    assert passed == [1, 2]
     env.run(10)
     assert passed == [1, 2, 1]
