@@ -154,7 +154,7 @@ async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> Async
 
         def launch(target: str, host: str) -> Command:
             listening = () if target == "worker" else (f"--{target}-host={host}", f"--{target}-port={ports[target]}")
-            return Command("serve", f"--target={target}", *listening, *options[target], environment=names.environment)
+            return Command("serve", f"--target={target}", *listening, *options[target], environ=names.environ)
 
         replicas = Replicas(Balancer(), names, ports, launch)
         below.callback(replicas.stop)

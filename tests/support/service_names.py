@@ -3,7 +3,7 @@ which change while processes that look it up run.
 
     names = ServiceNames(folder / "hosts")
     names.set({"store": ["127.77.0.1", "127.77.0.2"]})
-    Command("serve", ..., environment=names.environment)     # finds "store" by getaddrinfo
+    Command("serve", ..., environ=names.environ)     # finds "store" by getaddrinfo
 
 nss_wrapper answers getaddrinfo from the file of the names instead of the machine's hosts file.
 """
@@ -27,7 +27,7 @@ class ServiceNames:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._times = itertools.count(1)
-        self.environment = {
+        self.environ = {
             "LD_PRELOAD": str(_library()),
             "NSS_WRAPPER_HOSTS": str(path),
             # gRPC's other resolver, c-ares, asks DNS servers itself and reads no file but the machine's own.

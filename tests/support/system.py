@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.children import start_child
 
@@ -32,15 +33,17 @@ class Command:
         *arguments: str,
         folder: Path | None = None,
         python: Path | str = sys.executable,
-        environment: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
+        """`environ` is added to the environment of this process, of which nothing reaches Antiphon's settings."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
+        environment |= environ
         self.process = start_child(
             [str(python), "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=inherited | dict(environment or {}),
+            env=environment,
             cwd=folder,
         )
         self.lines: list[str] = []

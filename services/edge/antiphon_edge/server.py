@@ -34,7 +34,7 @@ from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
 from antiphon_edge.routes.readiness import Readiness
 from antiphon_edge.routes.responses import ResponseRoutes
-from antiphon_edge.routes.service import METRICS_PATH, ServiceRoutes
+from antiphon_edge.routes.service import METRICS_PATH, MODEL_PATHS, ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
@@ -122,7 +122,9 @@ class EdgeServer:
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         middlewares.append(request_ids.note_route)
         if opens_metrics:
-            authentication.open_path(self.app, METRICS_PATH)
+            authentication.open_paths(self.app, METRICS_PATH)
+        if settings.models_open:
+            authentication.open_paths(self.app, *MODEL_PATHS)
         if self._cors is not None:
             middlewares.append(self._cors.middleware())  # type: ignore[arg-type]
             prepare.append(self._cors.add_headers)

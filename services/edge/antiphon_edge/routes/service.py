@@ -17,6 +17,8 @@ from antiphon_edge.routes.readiness import Readiness
 
 METRICS_PATH = "/v1/metrics"
 """NIM's."""
+MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
+"""Routes that name models. The NIM Operator reads the first without a key, and the last where the first is missing."""
 
 
 class ServiceRoutes:
@@ -35,6 +37,7 @@ class ServiceRoutes:
         return [
             web.get("/v1/models", self.models),
             web.get("/v1/models/{id:.+}", self.model),
+            web.get("/v1/metadata", self.metadata),
             web.get("/v1/health/live", self.live),
             web.get("/v1/health/ready", self.ready),
             web.get("/v1/version", self.version),
@@ -51,6 +54,20 @@ class ServiceRoutes:
             if model.id == wanted:
                 return answers.json(_model(model))
         raise ModelNotFound.of(wanted)
+
+    async def metadata(self, _request: web.Request) -> web.Response:
+        """The deployment in NIM's words. Antiphon has no assets and no profiles of its own: those are its engines'."""
+        models = await self._translator.models()
+        return answers.json(
+            {
+                "version": VERSION,
+                "modelInfo": [{"shortName": model.id, "modelUrl": ""} for model in models],
+                "assetInfo": [],
+                "licenseInfo": {"name": "Apache-2.0"},
+                "selectedModelProfileId": "",
+                "repository_override": "",
+            }
+        )
 
     async def live(self, _request: web.Request) -> web.Response:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})

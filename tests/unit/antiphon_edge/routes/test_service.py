@@ -55,6 +55,12 @@ async def test_the_version_is_the_packages(edge: RunningEdge) -> None:
     assert (await edge.ask("GET", "/v1/version")).json == {"release": VERSION, "api": "v1"}
 
 
+async def test_metadata_names_the_models_in_nims_words(edge: RunningEdge) -> None:
+    metadata = (await edge.ask("GET", "/v1/metadata")).json
+    assert [model["shortName"] for model in metadata["modelInfo"]] == ["m"]
+    assert (metadata["version"], metadata["assetInfo"]) == (VERSION, [])
+
+
 async def test_metrics_are_prometheus_text(edge: RunningEdge) -> None:
     await edge.create()
     answer = await edge.ask("GET", "/v1/metrics")
