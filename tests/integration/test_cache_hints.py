@@ -1,4 +1,4 @@
-"""Over HTTP, before a chat server: it is told the cache key of a request, and its own word on the cache is passed on."""
+"""Over HTTP, before a chat server: it is told the cache key of a request, and what it says of its cache is told."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class CallableTool(CalledDirectly):
 class FunctionTool(CallableTool):
     type: Literal["function"]
     description: str | None = None
-    """What it is for, to the model."""
+    """The purpose of the tool, as the model reads it."""
     parameters: Object | None = None
     """A JSON schema of its arguments."""
     strict: bool | None = None
@@ -91,7 +91,7 @@ class CustomTool(CallableTool):
 
     type: Literal["custom"]
     description: str | None = None
-    """What it is for, to the model."""
+    """The purpose of the tool, as the model reads it."""
     format: (
         Annotated[
             Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
@@ -99,7 +99,7 @@ class CustomTool(CallableTool):
         ]
         | None
     ) = None
-    """What its input looks like; without it, any text."""
+    """The form of its input; without it, any text."""
 
 
 class Skill(Open):
