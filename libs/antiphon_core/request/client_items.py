@@ -1,4 +1,4 @@
-"""What is called and what comes of it with tools that the caller runs and OpenAI defines: items of input and history.
+"""Calls of tools that the caller runs and OpenAI defines, and their outputs: items of input and history.
 
 Each part of a call is checked, also where a model wrote it (antiphon_translator.prompt.client_tools): clients run it.
 """
@@ -56,7 +56,7 @@ class ApplyPatchOperation(Exact):
     type: Literal["create_file", "update_file", "delete_file"]
     path: Annotated[str, Field(min_length=1)]
     diff: str | None = None
-    """What changes, in the V4A format; a file that is deleted needs none."""
+    """The changes, in the V4A format; a file that is deleted needs none."""
 
     @model_validator(mode="after")
     def _has_its_diff(self) -> Self:
@@ -120,7 +120,7 @@ class ShellCallOutput(Open):
     call_id: CallId
     """Which call this came of."""
     output: list[Object]
-    """What each command printed, and how it ended."""
+    """The output of each command, and how it ended."""
     id: str | None = None
     status: Status | None = None
 
@@ -140,7 +140,7 @@ class LocalShellCallOutput(Open):
     id: CallId
     """The `call_id` of the call that this came of."""
     output: str
-    """What the command printed."""
+    """The output of the command."""
     status: Status | None = None
 
 
@@ -149,7 +149,7 @@ class ApplyPatchCall(Open):
     call_id: CallId
     """By what its output refers to it."""
     operation: ApplyPatchOperation
-    """What is done to which file."""
+    """The change, and the file that it is made to."""
     id: str | None = None
     status: Status | None = None
 
@@ -161,7 +161,7 @@ class ApplyPatchCallOutput(Open):
     status: Literal["completed", "failed"]
     """Whether the patch was applied."""
     output: str | None = None
-    """What is said of it."""
+    """A message about it."""
     id: str | None = None
 
 
@@ -172,7 +172,7 @@ class ComputerCall(Open):
     action: ComputerAction | None = None
     """A single action, as older models wrote it."""
     actions: list[ComputerAction] | None = None
-    """What is done, in its order."""
+    """The actions, in their order."""
     id: str | None = None
     status: Status | None = None
 
@@ -190,7 +190,7 @@ class ComputerCallOutput(Open):
     call_id: CallId
     """Which call this came of."""
     output: Screenshot
-    """What the screen looks like then."""
+    """The screen behind the last action."""
     id: str | None = None
     status: Status | None = None
 

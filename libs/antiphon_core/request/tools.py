@@ -133,7 +133,7 @@ class ShellTool(CalledDirectly):
 
 
 class PlainClientTool(CalledDirectly):
-    """What OpenAI defines and the caller runs: a shell command, a patch, things done on a screen."""
+    """A tool without members of its own: one shell command, a patch, actions on a screen."""
 
     type: Literal["local_shell", "apply_patch", "computer"]
 
