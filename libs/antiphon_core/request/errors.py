@@ -76,8 +76,8 @@ def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
     given = str(finding["ctx"]["tag"]).removeprefix(TAG)
     if given in HOSTED and "tools[" in path:
         return InvalidRequest(
-            f"'{path}' is of type '{given}', a hosted tool, which is not supported by this server. Leave it out, or ask "
-            "its operator for hosted_tools = 'drop'.",
+            f"'{path}' is of type '{given}', a hosted tool, which is not supported by this server. Leave it out, or "
+            "ask its operator for hosted_tools = 'drop'.",
             field=path,
             code="unsupported_value",
         )

@@ -6,7 +6,7 @@ in the text and closes the stream.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from antiphon_translator.engines.triton_signature import (
 )
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
-from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, TokenLogprob
+from antiphon_translator.generation import Alternative, EngineChunk, GenerationRequest, Level, TokenLogprob
 from antiphon_translator.models.profiles import ModelProfile
 
 # Where each member of generation.Sampling goes; the first name that the model declares is used, older names last.
@@ -41,6 +41,8 @@ CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {
 REQUIRED_INPUTS = ("input_ids", "input_lengths", "request_output_len")
 _REQUIRED_OUTPUTS = ("output_ids", "sequence_length")
 _METRICS_IN, _REUSED_OUT = "return_perf_metrics", "kv_cache_reused_blocks"
+# Not TensorRT-LLM's: the bundled model has them.
+_TOP_IN, _TOP_OUT = "top_log_probs", ("top_log_prob_ids", "top_log_prob_values")
 _LOGPROBS_IN, _LOGPROBS_OUT = "return_log_probs", "output_log_probs"
 
 
@@ -73,6 +75,7 @@ class TokensSignature:
     def controls(self) -> frozenset[str]:
         others = {
             "guide": takes_guides(self.model),
+            "top_logprobs": _TOP_IN in self.model.inputs and self.model.outputs >= {*_TOP_OUT},
             "logprobs": _LOGPROBS_IN in self.model.inputs and _LOGPROBS_OUT in self.model.outputs,
             "lora": "lora_task_id" in self.model.inputs,
             "ignore_eos": True,  # without an `end_id` nothing but the length ends a generation
@@ -99,9 +102,11 @@ class TokensSignature:
         if request.top_logprobs is not None:
             if "logprobs" not in self.controls:
                 raise cannot(self.model, "logprobs")
-            if request.top_logprobs:
+            if request.top_logprobs and "top_logprobs" not in self.controls:
                 raise cannot(self.model, "top_logprobs")
             tensors.append(one(_LOGPROBS_IN, True))
+            if request.top_logprobs:
+                tensors.append(one(_TOP_IN, request.top_logprobs))
         if request.asks_cached and _METRICS_IN in self.model.inputs and _REUSED_OUT in self.model.outputs:
             tensors.append(one(_METRICS_IN, True))
         return tensors
@@ -127,6 +132,7 @@ class TokensReader:
         self._left = request.max_tokens
         self._stop_ids = frozenset(request.stop_ids)
         self._wants_logprobs = request.top_logprobs is not None
+        self._top = request.top_logprobs or 0
         self._asks_cached = request.asks_cached
 
     def read(self, response: Any) -> EngineChunk | None:
@@ -154,4 +160,15 @@ class TokensReader:
         numbers = self._outputs.numbers(response, _LOGPROBS_OUT, "f")
         if numbers is None or len(numbers) < len(ids):
             raise triton_wire.unreadable()
-        return tuple(map(TokenLogprob, ids, numbers[-len(ids) :]))
+        chosen = numbers[-len(ids) :]
+        if not self._top:
+            return tuple(map(TokenLogprob, ids, chosen))
+        return tuple(map(TokenLogprob, ids, chosen, self._alternatives(response, len(ids))))
+
+    def _alternatives(self, response: Any, places: int) -> Iterator[tuple[Alternative, ...]]:
+        """The likeliest ids at each place, as many everywhere."""
+        ids, values = (self._outputs.numbers(response, name, form) for name, form in zip(_TOP_OUT, "if", strict=True))
+        if ids is None or values is None or not len(ids) == len(values) == places * self._top:
+            raise triton_wire.unreadable()
+        found = list(map(Alternative, ids, values))
+        return (tuple(found[first : first + self._top]) for first in range(0, len(found), self._top))

@@ -10,6 +10,7 @@ from antiphon_core.errors import EngineFault, EngineUnavailable
 from antiphon_translator.engines.triton_model import TritonModel, read_config
 from antiphon_translator.engines.triton_tokens import TokensReader, TokensSignature, describe
 from antiphon_translator.generation import (
+    Alternative,
     EngineChunk,
     GenerationRequest,
     Guide,
@@ -217,3 +218,29 @@ def test_blocks_that_were_reused_come_with_the_ids() -> None:
     reader = TokensReader(replace(REQUEST, asks_cached=True))
     assert reader.read(told.infer_response) == EngineChunk([7], cached_blocks=3)
     assert TokensReader(REQUEST).read(told.infer_response) == EngineChunk([7])
+
+
+def test_alternatives_are_asked_for_where_the_model_has_them() -> None:
+    outputs = MODEL.outputs | {"top_log_prob_ids", "top_log_prob_values"}
+    inputs = {**MODEL.inputs, "return_log_probs": "BOOL", "top_log_probs": "INT32"}
+    able = replace(MODEL, inputs=inputs, outputs=outputs | {"output_log_probs"})
+    asking = replace(REQUEST, top_logprobs=2)
+    assert "top_logprobs" in describe(able).controls
+    assert sent(asking, able)["top_log_probs"] == ([1, 1], [2])
+    assert "top_log_probs" not in sent(replace(REQUEST, top_logprobs=0), able)
+    with pytest.raises(EngineFault):
+        sent(asking)
+
+
+def test_alternatives_come_with_their_place() -> None:
+    top = {"top_log_prob_ids": [7, 1, 8, 2], "top_log_prob_values": [-0.5, -1.5, -0.25, -2.5]}
+    said = {"sequence_length": [2], "output_ids": [7, 8], "output_log_probs": [-0.5, -0.25]}
+    reader = TokensReader(replace(REQUEST, top_logprobs=2))
+    chunk = reader.read(response(said | top).infer_response)
+    assert chunk is not None
+    assert chunk.logprobs == (
+        TokenLogprob(7, -0.5, (Alternative(7, -0.5), Alternative(1, -1.5))),
+        TokenLogprob(8, -0.25, (Alternative(8, -0.25), Alternative(2, -2.5))),
+    )
+    with pytest.raises(EngineFault):
+        reader.read(response(said).infer_response)

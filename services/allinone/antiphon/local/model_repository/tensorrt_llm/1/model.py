@@ -9,6 +9,8 @@ model relies on is kept:
 * `end_id` ends the generation and is never part of `output_ids`: the last response may hold no id at all. The ids of a
   matched stop word ARE part of the output.
 * There is no finish reason; a client compares the count with `request_output_len`.
+* Of its own, `top_log_probs` asks for so many of the likeliest ids at each place: `top_log_prob_ids` and
+  `top_log_prob_values` have as many for each new id, likeliest first.
 * A request with `stop` = true and the request id of a running one ends that one.
 
 Errors are answered in band (TritonError), cancellation is seen within one token.
@@ -27,6 +29,7 @@ from sequences import RequestError, Sampling, Sequence
 from tensors import FINAL, finite, respond, scalar, send_error, tensor, values
 
 PREPARING_THREADS = 2
+TOP_LOG_PROBS_MAX = 20
 
 
 class TritonPythonModel:
@@ -69,7 +72,7 @@ class TritonPythonModel:
             send_error(sender, f"the model failed: {error!r}", pb_utils.TritonError.INTERNAL)
 
     def generate(self, request, reply):
-        sequence = read_sequence(request, reply)
+        sequence = reply.sequence = read_sequence(request, reply)
         self.running[reply.request_id] = reply
         try:
             self.engine.submit(sequence)
@@ -101,11 +104,14 @@ class Reply:
     echo_prompt: bool
     log_probs_wanted: bool
     counts_wanted: tuple
+    top_log_probs: int = 0
+    sequence: object = None
     stopped: bool = False
     final_sent: bool = False
     count: int = 0
     ids: list = field(default_factory=list)
     log_probs: list = field(default_factory=list)
+    likeliest: list = field(default_factory=list)
     cumulated_log_prob: float = 0.0
 
     @classmethod
@@ -118,6 +124,7 @@ class Reply:
             streaming=bool(scalar(request, "streaming", False)),
             echo_prompt=not scalar(request, "exclude_input_in_output", False),
             log_probs_wanted=bool(scalar(request, "return_log_probs", False)),
+            top_log_probs=read_top_log_probs(request),
             counts_wanted=(
                 bool(scalar(request, "return_num_input_tokens", False)),
                 bool(scalar(request, "return_num_output_tokens", False)),
@@ -132,6 +139,7 @@ class Reply:
         self.cumulated_log_prob += log_prob
         self.ids.append(token)
         self.log_probs.append(log_prob)
+        self.likeliest += self.sequence.likeliest
         if self.streaming:
             self.send(final=last)
 
@@ -150,7 +158,7 @@ class Reply:
         """Sends the ids not sent yet, possibly none."""
         self.final_sent = final
         respond(self.sender, pb_utils.InferenceResponse(self.tensors()), flags=FINAL if final else 0)
-        self.ids, self.log_probs = [], []
+        self.ids, self.log_probs, self.likeliest = [], [], []
 
     def tensors(self):
         ids = self.ids if self.streaming or not self.echo_prompt else [*self.prompt, *self.ids]
@@ -161,6 +169,9 @@ class Reply:
         if self.log_probs_wanted:
             tensors.append(tensor("cum_log_probs", [[self.cumulated_log_prob]], np.float32))
             tensors.append(tensor("output_log_probs", [[self.log_probs]], np.float32))
+        if self.top_log_probs:
+            tensors.append(tensor("top_log_prob_ids", [[[token for token, _ in self.likeliest]]], np.int32))
+            tensors.append(tensor("top_log_prob_values", [[[value for _, value in self.likeliest]]], np.float32))
         input_count_wanted, output_count_wanted = self.counts_wanted
         if input_count_wanted:
             tensors.append(tensor("num_input_tokens", [[len(self.prompt)]], np.int32))
@@ -179,11 +190,19 @@ def read_sequence(request, reply):
         end_id=scalar(request, "end_id", -1),
         stop_words=read_words(request, "stop_words_list"),
         sampling=read_sampling(request),
-        want_log_probs=reply.log_probs_wanted,
+        want_log_probs=reply.log_probs_wanted or reply.top_log_probs > 0,
+        top_log_probs=reply.top_log_probs,
         on_token=reply.on_token,
         on_end=reply.on_end,
         is_cancelled=reply.is_cancelled,
     )
+
+
+def read_top_log_probs(request):
+    wanted = scalar(request, "top_log_probs", 0)
+    if not 0 <= wanted <= TOP_LOG_PROBS_MAX:
+        raise RequestError(f"top_log_probs must be 0 to {TOP_LOG_PROBS_MAX}, got {wanted}")
+    return wanted
 
 
 def read_sampling(request):
