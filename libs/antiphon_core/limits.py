@@ -132,6 +132,10 @@ FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames of a stream that an edge keeps unf
 FOLD_DELTAS_BYTES_MAX = 16 * 2**10  # of deltas, without what their frames have in common
 # One message of an engine: 16 tokens with their logits over a vocabulary of 200,000 words are 13 MB.
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
+ENGINE_TEXT_BYTES_MAX = 4 * 2**20  # text in one message, or one event: a million tokens
+# Of a message, processed in one iteration of the event loop: within 20 ms, whatever it says.
+ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments
+ENGINE_SLICE_CHARS_MAX = 4_096
 
 # ---- HTTP/2 streams ----
 HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # of a paused stream: 1,700 messages of one token; 128 MB for 512 streams

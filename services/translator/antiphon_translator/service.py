@@ -36,6 +36,7 @@ from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
+from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
 
 log = logging.getLogger(__name__)
@@ -215,8 +216,10 @@ class TranslatorService:
         try:
             wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:
+                sliced = SlicedDelivery(deliver, flow)
                 with watch.generating():
-                    await route.engine.generate(wanted, deliver, flow)
+                    async with sliced.running():
+                        await route.engine.generate(wanted, sliced.take, flow)
                 wanted = pipeline.follow_up()
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
