@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import Parameters
@@ -93,6 +93,11 @@ class TurnPrompt:
             raise refused_item.named(error, conversation, encode, path_of) from error
         forced = _forced(model, offered, encoded, guides=guides) if offered.required else NOT_FORCED
         return cls(conversation, offered, chosen, tokens, encode, model.prompt.roles, encoded, forced)
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether `tokens` are those that the prompt has at least, more than the context holds."""
+        return self.encoded is not None and self.encoded.is_floor
 
     @property
     def ids(self) -> Sequence[int]:
@@ -182,7 +187,13 @@ def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
 
 
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
-    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer."""
+    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer.
+    ContextLengthExceeded: the prompt is so long that it was not counted to its end."""
     if not model.is_measured:
         raise unmeasured("counting")
-    return TurnPrompt.of(model, turn, Parameters.parse(turn.request), media).tokens
+    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
+    if prompt.is_floor:
+        raise ContextLengthExceeded.of(
+            input_tokens=prompt.tokens, context_length=model.context_length, is_floor=prompt.is_floor
+        )
+    return prompt.tokens
