@@ -20,6 +20,7 @@ from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.prompt import conversation_items, tools, truncation
 from antiphon_translator.prompt.prompt import EncodedPrompt
 from antiphon_translator.prompt.tools import ToolSet
+from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.turn import chat_form, forced_calls, refused_item
@@ -63,11 +64,12 @@ class TurnPrompt:
         known = model.histories.find(turn.history)
         history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
-        in_history = [*known.declared, *tools.declared_in(history, "history", known.items)]
+        budget = SchemaBudget()
+        in_history = [*known.declared, *tools.declared_in(history, "history", budget, known.items)]
         declared = [
-            *tools.checked(parameters.tools or (), "tools"),
+            *tools.checked(parameters.tools or (), "tools", budget),
             *in_history,
-            *tools.declared_in(given, "input"),
+            *tools.declared_in(given, "input", budget),
         ]
         offered = tools.offered(declared, parameters.tool_choice)
         conversation, read = conversation_items.build(
