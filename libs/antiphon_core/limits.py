@@ -115,6 +115,7 @@ PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand cha
 # Text behind an opener that is held back until it is known to be a call or not, and is read again where it is none:
 # names and the first arguments of real calls fit ten times, and a reader notices no delay.
 GIVE_BACK_CHARS_MAX = 4_096
+OUTPUT_BYTES_MAX = 8 * 2**20  # text of one answer: two million tokens, and half of what a record holds
 
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.

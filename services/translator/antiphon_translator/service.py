@@ -14,14 +14,21 @@ from typing import TypeVar
 
 from antiphon_core import offload
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, ModelNotFound, TranslatorUnavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineTimeout,
+    InternalError,
+    InvalidRequest,
+    ModelNotFound,
+    TranslatorUnavailable,
+)
 from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
-from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.generation_watch import GenerationWatch
@@ -216,10 +223,8 @@ class TranslatorService:
         try:
             wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:
-                sliced = SlicedDelivery(deliver, flow)
                 with watch.generating():
-                    async with sliced.running():
-                        await route.engine.generate(wanted, sliced.take, flow)
+                    await self._generate_with(route.engine, wanted, deliver, flow)
                 wanted = pipeline.follow_up()
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
@@ -232,6 +237,19 @@ class TranslatorService:
             log.exception("%s failed", request.request_id, extra=remedies.REPORT)
             fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
         return await offload.run(fail, size_bytes=pipeline.end_bytes)
+
+    async def _generate_with(self, engine: Engine, wanted: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        """One generation, for generation_s at most."""
+        sliced = SlicedDelivery(deliver, flow)
+        limit_s = self._settings.generation_s
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit, sliced.running():
+                await engine.generate(wanted, sliced.take, flow)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise EngineTimeout(f"The model did not come to an end within {limit_s:g} s.") from error
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:

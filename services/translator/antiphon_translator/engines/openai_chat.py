@@ -1,7 +1,8 @@
 """A server of chat completions (NIM, vLLM, SGLang, llama.cpp): a conversation in, text, reasoning and calls out.
 
 A generation that is stopped closes its connection, which is how these servers learn that nobody listens any more. One
-that ends by itself leaves the connection for the next. A stream that ends without a finish reason is a fault.
+that ends by itself leaves the connection for the next. A stream that ends without a finish reason is a fault. Behind
+`[DONE]` nothing is read but the end of the stream, for which the server gets END_GRACE_S.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from antiphon_translator.models.profiles import ModelProfile
 log = logging.getLogger(__name__)
 
 _DONE = b"[DONE]"
+END_GRACE_S = 0.25
+_END_BYTES_MAX = 4_096
 
 
 class OpenAIChatEngine:
@@ -78,10 +81,13 @@ class OpenAIChatEngine:
         self, content: aiohttp.StreamReader, reader: ChunkReader, deliver: Deliver, flow: Flow, timer: TokenTimer
     ) -> None:
         """Delivers what each read brings, until nothing more is wanted."""
-        events = EventData()
-        while received := await content.readany():
+        events, is_done = EventData(), False
+        while not is_done and (received := await content.readany()):
             chunks: list[EngineChunk] = []
-            error = self._read(events.feed(received), reader, chunks)
+            found = events.feed(received)
+            if is_done := _DONE in found:
+                del found[found.index(_DONE) :]
+            error = self._read(found, reader, chunks)
             if chunks:
                 timer.token_came()
                 if not deliver(chunks):
@@ -92,12 +98,15 @@ class OpenAIChatEngine:
         if not reader.complete:
             raise EngineFault(f"{self._server} ended the stream before the generation.")
         deliver((reader.finish(),))
+        if is_done:
+            timer.end_within(END_GRACE_S)
+            await _read_out(content)
 
     def _read(self, events: list[bytes], reader: ChunkReader, chunks: list[EngineChunk]) -> AntiphonError | None:
         """Adds what events say to `chunks`, up to the one that is an error."""
         try:
             for data in events:
-                chunk = None if data == _DONE else reader.read(self._event(data))
+                chunk = reader.read(self._event(data))
                 if chunk is not None:
                     chunks.append(chunk)
         except AntiphonError as error:
@@ -179,3 +188,10 @@ class OpenAIChatEngine:
         if self._pool is None:
             self._pool = HttpPool()
         return self._pool
+
+
+async def _read_out(content: aiohttp.StreamReader) -> None:
+    """Reads the end of a stream in which nothing more is expected, so that its connection can be used again."""
+    size = 0
+    while size <= _END_BYTES_MAX and (received := await content.readany()):
+        size += len(received)
