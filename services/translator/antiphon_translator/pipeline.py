@@ -219,7 +219,7 @@ def _generation(
         prompt_ids=prompt_ids,
         max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, begun=len(begun)),
         prompt_text=prompt.text(model) if level is Level.TEXT else "",
-        chat=prompt.chat() if level is Level.CHAT else None,
+        chat=prompt.chat(model) if level is Level.CHAT else None,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),

@@ -13,6 +13,7 @@ from antiphon_translator.prompt.prompt_bound import PromptBound
 from antiphon_translator.prompt.prompt_cache import CachingEncoder, UnspeltControlToken
 from antiphon_translator.templates import image_mark, role_probe
 from antiphon_translator.templates.control_tokens import ControlTokens
+from antiphon_translator.templates.defused import Defusal
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
@@ -67,6 +68,7 @@ class PromptEncoder:
         self._encoder = CachingEncoder(tokenizer, self._control, most_bytes=cache_bytes)
         self._bound = PromptBound(template.render, tokenizer.growth)
         self._floor = tokenizer.floor
+        self._defusal = Defusal(tokenizer, self._control)
 
     @property
     def variables(self) -> Collection[str]:
@@ -76,6 +78,11 @@ class PromptEncoder:
     def tokens_at_most(self, conversation: Conversation) -> int:
         """No prompt of this conversation has more. Costs next to nothing."""
         return self._bound.of(conversation)
+
+    def defused(self, conversation: Conversation) -> Conversation:
+        """A conversation for a server that renders it by itself: no text in it spells a control token, as far as the
+        tokenizer is here. InvalidRequest: one does, and cannot be kept from it."""
+        return self._defusal.of(conversation)
 
     def text(self, prompt: EncodedPrompt, conversation: Conversation) -> str:
         """The prompt of a conversation as text, for a server that encodes it by itself.

@@ -130,9 +130,10 @@ class TurnPrompt:
         """The images that are left, in the order of the prompt."""
         return tuple(image.content for image in self.conversation.images)
 
-    def chat(self) -> Chat:
-        """The prompt for an engine that takes a conversation."""
-        return chat_form.of_conversation(self.roles.adapt(self.conversation), self.tools, self.switches)
+    def chat(self, model: ServedModel) -> Chat:
+        """The prompt for an engine that takes a conversation. InvalidRequest: see `PromptEncoder.defused`."""
+        shown = model.prompt.defused(self.roles.adapt(self.conversation))
+        return chat_form.of_conversation(shown, self.tools, self.switches)
 
 
 def _require_readable(
