@@ -60,7 +60,7 @@ SCHEMA_PATTERN_BYTES_MAX = 2**20  # compiled: enough for 800 times any character
 SCHEMA_CACHE_ITEMS_MAX = 4_096  # parameters of functions that were found good, as digests of 32 bytes
 SCHEMAS_BYTES_MAX = 2 * 2**20  # all schemas of one request: 512 tools of 4 KiB
 SCHEMAS_NODES_MAX = 20_000  # schemas in all of them; 10,000 properties take 100 ms to be looked at
-SCHEMAS_PATTERN_COST_MAX = 100_000  # to compile all their patterns: 100 ms, in which nothing else runs
+SCHEMAS_PATTERN_US_MAX = 100_000  # to compile all their patterns: 100 ms, in which nothing else runs
 # Schemas times characters: about a second (seconds, with the worst of patterns) in which nothing else runs.
 ANSWER_CHECK_NODES_MAX = 100_000_000
 ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to say where it fails costs a hundred times as much

@@ -43,7 +43,7 @@ class SchemaBudget:
         self._pattern_cost += cost.pattern_cost
         _require(self._size_bytes, limits.SCHEMAS_BYTES_MAX, "are {} bytes long")
         _require(self._nodes, limits.SCHEMAS_NODES_MAX, "have {} schemas in each other")
-        _require(self._pattern_cost, limits.SCHEMAS_PATTERN_COST_MAX, "have patterns that would take {} us to compile")
+        _require(self._pattern_cost, limits.SCHEMAS_PATTERN_US_MAX, "have patterns that would take {} us to compile")
 
 
 def _require(taken: int, limit: int, words: str) -> None:

@@ -185,7 +185,7 @@ def _require_patterns(outline: Outline) -> None:
 
 
 def _require_cheap(patterns: Mapping[str, Path]) -> None:
-    cost, most = 0, limits.SCHEMAS_PATTERN_COST_MAX
+    cost, most = 0, limits.SCHEMAS_PATTERN_US_MAX
     for pattern, path in patterns.items():
         cost += pattern_cost.of(pattern)
         if cost > most:

@@ -24,7 +24,7 @@ def test_the_cost_of_a_schema() -> None:
     [
         (SchemaCost(limits.SCHEMAS_BYTES_MAX // 2, 0, 0), "bytes"),
         (SchemaCost(0, limits.SCHEMAS_NODES_MAX // 2, 0), "schemas in each other"),
-        (SchemaCost(0, 0, limits.SCHEMAS_PATTERN_COST_MAX // 2), "to compile"),
+        (SchemaCost(0, 0, limits.SCHEMAS_PATTERN_US_MAX // 2), "to compile"),
     ],
 )
 def test_all_schemas_of_a_request_are_bounded_together(half: SchemaCost, words: str) -> None:

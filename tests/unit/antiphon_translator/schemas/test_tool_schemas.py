@@ -7,12 +7,9 @@ import pytest
 from antiphon_core.error_forms import envelope
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.limits import SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX
 from antiphon_core.request.body import Parameters
 from antiphon_translator.schemas import schemas, tool_schemas
 from antiphon_translator.schemas.schema_budget import SchemaBudget
-from antiphon_translator.schemas.schema_outline import InvalidSchema
-from antiphon_translator.schemas.tool_schemas import CheckedSchemas
 
 CLOSED: Object = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
@@ -137,25 +134,6 @@ def test_tools_that_come_again_are_not_looked_at_again(monkeypatch: pytest.Monke
     require(tool)
     with pytest.raises(pytest.fail.Exception):
         require(function(tool["parameters"], strict=True))  # another question
-
-
-def test_bad_tools_are_not_remembered_and_good_ones_as_far_as_there_is_room() -> None:
-    checked = CheckedSchemas(items_max=2)
-    for _ in range(2):
-        with pytest.raises(InvalidSchema):
-            checked.require(b'{"type":"object","required":1}', False, SchemaBudget())
-    assert len(checked) == 0
-    for number in range(3):
-        checked.require(b'{"type":"object","description":"%d"}' % number, False, SchemaBudget())
-    assert len(checked) == 2
-
-
-def test_tools_that_come_again_count_like_new_ones() -> None:
-    checked, budget = CheckedSchemas(), SchemaBudget()
-    long = dumps({"type": "object", "description": "x" * (SCHEMA_BYTES_MAX - 100)})
-    with pytest.raises(InvalidSchema, match="schemas of the request"):
-        for _ in range(SCHEMAS_BYTES_MAX // SCHEMA_BYTES_MAX + 1):
-            checked.require(long, False, budget)
 
 
 def test_what_is_no_grammar_is_named_where_it_stands() -> None:
