@@ -30,9 +30,8 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store import rules
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.conversations.service import ConversationOperations
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.event_logs.following import Followers
 from antiphon_store.event_logs.service import EventLogOperations
 from antiphon_store.idempotency.service import IdempotencyOperations
@@ -42,6 +41,7 @@ from antiphon_store.lineage.service import LineageOperations
 from antiphon_store.retention.service import RetentionOperations
 from antiphon_store.settings import StoreSettings
 from antiphon_store.spending.service import SpendingOperations
+from antiphon_store.values import Write
 from antiphon_store.waiting import SessionQueue
 
 

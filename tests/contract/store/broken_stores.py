@@ -25,11 +25,9 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.conversations import Addition
-from antiphon_store.backends.roles.lineage import Position, Slice
 from antiphon_store.decisions import keys, quotas
 from antiphon_store.rows.model import QUOTA_TREE, Add, Delete, File, Index, Kind, Ref, Set
+from antiphon_store.values import Addition, Position, Slice, Write
 from tests.support.stores import MemoryStore, tree_of
 
 # ---- Turns ----

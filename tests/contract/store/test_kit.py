@@ -14,11 +14,11 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session, Stamp, TurnRequest, TurnStart
 from antiphon_store import testing
-from antiphon_store.backends.base import Write
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing import Subject
 from antiphon_store.testing.topics import TOPICS
+from antiphon_store.values import Write
 from tests.contract.store import broken_stores
 from tests.contract.store.conftest import SETTINGS, TOPIC_OF, elapse
 from tests.support.stores import MemoryStore, tree_of

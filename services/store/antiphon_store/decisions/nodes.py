@@ -20,8 +20,8 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.backends import packing
-from antiphon_store.backends.base import Write
 from antiphon_store.rows.model import Now, Row
+from antiphon_store.values import Write
 
 log = logging.getLogger(__name__)
 

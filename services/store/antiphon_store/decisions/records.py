@@ -21,11 +21,11 @@ from antiphon_core.errors import (
     VersionMismatch,
 )
 from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
-from antiphon_store.backends.base import Write
 from antiphon_store.decisions import leases, logs, nodes
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, View
+from antiphon_store.values import Write
 
 ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
 

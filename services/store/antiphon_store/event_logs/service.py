@@ -8,12 +8,12 @@ from antiphon_core import limits
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
 from antiphon_core.ports.store import Fence, TurnCommit
 from antiphon_store import rules as store_rules
-from antiphon_store.backends.base import LogEnd
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.event_logs import rules
 from antiphon_store.event_logs.following import Followers
 from antiphon_store.event_logs.frames import joined
 from antiphon_store.settings import StoreSettings
+from antiphon_store.values import LogEnd
 
 
 class EventLogOperations:

@@ -8,7 +8,7 @@ from antiphon_core import limits
 from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
 from antiphon_core.ports.store import Fence
 from antiphon_store import rules as store_rules
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.jobs import rules
 from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.settings import StoreSettings

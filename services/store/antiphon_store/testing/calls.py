@@ -1,7 +1,4 @@
-"""One call of each atom, for tests that go through all of them: before opening, after closing, on a wrapper.
-
-`has` says which of them a backend has: one that lacks a topic lacks its atoms.
-"""
+"""One call of each atom, for tests that go through all of them: before opening, after closing, on a wrapper."""
 
 from __future__ import annotations
 
@@ -13,10 +10,8 @@ from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.testing.subject import draft, turn_in
+from antiphon_store.values import Addition, Founding, Write
 
 TENANT, KEY, HASH = "t", "k", b"\x00" * 32
 SESSION, OTHER_SESSION, CONVERSATION = (f"conv_{'0' * 47}{digit}" for digit in "123")  # of one tree
@@ -65,6 +60,7 @@ CALLS: dict[str, Call] = {
     "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
     "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),
     "settle_job": lambda b: b.settle_job(TENANT, Fence(JOB.id, 1), JobOutcome.SUCCEEDED, ""),
+    "queue_head": lambda b: b.queue_head(TENANT, "q", limit=9),
     "cancel_job": lambda b: b.cancel_job(TENANT, JOB.id),
     # Conversations
     "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),
@@ -91,7 +87,3 @@ CALLS: dict[str, Call] = {
 def atom_of(call: str) -> str:
     """The name of the atom that this entry of `CALLS` calls."""
     return call.partition(" ")[0]
-
-
-def has(backend: StoreEngine, call: str) -> bool:
-    return callable(getattr(backend, atom_of(call), None))

@@ -14,12 +14,11 @@ from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnRequest
-from antiphon_store.backends.base import LogEnd, Write
-from antiphon_store.backends.roles.conversations import Founding
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.values import Founding, LogEnd, Write
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -40,7 +39,7 @@ NO_FENCE = Fence(SESSION, 0)
 class Scene:
     """A session with one turn, one running response with an open log, and what a case needs besides."""
 
-    engine: RowEngine
+    engine: StoreEngine
     fence: Fence = NO_FENCE
     job: Job | None = None
 
@@ -191,7 +190,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_round_trips(case: str, engine: RowEngine, rows: SpiedRows) -> None:
+async def test_round_trips(case: str, engine: StoreEngine, rows: SpiedRows) -> None:
     before, step, transactions = CASES[case]
     scene = Scene(engine)
     await scene.set_up()

@@ -1,14 +1,9 @@
 from __future__ import annotations
 
-import pkgutil
-from importlib import import_module
-
 import pytest
 
 from antiphon_core.ports.store import TurnRequest
-from antiphon_store.backends import roles
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.testing.atoms import ATOMS, LIFE, READS, ROLES
+from antiphon_store.testing.atoms import ATOMS, LIFE, READS
 from antiphon_store.testing.calls import CALLS, atom_of
 
 WRITES = (
@@ -17,12 +12,6 @@ WRITES = (
     "create_conversation update_conversation remove_conversation add_items remove_item "
     "begin_turn_once commit_turn_once put_once forget_key spend sweep"
 )
-
-
-def test_every_role_is_listed() -> None:
-    modules = [import_module(f"{roles.__name__}.{info.name}") for info in pkgutil.iter_modules(roles.__path__)]
-    declared = {value for module in modules for name, value in vars(module).items() if name.endswith("Atoms")}
-    assert declared <= set(ROLES)
 
 
 def test_every_atom_reads_or_writes() -> None:
@@ -44,7 +33,3 @@ def test_the_kit_calls_every_atom() -> None:
 def test_a_turn_writes_when_it_takes_a_lease(request_: TurnRequest, writes: bool) -> None:
     assert ATOMS["begin_turn"].writes(("t", request_), {}) is writes
     assert ATOMS["begin_turn"].writes(("t",), {"request": request_}) is writes
-
-
-def test_the_engine_in_full_has_every_role() -> None:
-    assert set(ROLES) <= set(StoreEngine.__mro__)

@@ -8,7 +8,6 @@ from typing import Any
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
 from antiphon_store.backends.postgres.joint_programs import JointPrograms
@@ -25,6 +24,7 @@ from antiphon_store.backends.postgres.programs import (
 )
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
 
 _FIRST = (-(2**63), "")
