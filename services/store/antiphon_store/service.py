@@ -191,9 +191,11 @@ class StoreService(
         rules.check_tenant(tenant)
         rules.check_turn_commit(commit)
         lifetime_ms = self._lifetime_ms(commit.record, commit.ttl_ms)
-        log_end = self._log_end(commit)
-        write = replace(await self._write(commit.record, commit.precondition, lifetime_ms), log_end=log_end)
-        stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
+        log_end, job = self._log_end(commit), self._queued_job(commit)
+        write = await self._write(commit.record, commit.precondition, lifetime_ms)
+        write = replace(write, log_end=log_end, job=job)
+        async with self._handed_in(tenant, job):
+            stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
         if commit.fence is not None:
             self._queue.wake((tenant, commit.fence.session_id))
         if log_end is not None:

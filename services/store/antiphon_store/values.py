@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from antiphon_core.ports.event_logs import EventAppend, EventBatch
+from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, Status
 
 _Value = TypeVar("_Value")
@@ -21,9 +22,19 @@ class LogEnd:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """The job that will run a turn, for how long it is remembered after its end, and for how long from now the lease of
+    the precondition's fence lives."""
+
+    draft: JobDraft
+    retention_ms: int
+    lease_ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """A record to be written. `ttl_ms` is its lifetime from now; None means for ever. `item_ids` are the distinct ids
-    of its items, by which they can be found. `log_end` is appended in the same step, unless the
+    of its items, by which they can be found. `log_end` is appended and `job` is added in the same step, unless the
     write is a repetition. `session_responses_max` bounds how many readable responses its session may have made."""
 
     record: Record
@@ -31,6 +42,7 @@ class Write:
     ttl_ms: int | None = None
     item_ids: tuple[str, ...] = ()
     log_end: LogEnd | None = None
+    job: QueuedJob | None = None
     session_responses_max: int | None = None
 
 

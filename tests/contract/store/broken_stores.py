@@ -124,6 +124,23 @@ class ForgetsTheLastEvents(MemoryStore):
         return await self._inner.commit_turn(tenant, replace(write, log_end=None), fence)
 
 
+class ForgetsTheJobOfATurn(MemoryStore):
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(write, job=None), fence)
+
+
+class QueuesBesideARefusedTurn(MemoryStore):
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        if write.job is not None:
+            await self.enqueue_job(tenant, write.job.draft, retention_ms=write.job.retention_ms)
+        return await self._inner.commit_turn(tenant, write, fence)
+
+
+class NeverHandsIn(MemoryStore):
+    async def hand_in(self, tenant: str, response_id: str, *, retention_ms: int) -> None:
+        """Nobody is told."""
+
+
 # ---- Jobs ----
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from antiphon_core.errors import JobNotFound
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import Job, JobDraft, QueueHead
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, QueueHead, ticket_of
 from antiphon_core.ports.store import Fence
 from antiphon_store.decisions import jobs, logs
 from antiphon_store.engine.operations import Operations, on_response, under_fence
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition
 
+TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
 HELD_PER_LOOK = 4
 
@@ -41,6 +44,18 @@ class JobOperations(Operations):
         is taken. AlreadyExists: by a job with another queue or payload."""
         decision = partial(jobs.enqueue, draft=draft, retention_ms=retention_ms)
         await self._trees.of_response(tenant, draft.id, decision)
+
+    async def hand_in(self, tenant: str, response_id: str, *, retention_ms: int) -> None:
+        """Tells workers, who do not know the tenants, of a job that is there or is about to be: adds a ticket that
+        names it to a queue of our own. A worker verifies it at the job. Repeating it does no harm."""
+        ticket = JobDraft(response_id, DISPATCH_QUEUE, ticket_of(tenant, response_id), max_attempts=TICKET_ATTEMPTS)
+        decision = partial(jobs.hand_in, ticket=ticket, retention_ms=retention_ms)
+        await self._trees.of_response(DISPATCH_TENANT, response_id, decision)
+
+    async def take_back(self, response_id: str) -> None:
+        """Ends the ticket of a job that was refused."""
+        with suppress(JobNotFound):
+            await self.cancel_job(DISPATCH_TENANT, response_id)
 
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
         """The job of these queues that `holder` has, else the one that has been claimable for longest, with the next

@@ -32,10 +32,10 @@ def check_appends(count: int) -> None:
     check_range(count, 1, limits.APPEND_REQUEST_ITEMS_MAX, "appends")
 
 
-def end_of_log(response_id: str, end: LogEnd) -> EventAppend:
-    """What a commit appends to the log of its response, checked."""
+def end_of_log(response_id: str, end: LogEnd, *, is_terminal: bool) -> EventAppend:
+    """The events that a commit appends to the log of its response, checked."""
     count = end.frames.count(FRAME_END)
-    append = EventAppend(response_id, end.expected_position, count, end.frames, terminal=True)
+    append = EventAppend(response_id, end.expected_position, count, end.frames, terminal=is_terminal)
     if not count or not end.frames.endswith(FRAME_END):
         raise InvalidRequest(
             "'log_end.frames' must be events, each closed by a blank line.",

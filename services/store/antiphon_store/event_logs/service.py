@@ -60,5 +60,5 @@ class EventLogOperations:
         """The end of the event log that a commit brings. InvalidRequest: in its own words, under `log_end`."""
         if commit.log_end is None:
             return None
-        append = rules.end_of_log(commit.record.id, commit.log_end)
+        append = rules.end_of_log(commit.record.id, commit.log_end, is_terminal=commit.job is None)
         return LogEnd(append, self._settings.event_log_ttl_s * 1000)

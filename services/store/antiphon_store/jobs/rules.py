@@ -7,23 +7,34 @@ from collections.abc import Sequence
 
 from antiphon_core import limits
 from antiphon_core.errors import InvalidRequest, TooLarge
-from antiphon_core.ports.jobs import JobDraft
-from antiphon_core.ports.store import Fence
-from antiphon_store.rules import check_fence, check_range, check_response_id
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
+from antiphon_core.ports.store import UNFINISHED, Fence, Record, TurnJob
+from antiphon_store.rules import check_fence, check_lease_ttl, check_range, check_response_id
 
 _QUEUE = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.QUEUE_NAME_CHARS_MAX}}}")
 
 
-def check_draft(draft: JobDraft) -> None:
-    check_response_id(draft.id, "id")
-    _check_queue(draft.queue, "queue")
-    check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, "max_attempts")
+def check_draft(draft: JobDraft, *, at: str = "") -> None:
+    """`at` comes before the names of the fields."""
+    check_response_id(draft.id, f"{at}id")
+    _check_queue(draft.queue, f"{at}queue")
+    check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, f"{at}max_attempts")
     check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
     if len(draft.payload) > limits.JOB_PAYLOAD_BYTES_MAX:
         raise TooLarge(
             f"The payload is {len(draft.payload)} bytes long; at most {limits.JOB_PAYLOAD_BYTES_MAX} are stored.",
-            field="payload",
+            field=f"{at}payload",
         )
+
+
+def turn_job(record: Record, job: TurnJob) -> JobDraft:
+    """The job of a turn that a worker will run, checked."""
+    if record.status not in UNFINISHED:
+        raise InvalidRequest("A response with a job must not have ended.", field="record.status", code="invalid_value")
+    draft = JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
+    check_draft(draft, at="job.")
+    check_lease_ttl(job.lease_ttl_ms, "job.lease_ttl_ms")
+    return draft
 
 
 def check_queues(queues: Sequence[str]) -> None:

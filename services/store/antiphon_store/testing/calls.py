@@ -56,6 +56,8 @@ CALLS: dict[str, Call] = {
     "read_log": lambda b: b.read_log(TENANT, RECORD.id, position=0, max_bytes=9999),
     # Jobs
     "enqueue_job": lambda b: b.enqueue_job(TENANT, JOB, retention_ms=60_000),
+    "hand_in": lambda b: b.hand_in(TENANT, JOB.id, retention_ms=60_000),
+    "take_back": lambda b: b.take_back(JOB.id),
     "describe_job": lambda b: b.describe_job(TENANT, JOB.id),
     "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
     "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),

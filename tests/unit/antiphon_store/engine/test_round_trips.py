@@ -18,7 +18,7 @@ from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
-from antiphon_store.values import Founding, LogEnd, Write
+from antiphon_store.values import Founding, LogEnd, QueuedJob, Write
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -119,6 +119,21 @@ CASES: dict[str, tuple[Step, Step, int]] = {
         lambda s: s.engine.commit_turn(T, Write(completed(RUNNING), replace(WHILE_RUNNING, fence=s.job_fence)), None),
         2,
     ),
+    "accept a turn for a worker": (
+        Scene.begin,
+        lambda s: s.engine.commit_turn(
+            T,
+            Write(
+                replace(NEXT, status=Status.QUEUED),
+                Precondition(version=0, fence=s.fence),
+                log_end=LogEnd(EventAppend(NEXT.id, 0, 1, b"data: {}\n\n"), 1000),
+                job=QueuedJob(JobDraft(NEXT.id, "q", b""), 1000, 600_000),
+            ),
+            None,
+        ),
+        1,
+    ),
+    "tell workers of a job": (nothing, lambda s: s.engine.hand_in(T, NEXT.id, retention_ms=1000), 1),
     "put": (nothing, lambda s: s.engine.put(T, Write(draft())), 1),
     "put with a parent": (nothing, lambda s: s.engine.put(T, Write(draft(ROOT))), 1),
     "put over a status": (nothing, lambda s: s.engine.put(T, Write(completed(RUNNING), WHILE_RUNNING)), 2),

@@ -8,7 +8,7 @@ from antiphon_store.testing.calls import CALLS, atom_of
 
 WRITES = (
     "put remove acquire_lease renew_lease release_lease begin_turn commit_turn "
-    "change_status fork append_events enqueue_job claim_job heartbeat_job settle_job cancel_job "
+    "change_status fork append_events enqueue_job hand_in take_back claim_job heartbeat_job settle_job cancel_job "
     "create_conversation update_conversation remove_conversation add_items remove_item "
     "begin_turn_once commit_turn_once put_once forget_key spend sweep"
 )
