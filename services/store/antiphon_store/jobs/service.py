@@ -20,9 +20,9 @@ from antiphon_core.ports.store import Fence, TurnCommit
 from antiphon_store import rules as store_rules
 from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.jobs import rules
-from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.settings import StoreSettings
 from antiphon_store.values import QueuedJob
+from antiphon_store.waiting import WaitingLines
 
 
 class JobOperations:
@@ -30,13 +30,13 @@ class JobOperations:
 
     _backend: StoreEngine
     _settings: StoreSettings
-    _claimers: Claimers
+    _claimers: WaitingLines
 
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
         rules.check_draft(draft)
         await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
-        self._claimers.wake(tenant, draft.queue)
+        self._claimers.wake_first((tenant, draft.queue))
 
     def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
         """The job of a turn that a worker will run. InvalidRequest, TooLarge: in its own words, under `job`."""
@@ -60,8 +60,8 @@ class JobOperations:
         except AntiphonError:
             await self._backend.take_back(job.draft.id)
             raise
-        self._claimers.wake(tenant, DISPATCH_QUEUE)
-        self._claimers.wake(DISPATCH_TENANT, DISPATCH_QUEUE)
+        self._claimers.wake_first((tenant, DISPATCH_QUEUE))
+        self._claimers.wake_first((DISPATCH_TENANT, DISPATCH_QUEUE))
 
     async def claim_job(
         self,
@@ -78,8 +78,7 @@ class JobOperations:
         store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
         store_rules.check_wait(wait_ms)
         return await self._claimers.until_there(
-            tenant,
-            queues,
+            [(tenant, queue) for queue in queues],
             lambda: self._backend.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
             wait_ms=wait_ms,
         )
