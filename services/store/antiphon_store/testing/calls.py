@@ -58,7 +58,6 @@ CALLS: dict[str, Call] = {
     "enqueue_job": lambda b: b.enqueue_job(TENANT, JOB, retention_ms=60_000),
     "hand_in": lambda b: b.hand_in(TENANT, JOB.id, retention_ms=60_000),
     "take_back": lambda b: b.take_back(JOB.id),
-    "postpone_job": lambda b: b.postpone_job(TENANT, JOB.id, 1000),
     "describe_job": lambda b: b.describe_job(TENANT, JOB.id),
     "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
     "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),
