@@ -1,9 +1,8 @@
-"""What operators, load balancers and model pickers ask: health, models, version. NIM's paths and bodies."""
+"""Health, models and version, for operators, load balancers and model pickers. NIM's paths and bodies."""
 
 from __future__ import annotations
 
 import asyncio
-from importlib.metadata import version
 
 from aiohttp import hdrs, web
 
@@ -12,10 +11,13 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
+from antiphon_core.version import VERSION
 from antiphon_edge.routes import answers
 
 METRICS_PATH = "/v1/metrics"
 """NIM's."""
+MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
+"""Routes that name models. The NIM Operator reads the first without a key, and the last where the first is missing."""
 
 
 class ServiceRoutes:
@@ -31,6 +33,7 @@ class ServiceRoutes:
         return [
             web.get("/v1/models", self.models),
             web.get("/v1/models/{id:.+}", self.model),
+            web.get("/v1/metadata", self.metadata),
             web.get("/v1/health/live", self.live),
             web.get("/v1/health/ready", self.ready),
             web.get("/v1/version", self.version),
@@ -47,6 +50,20 @@ class ServiceRoutes:
             if model.id == wanted:
                 return answers.json(_model(model))
         raise ModelNotFound.of(wanted)
+
+    async def metadata(self, _request: web.Request) -> web.Response:
+        """The deployment in NIM's words. Antiphon has no assets and no profiles of its own: those are its engines'."""
+        models = await self._translator.models()
+        return answers.json(
+            {
+                "version": VERSION,
+                "modelInfo": [{"shortName": model.id, "modelUrl": ""} for model in models],
+                "assetInfo": [],
+                "licenseInfo": {"name": "Apache-2.0"},
+                "selectedModelProfileId": "",
+                "repository_override": "",
+            }
+        )
 
     async def live(self, _request: web.Request) -> web.Response:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
@@ -71,7 +88,7 @@ class ServiceRoutes:
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
 
     async def version(self, _request: web.Request) -> web.Response:
-        return answers.json({"release": version("antiphon"), "api": "v1"})
+        return answers.json({"release": VERSION, "api": "v1"})
 
 
 def _model(model: Model) -> Object:
