@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from antiphon_core import limits
-from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -55,7 +55,7 @@ class JobOperations:
         await self._backend.hand_in(tenant, job.draft.id, retention_ms=job.retention_ms)
         try:
             yield
-        except StoreUnavailable:
+        except (Unavailable, Timeout, InternalError):
             raise  # it may have happened
         except AntiphonError:
             await self._backend.take_back(job.draft.id)
