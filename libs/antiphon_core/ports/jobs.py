@@ -137,8 +137,5 @@ class Jobs(Protocol):
 
         False when it had ended before, other than by cancellation. JobNotFound."""
 
-    async def postpone_job(self, tenant: str, job_id: str, run_after_ms: int) -> bool:
-        """Lets a job that waits be claimable after `run_after_ms` only: whether it waited. JobNotFound."""
-
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         """A job as it is now, also when it has ended. JobNotFound: it was never queued, or is forgotten."""

@@ -86,7 +86,6 @@ _INTERNAL: dict[str, tuple[Row, ...]] = {
         Row("HeartbeatJob", Jobs.heartbeat_job, _TURN, _POINT_S),
         Row("SettleJob", Jobs.settle_job, _TURN, _POINT_S),
         Row("CancelJob", Jobs.cancel_job, _TURN | _OPERATE, _POINT_S),
-        Row("PostponeJob", Jobs.postpone_job, _TURN | _OPERATE, _POINT_S),
         Row("DescribeJob", Jobs.describe_job, _TURN | _OPERATE, _POINT_S),
     ),
     "Quotas": (Row("TakeQuota", Spending.spend, _TURN, _POINT_S, Repeat.KEYED),),

@@ -142,7 +142,6 @@ class StoreClient:
     heartbeat_job = _call(Jobs.heartbeat_job)
     settle_job = _call(Jobs.settle_job)
     cancel_job = _call(Jobs.cancel_job)
-    postpone_job = _call(Jobs.postpone_job)
     describe_job = _call(Jobs.describe_job)
 
     spend = _call(Spending.spend)

@@ -358,18 +358,6 @@ async def that_somebody_holds(world: World) -> Scene:
     return Scene(partial(world.store.cancel_job, world.tenant, job_id), partial(job_of, world, job_id))
 
 
-@writes("postpone_job")
-async def that_waits(world: World) -> Scene:
-    job = await jobs.enqueue(world.subject)
-    ask = partial(world.store.postpone_job, world.tenant, job.id, 60_000)
-
-    async def look() -> object:
-        head = await world.engine.queue_head(world.tenant, "q", limit=9)
-        return head.due
-
-    return Scene(ask, look)
-
-
 @writes("commit_turn")
 async def for_a_worker(world: World) -> Scene:
     session_id = new_session_id()

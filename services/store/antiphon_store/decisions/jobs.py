@@ -151,15 +151,6 @@ def cancel(view: View, job_id: str) -> Finish[bool]:
     return lambda _answers: True
 
 
-def postpone(view: View, job_id: str, run_after_ms: int) -> Finish[bool]:
-    """Lets a job that waits be claimable after `run_after_ms` only: whether it waited. JobNotFound."""
-    fields = require(view, job_id)
-    waits = fields["holder"] == NOBODY and fields["ended"] is None
-    if waits:
-        _write(view, job_id, fields, {**fields, "available": view.now_ms + run_after_ms})
-    return lambda _answers: waits
-
-
 def describe(view: View, job_id: str) -> Finish[JobDescription]:
     """The job as it is now. JobNotFound."""
     fields = require(view, job_id)

@@ -37,7 +37,6 @@ class JobOperations(Operations):
     heartbeat_job = under_fence(jobs.heartbeat)
     settle_job = under_fence(jobs.settle)
     cancel_job = on_response(jobs.cancel)
-    postpone_job = on_response(jobs.postpone)
     describe_job = on_response(jobs.describe, only_reads=True)
 
     async def enqueue_job(self, tenant: str, draft: JobDraft, *, retention_ms: int) -> None:

@@ -102,12 +102,6 @@ class JobOperations:
         store_rules.check_response_id(job_id, "id")
         return await self._backend.cancel_job(tenant, job_id)
 
-    async def postpone_job(self, tenant: str, job_id: str, run_after_ms: int) -> bool:
-        store_rules.check_tenant(tenant)
-        store_rules.check_response_id(job_id, "id")
-        store_rules.check_range(run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
-        return await self._backend.postpone_job(tenant, job_id, run_after_ms)
-
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(job_id, "id")

@@ -285,14 +285,6 @@ class JobLeaseSuite:
         claims = [job.id for job in answers if job is not None]
         assert (len(claims), set(claims)) == (CLAIMERS, ids)
 
-    async def test_a_job_that_waits_can_be_postponed(self, subject: Subject) -> None:
-        job = await enqueue(subject)
-        assert await jobs_of(subject.store).postpone_job(subject.tenant, job.id, 60_000)
-        assert await claim(subject) is None
-        assert await jobs_of(subject.store).postpone_job(subject.tenant, job.id, 0)
-        await claimed(subject)
-        assert not await jobs_of(subject.store).postpone_job(subject.tenant, job.id, 0)
-
 
 class JobCancelSuite:
     async def cancel(self, subject: Subject, job_id: str) -> bool:
