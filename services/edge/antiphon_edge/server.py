@@ -32,6 +32,7 @@ from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
+from antiphon_edge.routes.readiness import Readiness
 from antiphon_edge.routes.responses import ResponseRoutes
 from antiphon_edge.routes.service import METRICS_PATH, MODEL_PATHS, ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
@@ -84,7 +85,8 @@ class EdgeServer:
             meter=meter,
             timing=self._timing,
         )
-        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]))
+        readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
+        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
         self._sockets = SocketRoutes(
             self._turns,
             WarmUps(store, translator, clock=clock),

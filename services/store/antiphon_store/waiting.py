@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
-from antiphon_core.errors import SessionLocked
+from antiphon_core.errors import SessionLocked, StoreUnavailable
 
 _Answer = TypeVar("_Answer")
 Line = tuple[str, str]  # a tenant, and what is waited for
@@ -20,15 +20,18 @@ Line = tuple[str, str]  # a tenant, and what is waited for
 class Place:
     """A place in lines. Comes to its turn at once when it was woken since the last time."""
 
-    def __init__(self, poll_s: float) -> None:
-        self._poll_s = poll_s
+    def __init__(self, lines: WaitingLines) -> None:
+        self._lines = lines
         self.woken = asyncio.Event()
 
     async def wait(self, until_s: float = float("inf")) -> None:
-        """Returns when it is worth looking again, at `until_s` by the loop's clock at the latest."""
+        """Returns when it is worth looking again, at `until_s` by the loop's clock at the latest.
+        StoreUnavailable: this process stops. Callers go on with the next one, as after a lost connection."""
+        if self._lines.are_over:
+            raise StoreUnavailable("The store is shutting down.", away=True)
         remaining_s = max(0.0, until_s - asyncio.get_running_loop().time())
         with suppress(TimeoutError):
-            async with asyncio.timeout(min(self._poll_s, remaining_s)):
+            async with asyncio.timeout(min(self._lines.poll_s, remaining_s)):
                 await self.woken.wait()
         self.woken.clear()
 
@@ -37,11 +40,13 @@ class WaitingLines:
     """All that wait for things of one sort."""
 
     def __init__(self, *, poll_s: float) -> None:
-        self._poll_s = poll_s
+        self.poll_s = poll_s
+        self.are_over = False  # this process stops
         self._lines: dict[Line, list[Place]] = {}
 
     async def until_free(self, line: Line, attempt: Callable[[], Awaitable[_Answer]], *, wait_ms: int) -> _Answer:
-        """The answer of `attempt`, as soon as it does not raise SessionLocked; raises that after `wait_ms`."""
+        """The answer of `attempt`, as soon as it does not raise SessionLocked; raises that after `wait_ms`.
+        StoreUnavailable after `end_waits`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + wait_ms / 1000
         try:
@@ -61,11 +66,11 @@ class WaitingLines:
     async def until_there(
         self, lines: Sequence[Line], attempt: Callable[[], Awaitable[_Answer | None]], *, wait_ms: int
     ) -> _Answer | None:
-        """The answer of `attempt`, as soon as there is one; None after `wait_ms`."""
+        """The answer of `attempt`, as soon as there is one; None after `wait_ms`, or `end_waits`."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + wait_ms / 1000
         with self.place(lines) as place:
-            while (answer := await attempt()) is None and loop.time() < deadline_s:
+            while (answer := await attempt()) is None and loop.time() < deadline_s and not self.are_over:
                 await place.wait(deadline_s)
         return answer
 
@@ -80,10 +85,16 @@ class WaitingLines:
         for place in self._lines.get(line, ()):
             place.woken.set()
 
+    def end_waits(self) -> None:
+        """Ends all waiting, from now on, behind a last look: the process stops, and another one goes on with it."""
+        self.are_over = True
+        for line in self._lines:
+            self.wake_all(line)
+
     @contextmanager
     def place(self, lines: Sequence[Line]) -> Iterator[Place]:
         """A place at the end of lines, for as long as the block runs."""
-        place, chosen = Place(self._poll_s), list(dict.fromkeys(lines))
+        place, chosen = Place(self), list(dict.fromkeys(lines))
         for line in chosen:
             self._lines.setdefault(line, []).append(place)
         try:

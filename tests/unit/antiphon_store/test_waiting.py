@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from antiphon_core.errors import SessionLocked
+from antiphon_core.errors import SessionLocked, StoreUnavailable
 from antiphon_store.waiting import WaitingLines
 
 KEY = ("tenant", "session")
@@ -196,3 +196,43 @@ async def test_those_who_left_are_forgotten() -> None:
         pass
     followers.wake_all(KEY)
     assert not followers._lines
+
+
+# ---- The process stops ----
+
+
+async def test_a_process_that_stops_ends_all_waiting_for_sessions() -> None:
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
+    waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
+    await asyncio.sleep(0)
+    queue.end_waits()
+    for each in (waiting, queue.until_free(KEY, lock.take, wait_ms=60_000)):
+        with pytest.raises(StoreUnavailable) as caught:
+            await each
+        assert caught.value.is_away  # the caller goes on with the next process
+    lock.free = True
+    assert await queue.until_free(KEY, lock.take, wait_ms=60_000) == "mine"
+
+
+async def test_a_process_that_stops_ends_all_waiting_for_jobs() -> None:
+    jobs, claimers = Jobs(), WaitingLines(poll_s=NEVER_S)
+    waiting = asyncio.create_task(claimers.until_there([Q], jobs.claim, wait_ms=3_600_000))
+    await asyncio.sleep(0)
+    claimers.end_waits()
+    assert await waiting is None
+    assert await claimers.until_there([Q], jobs.claim, wait_ms=3_600_000) is None
+    jobs.there.append("job")
+    assert await claimers.until_there([Q], jobs.claim, wait_ms=3_600_000) == "job"
+
+
+async def test_a_process_that_stops_ends_all_following_behind_what_there_is() -> None:
+    followers = WaitingLines(poll_s=NEVER_S)
+    with followers.place([KEY]) as place:
+        waiting = asyncio.create_task(place.wait())
+        await asyncio.sleep(0)
+        followers.end_waits()
+        await waiting  # for a last look at the log
+        with followers.place([KEY]) as later:
+            for each in (place, later):
+                with pytest.raises(StoreUnavailable):
+                    await each.wait()

@@ -13,6 +13,7 @@ from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_core.version import VERSION
 from antiphon_edge.routes import answers
+from antiphon_edge.routes.readiness import Readiness
 
 METRICS_PATH = "/v1/metrics"
 """NIM's."""
@@ -23,10 +24,13 @@ MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
 class ServiceRoutes:
     """Handlers that need no request body."""
 
-    def __init__(self, store: ResponseStore, translator: Translator, exposition: Exposition) -> None:
+    def __init__(
+        self, store: ResponseStore, translator: Translator, exposition: Exposition, readiness: Readiness
+    ) -> None:
         self._store = store
         self._translator = translator
         self._exposition = exposition
+        self._readiness = readiness
         self.draining = False
 
     def table(self) -> list[web.RouteDef]:
@@ -69,18 +73,18 @@ class ServiceRoutes:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        """Ready when the store and at least one model are; the message says what is missing otherwise."""
+        """Ready when the store and at least one model are, or were a moment ago. The message says what is missing."""
         checks = await asyncio.gather(self._store.ready(), self._translator.ready(), return_exceptions=True)
         faults = [check for check in checks if isinstance(check, BaseException)]
         unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]
         if unexpected:
             raise unexpected[0]
+        is_ready = self._readiness.holds(faults) and not self.draining
         if self.draining:
             faults.insert(0, Unavailable("Antiphon is shutting down."))
-        if faults:
-            message = " ".join(str(fault) for fault in faults)
-            return answers.json({"object": "health.response", "message": message, "status": "not_ready"}, status=503)
-        return answers.json({"object": "health.response", "message": "Antiphon is ready", "status": "ready"})
+        message = " ".join(str(fault) for fault in faults) or "Antiphon is ready"
+        status, code = ("ready", 200) if is_ready else ("not_ready", 503)
+        return answers.json({"object": "health.response", "message": message, "status": status}, status=code)
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))

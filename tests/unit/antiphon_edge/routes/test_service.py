@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.version import VERSION
-from tests.support.edge import RunningEdge
+from antiphon_edge.settings import EdgeSettings
+from tests.support.edge import RunningEdge, running_edge
 
 
 async def test_liveness_asks_nobody(edge: RunningEdge) -> None:
@@ -24,6 +26,17 @@ async def test_what_is_missing_is_said(edge: RunningEdge) -> None:
     assert (answer.status, answer.json["status"]) == (503, "not_ready")
     assert "no engine for m" in answer.json["message"]
     assert "store" in answer.json["message"].lower()
+
+
+async def test_what_was_there_a_moment_ago_is_waited_for() -> None:
+    clock = ManualClock()
+    async with running_edge(clock=clock) as edge:
+        assert (await edge.ask("GET", "/v1/health/ready")).status == 200
+        edge.translator.unready = EngineUnavailable("no engine for m")
+        answer = await edge.ask("GET", "/v1/health/ready")
+        assert (answer.status, answer.json["status"], answer.json["message"]) == (200, "ready", "no engine for m")
+        clock.advance(EdgeSettings().restart_wait_s)
+        assert (await edge.ask("GET", "/v1/health/ready")).status == 503
 
 
 async def test_models_are_listed_and_found(edge: RunningEdge) -> None:
