@@ -233,8 +233,8 @@ def test_alternatives_are_asked_for_where_the_model_has_them() -> None:
 
 
 def test_alternatives_come_with_their_place() -> None:
-    top = {"top_log_prob_ids": [7, 1, 8, 2], "top_log_prob_values": [-0.5, -1.5, -0.25, -2.5]}
-    said = {"sequence_length": [2], "output_ids": [7, 8], "output_log_probs": [-0.5, -0.25]}
+    top: dict[str, Any] = {"top_log_prob_ids": [7, 1, 8, 2], "top_log_prob_values": [-0.5, -1.5, -0.25, -2.5]}
+    said: dict[str, Any] = {"sequence_length": [2], "output_ids": [7, 8], "output_log_probs": [-0.5, -0.25]}
     reader = TokensReader(replace(REQUEST, top_logprobs=2))
     chunk = reader.read(response(said | top).infer_response)
     assert chunk is not None
