@@ -10,7 +10,7 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version dashboard-pictures
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -138,6 +138,9 @@ docs: $(VENV)/.installed-dev    ## write the generated pages of docs/reference
 	$(BIN)/python -m tests.contract.store.table > docs/reference/store-engines.md
 	$(BIN)/python -m k8s.components.grafana.panels
 	$(BIN)/python -m k8s.components.prometheus.plain_rules
+
+dashboard-pictures: $(VENV)/.installed-dev  ## draw the dashboards from a run under load into docs/images/dashboards
+	$(BIN)/python -m tests.bench.dashboards
 
 lock: $(VENV)/.installed-dev  ## resolve the dependencies again and pin them with their hashes
 	$(BIN)/uv lock --quiet --upgrade
