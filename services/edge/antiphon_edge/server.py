@@ -18,6 +18,7 @@ from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.background.background import Background
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
+from antiphon_edge.console.routes import ConsoleRoutes
 from antiphon_edge.door import admission, authentication, connections, encodings, pages, request_ids
 from antiphon_edge.door.authentication import Door
 from antiphon_edge.door.connections import WriteBounds
@@ -112,6 +113,10 @@ class EdgeServer:
         ):
             self.app.add_routes(routes.table())
         self.app.add_routes(openapi_routes.table())
+        if self._settings.console:
+            console = ConsoleRoutes(trace_url=self._settings.console_trace_url)
+            console.open_to_all(self.app)
+            self.app.add_routes(console.table())
 
     def _keep_the_door(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
         """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
