@@ -1,28 +1,39 @@
-"""The files of the console, read once, each with its type and its compressed form.
+"""The files of the console as they are sent, each with its type and its compressed form.
 
-All of them lie below one path that names the content of all of them together. A browser may keep what it has got
-from there for ever, and files refer to each other by relative paths, so nothing is rewritten: no build step.
+All of them lie below one path that names the content of all of them together, so a browser may keep what it has got from
+there for ever.
 """
 
 from __future__ import annotations
 
 import gzip
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from antiphon_edge.console.scripts import linked
+
 ROOT = Path(__file__).with_name("web")
+ENTRY, SCRIPT = "main.js", "app.js"
+STYLES, STYLE = ("tokens.css", "base.css", "views.css", "tree.css"), "style.css"
+ICON = "icon.svg"
+LIBRARIES = {
+    "preact": "vendor/preact.js",
+    "preact/hooks": "vendor/preact-hooks.js",
+    "@preact/signals-core": "vendor/signals-core.js",
+    "@preact/signals": "vendor/signals.js",
+    "htm": "vendor/htm.js",
+}
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-"""Files of other types, such as licences, stay where they are."""
 _VERSION_CHARACTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file as it is sent."""
+    """One file."""
 
     content_type: str
     body: bytes
@@ -36,11 +47,6 @@ class Assets:
     version: str
     files: Mapping[str, Asset]
 
-    @property
-    def modules(self) -> list[str]:
-        """The paths of all scripts, in a fixed order."""
-        return [path for path in self.files if path.endswith(".js")]
-
 
 @cache
 def assets() -> Assets:
@@ -52,11 +58,17 @@ def read(root: Path) -> Assets:
     """Reads the files below a folder."""
     files: dict[str, Asset] = {}
     digest = sha256()
-    for path in sorted(each for each in root.rglob("*") if each.suffix in _TYPES):
-        name, body = path.relative_to(root).as_posix(), path.read_bytes()
+    for name, body in _contents(root):
         digest.update(f"{name}\0{len(body)}\0".encode() + body)
-        files[name] = Asset(_TYPES[path.suffix], body, gzip.compress(body, 9, mtime=0))
+        files[name] = Asset(_TYPES[Path(name).suffix], body, gzip.compress(body, 9, mtime=0))
     return Assets(digest.hexdigest()[:_VERSION_CHARACTERS], files)
+
+
+def _contents(root: Path) -> Iterator[tuple[str, bytes]]:
+    yield SCRIPT, linked(ENTRY, lambda path: (root / "app" / path).read_text("utf-8")).encode()
+    yield STYLE, b"".join((root / "style" / name).read_bytes() for name in STYLES)
+    for name in (*LIBRARIES.values(), ICON):
+        yield name, (root / name).read_bytes()
 
 
 def integrity(body: bytes) -> str:

@@ -12,18 +12,8 @@ from dataclasses import dataclass
 from html import escape
 
 from antiphon_core.jsons import dumps
-from antiphon_edge.console.assets import Assets, integrity
+from antiphon_edge.console.assets import ICON, LIBRARIES, SCRIPT, STYLE, Assets, integrity
 
-ENTRY = "app/main.js"
-ICON = "icon.svg"
-STYLES = ("style/tokens.css", "style/base.css", "style/views.css", "style/tree.css")
-LIBRARIES = {
-    "preact": "vendor/preact.js",
-    "preact/hooks": "vendor/preact-hooks.js",
-    "@preact/signals-core": "vendor/signals-core.js",
-    "@preact/signals": "vendor/signals.js",
-    "htm": "vendor/htm.js",
-}
 _POLICY = (
     "default-src 'self'",
     "img-src 'self' data:",
@@ -59,8 +49,7 @@ def page(assets: Assets, *, trace_url: str) -> Page:
 
 
 def _document(assets: Assets, import_map: str, trace_url: str) -> str:
-    styles = "\n".join(f'<link rel="stylesheet" href="{_at(assets, path)}">' for path in STYLES)
-    preloads = "\n".join(f'<link rel="modulepreload" href="{_at(assets, path)}">' for path in assets.modules)
+    preloads = "\n".join(f'<link rel="modulepreload" href="{_at(assets, path)}">' for path in LIBRARIES.values())
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -70,14 +59,14 @@ def _document(assets: Assets, import_map: str, trace_url: str) -> str:
 <meta name="color-scheme" content="light dark">
 <meta name="antiphon-trace-url" content="{escape(trace_url)}">
 <link rel="icon" type="image/svg+xml" href="{_at(assets, ICON)}">
-{styles}
+<link rel="stylesheet" href="{_at(assets, STYLE)}">
 <script type="importmap">{import_map}</script>
 {preloads}
 </head>
 <body>
 <div id="console"></div>
 <noscript>The console needs JavaScript. Everything that it does can be done over the HTTP API.</noscript>
-<script type="module" src="{_at(assets, ENTRY)}"></script>
+<script type="module" src="{_at(assets, SCRIPT)}"></script>
 </body>
 </html>
 """

@@ -14,6 +14,8 @@ from antiphon_edge.routes.http_errors import refuse
 
 PATH = "/console"
 _FILES = PATH + "/{version}/{path:.+}"
+_OPEN = (PATH, PATH + "/", PATH + "/{version}/{path}")
+"""As the router names these routes."""
 _FOREVER = "public, max-age=31536000, immutable"
 
 
@@ -33,7 +35,7 @@ class ConsoleRoutes:
 
     def open_to_all(self, app: web.Application) -> None:
         """Has the application ask nobody for a key who wants these files."""
-        for path in (PATH, PATH + "/", _FILES):
+        for path in _OPEN:
             authentication.open_path(app, path)
 
     async def document(self, _request: web.Request) -> web.Response:

@@ -5,8 +5,6 @@
  */
 
 export const RUN_MIN = 6;
-/** So many nodes at each end of a run are drawn, so that a branch keeps its surroundings. */
-const MARGIN = 1;
 
 /**
  * @param {Tree} tree
@@ -32,23 +30,19 @@ export function collapse(tree, { expanded = new Set(), kept = new Set(), runMin 
   return root;
 }
 
-/** The ids of single children in a row that may be drawn as one, from this one on; at least itself.
+/** The ids of single children in a row that may be drawn as one, from this one on; at least itself. The first node behind a
+ * branch is drawn, and so is the last one, before the next branch or at the end.
  * @param {Tree} tree
  * @param {string} id
  * @param {ReadonlySet<string>} kept */
 function runFrom(tree, id, kept) {
+  const parent = tree.nodes.get(id)?.parent_id ?? "";
+  if (tree.childrenOf(parent).length > 1) return [id];
   const run = [];
-  for (let next = /** @type {string | undefined} */ (id); next; next = onlyChild(tree, next)) {
-    if (kept.has(next)) break;
-    const child = onlyChild(tree, next);
-    if (!child || kept.has(child)) break;
+  for (let next = id, child = onlyChild(tree, id); child && !kept.has(next); next = child, child = onlyChild(tree, child)) {
     run.push(next);
   }
-  // The first node behind a branch, and the last one before the next branch, are drawn.
-  const parent = tree.nodes.get(id)?.parent_id;
-  const startsBehindBranch = parent !== null && parent !== undefined && tree.childrenOf(parent).length > 1;
-  const trimmed = startsBehindBranch ? [] : run.slice(0, run.length - MARGIN);
-  return trimmed.length > 0 ? trimmed : [id];
+  return run.length > 0 ? run : [id];
 }
 
 /** @param {Tree} tree

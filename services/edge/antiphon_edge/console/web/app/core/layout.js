@@ -36,7 +36,7 @@ export class Layout {
 
   /** The places that touch a rectangle. @param {Rectangle} area @returns {Placed[]} */
   within(area) {
-    const first = Math.max(0, Math.floor((area.top - CARD.height) / STEP.y));
+    const first = Math.max(0, Math.ceil((area.top - CARD.height) / STEP.y));
     const last = Math.min(this.levels.length - 1, Math.floor(area.bottom / STEP.y));
     const found = [];
     for (let level = first; level <= last; level += 1) {

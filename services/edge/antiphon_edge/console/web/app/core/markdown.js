@@ -75,7 +75,7 @@ function readList(lines, at, blocks, depth) {
   for (; end < lines.length; end += 1) {
     const found = ITEM.exec(lines[end]);
     const indent = lines[end].length - lines[end].trimStart().length;
-    if (found && indent < Math.max(width, 2) && /\d/.test(found[2]) === ordered) {
+    if (found && (end === at || indent < Math.max(width, 2)) && /\d/.test(found[2]) === ordered) {
       width = found[0].length;
       items.push([lines[end].slice(width)]);
     } else if (lines[end].trim() === "" && isInList(lines[end + 1] ?? "", width)) {
@@ -116,12 +116,12 @@ function readParagraph(lines, at, blocks) {
 const INLINE = new RegExp(
   [
     /\\([!-/:-@[-`{-~])/, // 1: a character that means itself
-    /(`+)([^`]|[^`][\s\S]*?[^`])\2(?!`)/, // 2, 3: code
+    /(`+)([^`]|[^`][\s\S]{0,2000}?[^`])\2(?!`)/, // 2, 3: code
     /!?\[([^\]\n]{0,2000})\]\((<[^>\n]*>|[^()\s]*(?:\([^()\s]*\)[^()\s]*)*)(?:\s+"[^"\n]*")?\)/, // 4, 5: a link
     /(https?:\/\/[^\s<>"')\]]+[^\s<>"')\].,;:!?])/, // 6: an address
-    /\*\*([^*\n][\s\S]{0,4000}?)\*\*(?!\*)/, // 7: strong
-    /\*([^*\s][^*]{0,4000}?)\*/, // 8: emphasis
-    /(?<![\p{L}\p{N}_])_([^_\s][^_]{0,4000}?)_(?![\p{L}\p{N}_])/u, // 9: emphasis
+    /\*\*([^*\n][\s\S]{0,1000}?)\*\*(?!\*)/, // 7: strong
+    /\*([^*\s][^*]{0,1000}?)\*/, // 8: emphasis
+    /(?<![\p{L}\p{N}_])_([^_\s][^_]{0,1000}?)_(?![\p{L}\p{N}_])/u, // 9: emphasis
     /~~([^~\n]{1,4000})~~/, // 10: deleted
     /( {2,}|\\)\n/, // 11: a new line
   ].map((each) => each.source).join("|"),

@@ -3,9 +3,10 @@
 import { jsonLines, markdown } from "../core/export.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
+import { STRINGS } from "../strings.js";
 
 /** @param {string} id The end of the branch. @param {"jsonl" | "md"} form */
-export async function downloadBranch(id, form) {
+async function downloadBranch(id, form) {
   const path = forest.tree.peek().pathTo(id);
   await Promise.all(path.map((each) => library.load(each)));
   const turns = path.map((each) => library.peek(each)).filter((each) => each.response !== null);
@@ -16,4 +17,12 @@ export async function downloadBranch(id, form) {
   link.download = `${id}.${form}`;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** The choices of a menu. @param {string} id @returns {[string, () => void][]} */
+export function exportItems(id) {
+  return [
+    [STRINGS.export.lines, () => void downloadBranch(id, "jsonl")],
+    [STRINGS.export.text, () => void downloadBranch(id, "md")],
+  ];
 }

@@ -1,6 +1,6 @@
 /** The playground: one branch of a conversation, and the place to continue it. */
 import { useEffect, useState } from "preact/hooks";
-import { downloadBranch } from "../parts/download.js";
+import { exportItems } from "../parts/download.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
@@ -41,12 +41,4 @@ export function Chat({ id }) {
     ${showsSettings && html`<${SettingsPanel} />`}
     ${showsCode && html`<${CodeDialog} onClose=${() => setShowsCode(false)} />`}
   </div>`;
-}
-
-/** @param {string} id @returns {[string, () => void][]} */
-export function exportItems(id) {
-  return [
-    [STRINGS.export.lines, () => void downloadBranch(id, "jsonl")],
-    [STRINGS.export.text, () => void downloadBranch(id, "md")],
-  ];
 }

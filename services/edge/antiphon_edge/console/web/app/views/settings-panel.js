@@ -7,19 +7,19 @@ import { STRINGS } from "../strings.js";
 
 const S = STRINGS.settings;
 const EFFORTS = ["none", "minimal", "low", "medium", "high"];
-const EXAMPLE = `[
+const EXAMPLE = [
   {
-    "type": "function",
-    "name": "get_weather",
-    "description": "The weather in a city",
-    "parameters": {
-      "type": "object",
-      "properties": { "city": { "type": "string" } },
-      "required": ["city"],
-      "additionalProperties": false
-    }
-  }
-]`;
+    type: "function",
+    name: "get_weather",
+    description: "The weather in a city",
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" } },
+      required: ["city"],
+      additionalProperties: false,
+    },
+  },
+];
 
 /** @param {Partial<Settings>} changes */
 function change(changes) {
@@ -44,7 +44,7 @@ export function SettingsPanel() {
       <${Field} label=${S.effort} control=${(/** @type {any} */ props) => html`<select ...${props} value=${settings.effort} onChange=${(/** @type {any} */ event) => change({ effort: event.currentTarget.value })}>
         <option value="">${S.default}</option>${EFFORTS.map((effort) => html`<option value=${effort}>${effort}</option>`)}</select>`} /></div>
     <${Area} name="tools" label=${S.tools} rows=${settings.tools ? 10 : 2} code=${true} placeholder=${S.toolsHint} mistakes=${mistakes.filter((each) => each.field === "tools")} />
-    ${!settings.tools && html`<button type="button" class="small quiet inset" onClick=${() => change({ tools: EXAMPLE })}>${S.toolExample}</button>`}
+    ${!settings.tools && html`<button type="button" class="small quiet inset" onClick=${() => change({ tools: JSON.stringify(EXAMPLE, null, 2) })}>${S.toolExample}</button>`}
     <${Field} label=${S.format} control=${(/** @type {any} */ props) => html`<select ...${props} value=${settings.format} onChange=${(/** @type {any} */ event) => change({ format: event.currentTarget.value })}>
       ${Object.entries(S.formats).map(([value, label]) => html`<option value=${value}>${label}</option>`)}</select>`} />
     ${settings.format === "json_schema" && html`<${Area} name="schema" label=${S.schema} rows=${8} code=${true} mistakes=${mistakes.filter((each) => each.field === "schema")} />`}

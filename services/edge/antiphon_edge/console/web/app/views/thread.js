@@ -1,6 +1,5 @@
 /** The turns of a branch, the newest at the bottom. */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { UNFINISHED } from "../core/fold.js";
 import { html } from "../parts/html.js";
 import { ItemView } from "../parts/items.js";
 import { ErrorNote } from "../parts/error-note.js";
@@ -60,6 +59,3 @@ function useStickyEnd(list, end, isPending) {
     return () => (element.removeEventListener("scroll", onScroll), grown.disconnect());
   }, [list.current]);
 }
-
-/** @param {string} status */
-export const isRunning = (status) => UNFINISHED.has(status);

@@ -14,7 +14,7 @@ import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
 import { go } from "../state/router.js";
 import { STRINGS } from "../strings.js";
-import { layout, select, selected } from "./tree.js";
+import { layout, select, selected } from "../state/tree-view.js";
 import { TreeCard } from "./tree-card.js";
 
 const MARGIN = 48;

@@ -8,7 +8,7 @@ import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
 import { STRINGS } from "../strings.js";
-import { select } from "./tree.js";
+import { select } from "../state/tree-view.js";
 
 /** A card that is only passed by while the tree is moved is not worth a request. */
 const LOAD_AFTER_MS = 150;

@@ -11,8 +11,8 @@ import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
 import { STRINGS } from "../strings.js";
-import { exportItems } from "./chat.js";
-import { layout } from "./tree.js";
+import { exportItems } from "../parts/download.js";
+import { layout } from "../state/tree-view.js";
 
 const S = STRINGS.tree;
 

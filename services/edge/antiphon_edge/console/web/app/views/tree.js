@@ -1,31 +1,15 @@
 /** The tree: where the responses of a conversation stand, and one of them in full. */
-import { computed, signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { collapse } from "../core/collapse.js";
-import { Layout } from "../core/layout.js";
 import { idIn } from "../core/route.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import * as conversation from "../state/conversation.js";
 import * as forest from "../state/forest.js";
-import { go, settle } from "../state/router.js";
+import { go } from "../state/router.js";
+import { kept, layout, selected } from "../state/tree-view.js";
 import { STRINGS } from "../strings.js";
 import { TreeCanvas } from "./tree-canvas.js";
 import { TreeDetails } from "./tree-details.js";
-
-export const selected = signal(/** @type {string | null} */ (null));
-/** Nodes that somebody asked for by their ids: drawn, also within a run. */
-const kept = signal(/** @type {ReadonlySet<string>} */ (new Set()));
-export const layout = computed(() => {
-  void forest.changes.value;
-  return new Layout(collapse(forest.tree.value, { expanded: forest.expanded.value, kept: kept.value }));
-});
-
-/** @param {string} id */
-export function select(id) {
-  selected.value = id;
-  settle({ view: "tree", id });
-}
 
 /** @param {{ id: string | null }} props */
 export function TreeView({ id }) {
