@@ -21,6 +21,7 @@ from aiohttp import web
 from antiphon_core.jsons import Object, dumps
 from tests.support.fake_chat import delta, event
 from tests.support.in_a_thread import in_a_thread
+from tests.support.served_models import write_directory
 
 MODEL = "antiphon-demo"
 PLACE = '{"city": "Rome"}'
@@ -160,9 +161,12 @@ def chat_model() -> Iterator[ChatModel]:
 
 
 def write_profile(folder: Path, model: ChatModel) -> Path:
-    """The profile that `antiphon up --profiles` reads for it: it sees images."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """The profile that `antiphon up --profiles` reads for it: it sees images, and has a tokenizer, which background
+    responses need."""
+    write_directory(folder / "demo")
     (folder / "demo.toml").write_text(
-        f'name = "{MODEL}"\nengine = "openai_chat"\nendpoint = "{model.endpoint}"\nimages = "native"\n', "utf-8"
+        f'name = "{MODEL}"\nengine = "openai_chat"\nendpoint = "{model.endpoint}"\nimages = "native"\n'
+        'directory = "demo"\n',
+        "utf-8",
     )
     return folder
