@@ -15,6 +15,7 @@ from playwright.async_api import Browser, Dialog, expect
 from antiphon_core.jsons import dumps, loads
 from tests.support.api_keys import KeyFiles
 from tests.support.console.chat_model import MODEL, PLACE, ChatModel
+from tests.support.console.prefix_proxy import below_prefix
 from tests.support.console.visitor import Visitor, visitor
 from tests.support.http import Http
 from tests.support.images import png
@@ -262,5 +263,14 @@ async def test_delete_leaves_what_continues_it(somebody: Visitor, api: Http) -> 
     await somebody.page.reload()
     items = somebody.page.get_by_role("treeitem")
     await expect(items).to_have_count(2)
-    await expect(items.first).to_have_accessible_name("Deleted. …" + first[-6:])
+    await expect(items.first).to_have_accessible_name("Deleted …" + first[-6:])
     assert (await api.get(f"/v1/responses/{first}")).status == 404
+
+
+async def test_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:
+    async with below_prefix(console_system.url, "/tools/antiphon") as url, visitor(browser, url) as here:
+        await here.page.goto(f"{url}/console/")
+        await expect(here.page).to_have_url(f"{url}/console")
+        response_id = await here.ask("Where am I?")
+        assert text_of((await api.get(f"/v1/responses/{response_id}")).json) == "You said: Where am I?"
+        assert here.faults == []

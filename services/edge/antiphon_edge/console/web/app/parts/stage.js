@@ -48,7 +48,8 @@ export class Stage {
   /** Looks where one would at first, also when what is shown has changed. */
   open() {
     this.#isTouched = false;
-    this.move(this.opening(this.size));
+    this.camera = this.opening(this.size);
+    this.#show();
   }
 
   /** @param {number} factor @param {{ x: number, y: number }} [point] */

@@ -4,7 +4,7 @@ import { STRINGS } from "../strings.js";
 import { html } from "./html.js";
 
 /** @param {string | null} status */
-export function statusWord(status) {
+function statusWord(status) {
   const words = /** @type {Record<string, string>} */ (STRINGS.status);
   return words[status ?? "deleted"] ?? String(status);
 }

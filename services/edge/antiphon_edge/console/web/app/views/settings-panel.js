@@ -58,7 +58,7 @@ function Field({ label, control, mistakes = [] }) {
   const id = `field-${label.replace(/\W+/g, "-").toLowerCase()}`;
   const props = mistakes.length > 0 ? { id, "aria-invalid": "true", "aria-describedby": `${id}-mistakes` } : { id };
   return html`<div class="field"><label for=${id}>${label}</label>${control(props)}
-    ${mistakes.length > 0 && html`<ul class="mistakes" id=${`${id}-mistakes`} role="alert">${mistakes.map((each) => html`<${MistakeLine} mistake=${each} fieldId=${id} />`)}</ul>`}
+    ${mistakes.length > 0 && html`<div role="alert" id=${`${id}-mistakes`}><ul class="mistakes">${mistakes.map((each) => html`<${MistakeLine} mistake=${each} fieldId=${id} />`)}</ul></div>`}
   </div>`;
 }
 

@@ -1,7 +1,7 @@
 /** The drawn tree: cards where they can be read, marks where they cannot, and lines between them.
  * @import { Placed, Spot } from "../../types"
  * @import { View } from "../parts/stage.js" */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { centred, fitted, revealing } from "../core/camera.js";
 import { CARD } from "../core/layout.js";
 import { edge, shapeOf } from "../core/shapes.js";
@@ -28,12 +28,12 @@ export function TreeCanvas({ onJump }) {
   const [view, setView] = useState(/** @type {View | null} */ (null));
   const drawn = layout.value;
   const root = drawn.levels[0][0].spot.id;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const made = new Stage(/** @type {HTMLElement} */ (port.current), /** @type {HTMLElement} */ (plane.current), setView, opening);
     stage.current = made;
     return () => made.stop();
   }, []);
-  useEffect(() => stage.current?.open(), [root]);
+  useLayoutEffect(() => stage.current?.open(), [root]);
   useEffect(() => reveal(stage.current), [selected.value, drawn]);
   const places = view ? drawn.within(view.area) : [];
   const active = selected.value === null ? undefined : drawn.byId.get(selected.value)?.spot.id;

@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import { askedOf, shortId, summaryOf } from "../core/texts.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
-import { Status, statusWord } from "../parts/status.js";
+import { Status } from "../parts/status.js";
 import * as forest from "../state/forest.js";
 import * as library from "../state/library.js";
 import { go } from "../state/router.js";
@@ -33,7 +33,7 @@ function Node({ spot, x, y, isActive }) {
   }, [id, isReadable]);
   const asked = input ? askedOf(input) : "";
   const said = response ? summaryOf(response) : "";
-  return html`<div ...${itemProps(spot, isActive)} class="card" style=${{ left: `${x}px`, top: `${y}px` }} aria-label=${`${statusWord(node?.status ?? null)}. ${asked || shortId(id)}`}
+  return html`<div ...${itemProps(spot, isActive)} class="card" style=${{ left: `${x}px`, top: `${y}px` }}
       onClick=${() => select(id)} onDblClick=${() => go({ view: "chat", id })}>
     <p class="asked"><${Status} status=${response?.status ?? node?.status ?? null} /><span>${asked || shortId(id)}</span></p>
     <p class="said">${said}</p>
