@@ -9,7 +9,7 @@ CONTAINERS ?= podman
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile screenshots console-libraries goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -76,8 +76,9 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
 	$(BIN)/ruff format --quiet --check
 
-types: $(VENV)/.installed-dev
+types: $(VENV)/.installed-dev node_modules/.installed
 	$(BIN)/mypy
+	node_modules/.bin/tsc --project services/edge/antiphon_edge/console/jsconfig.json
 
 protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null
@@ -138,6 +139,12 @@ bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whol
 
 profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
 	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)
+
+screenshots: $(VENV)/.installed-dev  ## take the pictures of docs/howto/console.md, of a running console in Chromium
+	$(BIN)/python -m tests.support.console.screenshots
+
+console-libraries: node_modules/.installed  ## copy the libraries of the console out of node_modules, with their licences
+	$(PYTHON) tests/support/console/vendored.py
 
 goldens: $(VENV)/.installed-dev node_modules/.installed  ## ask other implementations again what they make of our cases
 	$(BIN)/python -m tests.golden.harmony.record

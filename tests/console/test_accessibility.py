@@ -1,4 +1,4 @@
-"""Everybody can use the console: axe-core finds nothing serious in any view, light and dark, and the keyboard suffices."""
+"""axe-core finds nothing serious in any view of the console, light and dark, and the keyboard suffices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 async def serious(page: Page) -> list[str]:
     """What axe-core finds, by rule and element."""
     await page.evaluate(AXE.read_text("utf-8"))
-    found: list[dict[str, Any]] = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })"))["violations"]
+    found: list[dict[str, Any]] = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })"))[
+        "violations"
+    ]
     return [
         f"{rule['id']}: {node['target']} {node['failureSummary']}"
         for rule in found
@@ -48,7 +50,11 @@ async def test_no_view_has_a_serious_fault(
         await here.page.get_by_role("dialog").get_by_label("Close").click()
         await here.page.get_by_label("In the background").check()
         other = await here.ask("In the background")
-        for name, route in {"tree": f"#/tree/{other}", "live": "#/live", "compare": f"#/compare/{first}/{other}"}.items():
+        for name, route in {
+            "tree": f"#/tree/{other}",
+            "live": "#/live",
+            "compare": f"#/compare/{first}/{other}",
+        }.items():
             await here.go(route)
             await here.page.locator("h1").wait_for()
             await expect(here.page.get_by_text("Loading…")).to_have_count(0)
@@ -84,4 +90,6 @@ async def test_a_conversation_by_keyboard_alone(somebody: Visitor) -> None:
     await press("/")
     await page.keyboard.type(second)
     await press("Enter")
-    await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name("Completed Second You said: Second")
+    await expect(page.get_by_role("treeitem", selected=True)).to_have_accessible_name(
+        "Completed Second You said: Second"
+    )

@@ -41,7 +41,7 @@ async def test_fifty_payloads_execute_nothing(browser: Browser, console_system: 
     ids = await make_turns(api)
     async with visitor(browser, console_system.url, bypass_csp=True) as here:
         dialogs: list[Dialog] = []
-        here.page.on("dialog", lambda dialog: dialogs.append(dialog))
+        here.page.on("dialog", lambda dialog: dialogs.append(dialog))  # noqa: PLW0108 - it has to be a function
         await here.page.add_init_script(COUNT_HITS)
         await here.open(f"#/chat/{ids[-1]}")
         await here.page.get_by_role("button", name="earlier").click()
@@ -76,13 +76,21 @@ async def look_around(here: Visitor, ids: list[str]) -> None:
 async def poke(here: Visitor) -> None:
     """Whatever a payload could have become would have run, or would be one of these."""
     assert await here.page.evaluate("window.hits ?? 0") == 0
-    strange = "main :is(script, iframe, object, embed, base, form[action], link, meta, style, math, audio, video, marquee)"
+    strange = (
+        "main :is(script, iframe, object, embed, base, form[action], link, meta, style, math, audio, video, marquee)"
+    )
     assert await here.page.locator(strange).count() == 0
-    assert await here.page.evaluate(
-        """() => [...document.querySelectorAll("main *")].flatMap((element) => [...element.attributes])
-            .filter(({ name, value }) => name.startsWith("on") || /^\\s*(javascript|vbscript|data:text)/i.test(value)).length"""
-    ) == 0
-    links = await here.page.evaluate("""() => [...document.querySelectorAll(".prose a")].map(({ href, rel }) => [href, rel])""")
+    assert (
+        await here.page.evaluate(
+            """() => [...document.querySelectorAll("main *")].flatMap((element) => [...element.attributes])
+            .filter(({ name, value }) => name.startsWith("on") || /^\\s*(javascript|vbscript|data:text)/i.test(value))
+            .length"""
+        )
+        == 0
+    )
+    links = await here.page.evaluate(
+        """() => [...document.querySelectorAll(".prose a")].map(({ href, rel }) => [href, rel])"""
+    )
     assert all(href.startswith(("http://", "https://", "mailto:")) and "noopener" in rel for href, rel in links)
 
 

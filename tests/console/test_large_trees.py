@@ -60,7 +60,9 @@ def frames_between(events: Sequence[dict[str, Any]], first: float, last: float) 
 
 def time_of(events: Sequence[dict[str, Any]], mark: str) -> float:
     """When a mark was set, in microseconds."""
-    return next(float(event["ts"]) for event in events if event["name"] == mark and event.get("cat") == "blink.user_timing")
+    return next(
+        float(event["ts"]) for event in events if event["name"] == mark and event.get("cat") == "blink.user_timing"
+    )
 
 
 async def traced(browser: Browser, page: Page, steps: Any) -> list[dict[str, Any]]:
@@ -86,8 +88,9 @@ async def test_a_tree_of_a_thousand_nodes(somebody: Visitor, api: Http, browser:
 
     events = await traced(browser, page, open_tree)
     drawn = time_of(events, "drawn")
+    asked = time_of(events, "asked")
     painted = min(frames_between(events, drawn, float("inf")), default=drawn)
-    print(f"\nfirst paint of {NODES:,} nodes: {(painted - time_of(events, 'asked')) / 1000:.0f} ms after they were asked for")
+    print(f"\nfirst paint of {NODES:,} nodes: {(painted - asked) / 1000:.0f} ms after they were asked for")
 
     await expect(page.locator(".count")).to_have_text(f"{NODES:,} nodes")
     await pan_and_print(page, browser, "cards")
@@ -104,8 +107,8 @@ async def pan_and_print(page: Page, browser: Browser, what: str) -> None:
     before = await page.locator(".plane").get_attribute("style")
     events = await traced(browser, page, lambda: page.evaluate(_PAN))
     begin, end = time_of(events, "begin"), time_of(events, "end")
-    frames = frames_between(events, begin, end)
-    print(f"panning, {what}: {len(frames)} frames in {(end - begin) / 1000:.0f} ms, {len(frames) * 1e6 / (end - begin):.0f} fps")
+    frames, seconds = frames_between(events, begin, end), (end - begin) / 1e6
+    print(f"panning, {what}: {len(frames)} frames in {seconds * 1000:.0f} ms, {len(frames) / seconds:.0f} fps")
     assert await page.locator(".plane").get_attribute("style") != before
     assert await page.evaluate("window.changes") == 0
     assert await page.locator(".stage *").count() < ELEMENTS_MAX
@@ -132,11 +135,15 @@ async def test_a_chain_of_five_thousand_turns_is_drawn_in_three_places(somebody:
         ]
         following = first + page_size
         cursor = str(following) if following < count else None
-        await route.fulfill(json={"object": "list", "data": data, "next_cursor": cursor, "has_more": cursor is not None})
+        await route.fulfill(
+            json={"object": "list", "data": data, "next_cursor": cursor, "has_more": cursor is not None}
+        )
 
     page = somebody.page
     await page.route("**/tree?**", answer)
-    await page.route("**/v1/responses/resp_*", lambda route: route.fulfill(status=404, json={"error": {"message": "gone"}}))
+    await page.route(
+        "**/v1/responses/resp_*", lambda route: route.fulfill(status=404, json={"error": {"message": "gone"}})
+    )
     await page.route("**/input_items?**", lambda route: route.fulfill(json={"data": [], "has_more": False}))
     await somebody.open(f"#/tree/{ids[0]}")
     await expect(page.locator(".count")).to_have_text(f"first {page_size:,} nodes")

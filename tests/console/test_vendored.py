@@ -1,4 +1,4 @@
-"""The libraries of the console are those of npm, byte for byte, and stand in the list with their hashes and licences."""
+"""The libraries of the console are those of npm, byte for byte, listed with their hashes and licences."""
 
 from __future__ import annotations
 

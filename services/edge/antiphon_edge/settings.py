@@ -94,7 +94,9 @@ class EdgeSettings(DoorSettings):
     )
     console: bool = field(
         default=True,
-        metadata={"doc": "Whether /console serves the web console. Its page is for all, its data for keys as any other."},
+        metadata={
+            "doc": "Whether /console serves the web console. Its page is for all, its data for keys as any other."
+        },
     )
     console_trace_url: str = field(
         default="",

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { collapse, spots } from "../../../services/edge/antiphon_edge/console/web/app/core/collapse.js";
 import { CARD, GAP, Layout } from "../../../services/edge/antiphon_edge/console/web/app/core/layout.js";
+import { edge } from "../../../services/edge/antiphon_edge/console/web/app/core/shapes.js";
 import { chain, numbers, treeOf } from "./trees.mjs";
 
 const STEP = CARD.width + GAP.x;
@@ -71,4 +72,11 @@ test("a folded run is found by each of its nodes", () => {
 test("no tree has no places", () => {
   assert.deepEqual(new Layout(null).levels, []);
   assert.deepEqual([...spots(null)], []);
+});
+
+test("lines touch what they lead to, also folded runs, which are lower than cards", () => {
+  const layout = new Layout(collapse(chain(50)));
+  const [card, run] = layout.levels.slice(0, 2).map(([only]) => only);
+  assert.equal(edge(card, run), `M104 ${CARD.height}V${CARD.height + GAP.y + 14}`);
+  assert.match(edge(layout.levels[1][0], layout.levels[2][0]), new RegExp(`^M104 ${2 * CARD.height + GAP.y - 14}V`));
 });

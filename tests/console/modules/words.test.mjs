@@ -36,6 +36,8 @@ test("items are told in a line", () => {
   assert.equal(textOf({ type: "message", content: "plain" }), "plain");
   assert.equal(reasoningOf({ type: "reasoning", summary: [{ text: "a" }] }), "a");
   assert.equal(summaryOf({ output: [{ type: "function_call", name: "f", arguments: '{"a": 1}' }] }), 'f({"a": 1})');
+  const markdown = { type: "message", content: "# A\n\n**b** *x* `c_d` 2 * 3\n\n| e | f |\n|---|---|\n| 1 | 2 |" };
+  assert.equal(summaryOf({ output: [markdown] }), "A b x c_d 2 * 3 e f 1 2");
   assert.equal(askedOf([{ type: "function_call_output", output: "42" }]), "42");
   assert.equal(oneLine("a\n b".repeat(100), 10).length, 10);
   assert.equal(shortId("resp_0123456789"), "…456789");

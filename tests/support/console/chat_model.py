@@ -1,8 +1,8 @@
 """A server of chat completions whose model answers by simple rules, at a pace that a test decides.
 
-The last message decides: a text that `answers` has gets these, one after the other; offered a tool the model calls it, told
-its output it repeats it; shown an image it says so; asked for JSON it names a place. "Wait" is answered with words until the
-gate is opened.
+The last message decides: a text that `answers` has gets these, one after the other; offered a tool the model calls it,
+told its output it repeats it; shown an image it says so; asked for JSON it names a place. "Wait" is answered with words
+until the gate is opened.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class ChatModel:
     pause_s: float = 0.0
     """Between two words."""
     first_pause_s: float = 0.0
+    waiting_words: Sequence[str] = ()
+    """What it says, over and over, while the gate is closed; numbered words where there are none."""
     requests: list[Object] = field(default_factory=list)
     stopped: int = 0
     """How many answers were broken off by those who had asked."""
@@ -74,6 +76,9 @@ class ChatModel:
             count += 1
             reason = "tool_calls" if b"tool_calls" in chunk else reason
             await response.write(chunk)
+            if count >= asked.get("max_tokens", count + 1):
+                reason = "length"
+                break
         prompt = len(_WORDS.findall(dumps(asked["messages"]).decode()))
         usage = {
             "prompt_tokens": prompt,
@@ -101,8 +106,9 @@ class ChatModel:
     async def _until_the_gate_opens(self) -> AsyncIterator[str]:
         number = 0
         while not self._gate.is_set():
+            words = self.waiting_words
+            yield (words[number % len(words)] if words else f"word-{number + 1}") + " "
             number += 1
-            yield f"word-{number} "
             await asyncio.sleep(0.05)
 
     def _answer(self, asked: Object, last: Object, text: str) -> str:

@@ -21,7 +21,9 @@ async def below_prefix(url: str, prefix: str) -> AsyncIterator[str]:
             path = request.rel_url.raw_path.removeprefix(prefix)
             target = f"{url}{path}?{request.rel_url.raw_query_string}"
             body = await request.read()
-            async with session.request(request.method, target, headers=headers, data=body, allow_redirects=False) as got:
+            async with session.request(
+                request.method, target, headers=headers, data=body, allow_redirects=False
+            ) as got:
                 kept = {name: value for name, value in got.headers.items() if name.lower() not in _HOP}
                 answer = web.StreamResponse(status=got.status, headers=kept)
                 await answer.prepare(request)

@@ -1,6 +1,6 @@
 """The libraries of the console: copied from npm, each file with its hash, each package with its licence.
 
-`python -m tests.support.console.vendored` copies them again out of node_modules, which npm has checked against
+`make console-libraries` copies them again out of node_modules, which npm has checked against
 package-lock.json, and writes the list that is beside them. The versions stand in package.json.
 """
 
@@ -25,8 +25,8 @@ FILES = {
 LICENCES = {"preact": "preact", "signals-core": "@preact/signals-core", "signals": "@preact/signals", "htm": "htm"}
 _HEAD = """# Libraries of the console
 
-Files of npm packages, byte for byte. `make console-libraries` copies them and writes this list; a test compares them with
-the packages that `package-lock.json` names.
+Files of npm packages, byte for byte. `make console-libraries` copies them and writes this list; a test compares them
+with the packages that `package-lock.json` names.
 
 | file | package | version | licence | SHA-256 |
 |---|---|---|---|---|

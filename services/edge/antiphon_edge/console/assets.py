@@ -1,7 +1,6 @@
 """The files of the console as they are sent, each with its type and its compressed form.
 
-All of them lie below one path that names the content of all of them together, so a browser may keep what it has got from
-there for ever.
+All of them lie below one path that names the content of all of them together, so a browser may keep them for ever.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The one HTML document of the console, and the policy that it is read under.
 
-The policy allows scripts and styles from this server, and the one inline script that a page cannot do without here: the
-import map, by its hash. Nothing `unsafe-*` is allowed, and no image from elsewhere is loaded, so text that a model wrote
+The policy allows scripts and styles from this server, and one inline script by its hash: the import map. Nothing `unsafe-*` is allowed, and no image from elsewhere is loaded, so text that a model wrote
 can neither run nor report home.
 """
 

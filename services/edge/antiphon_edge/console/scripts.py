@@ -1,9 +1,9 @@
 """The modules of the console as the one script that a browser is sent.
 
-The sources are some seventy small ES modules with types in their comments. Sent one by one they would be as many requests
-and, compressed each for itself, twice the bytes. So when the files are read, comments go and each module becomes a
-function that returns what it exports, in the order of their imports. That is all: no tool, no step to forget, and names
-and lines stay as they are written. Libraries stay modules of their own, byte for byte as npm has them.
+The sources are some seventy small ES modules with types in their comments. Sent one by one they would be as many
+requests and, compressed each for itself, twice the bytes. So when the files are read, comments go and each module
+becomes a function that returns what it exports, in the order of their imports. That is all: no tool, no step to forget,
+and names and lines stay as they are written. Libraries stay modules of their own, byte for byte as npm has them.
 """
 
 from __future__ import annotations

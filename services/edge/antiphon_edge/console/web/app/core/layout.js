@@ -10,6 +10,7 @@ import { spots } from "./collapse.js";
 
 export const CARD = { width: 208, height: 68 };
 export const GAP = { x: 24, y: 44 };
+export const RUN_HEIGHT = 40;
 const STEP = { x: CARD.width + GAP.x, y: CARD.height + GAP.y };
 
 /** Places of a tree, in pixels, and what is needed to find those in a window. */

@@ -2,14 +2,18 @@
  * Lines between places, and the marks that stand for nodes when a tree is seen from afar, as paths of SVG.
  * @import { Placed } from "../../types"
  */
-import { CARD, GAP } from "./layout.js";
+import { CARD, GAP, RUN_HEIGHT } from "./layout.js";
 
 /** A line from a place down to that of its child. @param {Placed} from @param {Placed} to */
 export function edge(from, to) {
-  const [x1, y1, x2, y2] = [from.x + CARD.width / 2, from.y + CARD.height, to.x + CARD.width / 2, to.y];
+  const [x1, x2] = [from.x + CARD.width / 2, to.x + CARD.width / 2];
+  const [y1, y2] = [from.y + CARD.height - inset(from), to.y + inset(to)];
   const bend = GAP.y / 2;
   return x1 === x2 ? `M${x1} ${y1}V${y2}` : `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}`;
 }
+
+/** How much lower than a card a run is drawn, above and below. @param {Placed} placed */
+const inset = ({ spot }) => (spot.ids.length > 1 ? (CARD.height - RUN_HEIGHT) / 2 : 0);
 
 /** What each status looks like besides its colour. */
 export const SHAPES = /** @type {Record<string, (x: number, y: number, r: number) => string>} */ ({

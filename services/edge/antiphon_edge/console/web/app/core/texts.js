@@ -22,10 +22,15 @@ export function answerOf(response) {
 /** One line about a response, for cards and lists. @param {Response} response */
 export function summaryOf(response) {
   const said = answerOf(response).trim();
-  if (said) return oneLine(said);
+  if (said) return oneLine(unmarked(said));
   const calls = response.output.filter((item) => item.type.endsWith("_call"));
   if (calls.length > 0) return calls.map((call) => `${call.name}(${oneLine(call.arguments ?? call.input ?? "")})`).join(" ");
   return oneLine(response.error?.message ?? "");
+}
+
+/** Without the marks of Markdown that only stand in the way of a line. @param {string} text */
+function unmarked(text) {
+  return text.replace(/^#+ |\*\*|\*(?=\S)|(?<=\S)\*|`+|^[|\s:-]+$|\|/gm, "");
 }
 
 /** @param {string} text @param {number} [most] */

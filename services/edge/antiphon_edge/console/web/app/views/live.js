@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { UNFINISHED } from "../core/fold.js";
 import { idIn } from "../core/route.js";
-import { oneLine, shortId, summaryOf } from "../core/texts.js";
+import { answerOf, oneLine, shortId, summaryOf } from "../core/texts.js";
 import { ErrorNote } from "../parts/error-note.js";
 import { html } from "../parts/html.js";
 import { Status } from "../parts/status.js";
@@ -12,6 +12,7 @@ import { cancelRun, followed, followRun, runs } from "../state/runs.js";
 import { STRINGS } from "../strings.js";
 
 const S = STRINGS.live;
+const TAIL = 220;
 
 /** @param {{ id: string | null }} props */
 export function Live({ id }) {
@@ -63,7 +64,7 @@ function Run({ id }) {
       <a class="button small" href=${`#/response/${id}`}>${S.open}</a>
     </div>
     ${isLost && html`<p class="note warning" role="status">${S.lost} ${last}</p>`}
-    ${response && html`<p class="tail">${tail(summaryOf(response))}</p>`}
+    ${response && html`<p class="tail">${tail(answerOf(response) || summaryOf(response))}</p>`}
     ${error !== null && html`<${ErrorNote} error=${error} />`}
   </li>`;
 }
@@ -75,4 +76,4 @@ async function followIfRunning(id) {
 }
 
 /** The end of a text: that is where it grows. @param {string} text */
-const tail = (text) => (text.length > 140 ? `…${text.slice(-140)}` : oneLine(text));
+const tail = (text) => (text.length > TAIL ? `…${oneLine(text.slice(-TAIL), TAIL)}` : oneLine(text, TAIL));
