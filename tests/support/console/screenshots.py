@@ -57,7 +57,6 @@ ANSWERS = {
     "Only the last hour, please.": [
         "**19:00** calls · **19:15** answers · **19:30** both, slowly · **19:50** once, without a stop."
     ],
-    "And if the organ is out of tune?": ["Tune to the second choir, and let the organ rest until the last chord."],
     "Who gives the cue?": ["The conductor whose choir is silent: that is the one who can listen."],
     "Can three choirs do it?": ["Yes. The third one answers the answer, so it may be the smallest."],
 }
@@ -85,7 +84,6 @@ async def _make(api: Http, model: ChatModel) -> Conversation:
     plan = await say(PLAN, echoes[0])
     other_plan = await say(PLAN, echoes[0], temperature=1.2)
     leaf = await say("Only the last hour, please.", plan)
-    await say("And if the organ is out of tune?", plan)
     await say(PLAN, echoes[2], max_output_tokens=9)
     last = await say("Can three choirs do it?", pieces)
     for number in range(12):
@@ -106,13 +104,15 @@ async def _take(browser: Browser, url: str, made: Conversation) -> None:
     for scheme in SCHEMES:
         async with visitor(browser, url, color_scheme=scheme, device_scale_factor=SCALE) as here:
             await _tree(here, made, scheme)
-            await _compare(here, made, scheme)
-            await _live(here, made, scheme)
+            if scheme == "light":
+                await _compare(here, made)
+                await _live(here, made)
             assert here.faults == []
     for scheme in SCHEMES:
         async with visitor(browser, url, color_scheme=scheme, device_scale_factor=SCALE) as here:
             await _playground(here, made, scheme)
-            await _response(here, scheme)
+            if scheme == "light":
+                await _response(here)
             assert here.faults == []
 
 
@@ -132,20 +132,20 @@ async def _tree(here: Visitor, made: Conversation, scheme: Scheme) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 860})
 
 
-async def _compare(here: Visitor, made: Conversation, scheme: Scheme) -> None:
+async def _compare(here: Visitor, made: Conversation) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 420})
     await here.go(f"#/compare/{made.echoes[0]}/{made.echoes[1]}")
     await here.page.locator(".sides").wait_for()
-    await _save(here, "compare", scheme)
+    await _save(here, "compare", "light")
 
 
-async def _live(here: Visitor, made: Conversation, scheme: Scheme) -> None:
+async def _live(here: Visitor, made: Conversation) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 560})
     for response_id in made.background:
         await here.go(f"#/live/{response_id}")
         await here.page.locator(f"[data-id={response_id}] .status").wait_for()
     await expect(here.page.locator(f"[data-id={made.background[-1]}] .pulse")).to_be_visible()
-    await _save(here, "live", scheme)
+    await _save(here, "live", "light")
 
 
 async def _playground(here: Visitor, made: Conversation, scheme: Scheme) -> None:
@@ -157,21 +157,21 @@ async def _playground(here: Visitor, made: Conversation, scheme: Scheme) -> None
     await _save(here, "playground", scheme)
 
 
-async def _response(here: Visitor, scheme: Scheme) -> None:
+async def _response(here: Visitor) -> None:
     await here.button("New conversation").click()
     await expect(here.turns).to_have_count(0)
     response_id = await here.ask(PLAN)
     await here.go(f"#/response/{response_id}")
     await here.page.get_by_role("tab", name="Events").click()
     await here.page.locator(".event").nth(4).click()
-    await _save(here, "events", scheme)
+    await _save(here, "events", "light")
     await here.page.set_viewport_size({"width": 1360, "height": 600})
     await here.page.get_by_role("tab", name="Usage and timing").click()
-    await _save(here, "usage", scheme)
+    await _save(here, "usage", "light")
 
 
 async def take() -> None:
-    """Takes all of them, light and dark."""
+    """Takes all of them; those of the README and its neighbours light and dark."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         data = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="screenshots-")))

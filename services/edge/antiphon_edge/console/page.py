@@ -1,7 +1,7 @@
 """The one HTML document of the console, and the policy that it is read under.
 
-The policy allows scripts and styles from this server, and one inline script by its hash: the import map. Nothing `unsafe-*` is allowed, and no image from elsewhere is loaded, so text that a model wrote
-can neither run nor report home.
+The policy allows scripts and styles from this server, and one inline script by its hash: the import map. Nothing
+`unsafe-*` is allowed, and no image from elsewhere is loaded: text that a model wrote can neither run nor report home.
 """
 
 from __future__ import annotations

@@ -28,52 +28,51 @@ export function placeAt(text, position) {
   return { line: before.length, column: before[before.length - 1].length + 1 };
 }
 
-/** What opens, and what may follow in it: a table of states, so that no depth of a text is too deep.
+/** The first place at which a text stops being JSON, and what was wanted there. It goes by a table of states, so that no
+ * text is nested too deeply for it.
  * @param {string} text */
 export function firstMistake(text) {
   const open = /** @type {string[]} */ ([]);
   let position = 0;
-  let state = "value";
-  const take = (/** @type {RegExp} */ pattern) => {
-    pattern.lastIndex = position;
-    const found = pattern.exec(text)?.[0] ?? "";
-    position += found.length;
-    return found;
-  };
-  for (;;) {
-    take(SPACE);
+  for (let state = "value"; ; ) {
+    position += lengthOf(SPACE, text, position);
     const here = text[position];
-    if (state === "end") return { position, wanted: "the end" };
-    if (state === "value" || state === "value or ]") {
-      if (here === "{" || here === "[") {
-        open.push(here);
-        position += 1;
-        state = here === "{" ? "name or }" : "value or ]";
-        continue;
-      }
-      if (!(here === "]" && state === "value or ]")) {
-        if (!take(SCALAR)) return { position, wanted: state === "value" ? "a value" : "a value or ]" };
-        state = open.length > 0 ? "more" : "end";
-        continue;
-      }
-    }
-    if ((state === "name" || (state === "name or }" && here !== "}")) && take(STRING)) {
-      state = ":";
-      continue;
-    }
-    const closing = open.at(-1) === "{" ? "}" : "]";
-    const closes = here === closing && state !== "name" && state !== ":";
-    if (closes) open.pop();
-    if (closes) state = open.length > 0 ? "more" : "end";
-    else if (state === ":" && here === ":") state = "value";
-    else if (state === "more" && here === ",") state = closing === "}" ? "name" : "value";
-    else return { position, wanted: WANTED[state] ?? `, or ${closing}` };
-    position += 1;
+    const step = stepOf(state, here, open, text, position);
+    if (step === null) return { position, wanted: WANTED[state] ?? (open.at(-1) === "{" ? ", or }" : ", or ]") };
+    if (step.opens) open.push(here);
+    if (step.closes) open.pop();
+    position += step.length;
+    state = step.next === "after" ? (open.length > 0 ? "more" : "end") : step.next;
   }
 }
 
+/** What is taken at a place, and the state behind it; null where nothing may stand there.
+ * @param {string} state @param {string | undefined} here @param {string[]} open @param {string} text @param {number} position
+ * @returns {{ next: string, length: number, opens?: boolean, closes?: boolean } | null} */
+function stepOf(state, here, open, text, position) {
+  const closing = open.at(-1) === "{" ? "}" : "]";
+  if (CLOSING.has(state) && open.length > 0 && here === closing) return { next: "after", length: 1, closes: true };
+  if (state.startsWith("value") && here === "{") return { next: "name or }", length: 1, opens: true };
+  if (state.startsWith("value") && here === "[") return { next: "value or ]", length: 1, opens: true };
+  if (state === ":" && here === ":") return { next: "value", length: 1 };
+  if (state === "more" && here === ",") return { next: closing === "}" ? "name" : "value", length: 1 };
+  const pattern = state.startsWith("value") ? SCALAR : state.startsWith("name") ? STRING : null;
+  const length = pattern ? lengthOf(pattern, text, position) : 0;
+  return length > 0 ? { next: pattern === SCALAR ? "after" : ":", length } : null;
+}
+
+/** @param {RegExp} pattern @param {string} text @param {number} position */
+function lengthOf(pattern, text, position) {
+  pattern.lastIndex = position;
+  return pattern.exec(text)?.[0].length ?? 0;
+}
+
+const CLOSING = new Set(["value or ]", "name or }", "more"]);
 const WANTED = /** @type {Record<string, string>} */ ({
-  name: 'a name in double quotes',
-  "name or }": 'a name in double quotes, or }',
+  value: "a value",
+  "value or ]": "a value or ]",
+  name: "a name in double quotes",
+  "name or }": "a name in double quotes, or }",
   ":": "a colon",
+  end: "the end",
 });
