@@ -336,7 +336,7 @@ class GrpcStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one error class is called on each surface."""
+    """The names and codes of one error class on each surface."""
 
     error: type[AntiphonError]
     reason: str

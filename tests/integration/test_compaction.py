@@ -20,10 +20,10 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import SEALED_TTL_S, EdgeSettings, WorkerSettings
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_translator.conversation_items import SUMMARY_NOTE
 from antiphon_translator.engines.base import Deliver
 from antiphon_translator.engines.scripted import ALL_CONTROLS, ScriptedEngine
 from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.prompt.conversation_items import SUMMARY_NOTE
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support.http import Http

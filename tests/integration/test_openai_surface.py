@@ -17,7 +17,7 @@ from openai.types.responses.tool_choice_types_param import ToolChoiceTypesParam
 from openai.types.responses.tool_param import ToolParam
 
 from antiphon_core.jsons import Object
-from antiphon_core.request import OUTPUT_LOGPROBS
+from antiphon_core.request.body import OUTPUT_LOGPROBS
 from tests.support.http import Http
 from tests.support.scripted_answers import LINE
 from tests.support.scripted_system import MODEL, ScriptedSystem, scripted_system

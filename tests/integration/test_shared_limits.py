@@ -134,7 +134,7 @@ async def test_edges_that_share_nothing_count_their_parts() -> None:
 # ---- Processes ----
 
 STREAMS = 4
-PLACE_TTL_S = 2
+STREAM_SLOT_TTL_S = 2
 TOKENS_PER_MINUTE = 1_000  # 17 come back in a second
 RESPONSES = 10
 
@@ -150,7 +150,7 @@ async def replicas(triton: StorytellingTriton, tmp_path_factory: pytest.TempPath
     limits = (
         f"--edge-streams-per-tenant={STREAMS}",
         f"--edge-tokens-per-minute={TOKENS_PER_MINUTE}",
-        f"--edge-place-ttl-s={PLACE_TTL_S}",
+        f"--edge-stream-slot-ttl-s={STREAM_SLOT_TTL_S}",
         "--edge-trusted-proxies=127.0.0.1/32",
     )
     async with fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint, *limits) as running:
@@ -213,7 +213,7 @@ async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
     async with AsyncExitStack() as life:
         for number in range(STREAMS):
             await begin_stream(life, https[number % EDGES])
-        await asyncio.sleep(2.5 * PLACE_TTL_S)
+        await asyncio.sleep(2.5 * STREAM_SLOT_TTL_S)
         for http in https:
             answer = await until_refused(http)
             assert "Limit 4" in answer.error["message"]

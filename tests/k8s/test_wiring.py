@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon import settings
-from antiphon_translator import profiles
+from antiphon_translator.models import profiles
 from tests.support import pod_security
 from tests.support.manifests import K8S, Manifest, everything, of_kind, overlay, pod_templates
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_edge.door import api_keys
-from antiphon_edge.door.api_keys import ApiKey
+from antiphon_edge.callers import api_keys
+from antiphon_edge.callers.api_keys import ApiKey
 
 PEPPER = "pepper-that-is-long-enough-to-be-one"
 

@@ -20,7 +20,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome
 from antiphon_core.ports.store import UNFINISHED, Record, Status
 from antiphon_core.ports.translator import Batch, Translator, Turn
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
 from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled

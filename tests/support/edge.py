@@ -66,7 +66,7 @@ async def running_edge(
     **door: Any,
 ) -> AsyncIterator[RunningEdge]:
     """With `tenants` a request speaks for the one that its header TENANT_HEADER names, as from a proxy. `door` are
-    members of DoorSettings."""
+    members of AccessSettings."""
     clock = clock or SystemClock()
     backend, translator = MemoryStore(clock), ScriptedTranslator()
     await backend.open()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_edge.door import counting
+from antiphon_edge.quotas import counting
 from antiphon_edge.routes import responses
 from antiphon_edge.turns import store_retry
 

@@ -36,10 +36,10 @@ from antiphon_translator.generation import (
     Usage,
 )
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates.jinja import JinjaTemplate

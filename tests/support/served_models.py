@@ -14,15 +14,15 @@ from tokenizers import Tokenizer
 from antiphon_core.jsons import Object, dumps
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.conversation import Conversation
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.prompt import EncodedPrompt, PromptEncoder
-from antiphon_translator.roles import Roles
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import EncodedPrompt, PromptEncoder
+from antiphon_translator.prompt.tools import Tool, ToolSet
 from antiphon_translator.templates.jinja import JinjaTemplate
-from antiphon_translator.tokens import ModelTokenizer
-from antiphon_translator.tools import Tool, ToolSet
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.templates.roles import Roles
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 FILES = Path(__file__).with_name("smollm2")
 RESPONSE_ID = "resp_" + "0" * 48

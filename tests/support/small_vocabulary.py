@@ -12,7 +12,7 @@ from tokenizers.decoders import Sequence as Sequenced
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 
 @cache

@@ -27,10 +27,10 @@ STOP_TIMEOUT_S = 100.0
 class Command:
     """One running `antiphon` command."""
 
-    def __init__(self, *arguments: str, folder: Path | None = None) -> None:
+    def __init__(self, *arguments: str, folder: Path | None = None, python: Path | str = sys.executable) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
         self.process = start_child(
-            [sys.executable, "-m", "antiphon", *arguments],
+            [str(python), "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -22,11 +22,11 @@ from antiphon_edge.server import EdgeServer
 from antiphon_edge.settings import EdgeSettings
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.service import StoreService
-from antiphon_translator import profiles, served_model
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import Emit, ScriptedEngine
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.models import profiles, served_model
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from antiphon_translator.templates import jinja

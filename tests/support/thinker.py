@@ -13,11 +13,11 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support.served_models import model, turn
 from tests.support.small_vocabulary import byte_tokenizer, ids_of

@@ -187,7 +187,7 @@ class Edges:
 async def thinking_edges(
     *said: str, count: int = 1, engine: StoreEngine | None = None, drain_s: float = 1.0, **door: Any
 ) -> AsyncIterator[Edges]:
-    """`engine` is that of the store, memory unless told; `door` are members of DoorSettings."""
+    """`engine` is that of the store, memory unless told; `door` are members of AccessSettings."""
     backend, clock = FaultyBackend(engine or open_backend("memory://")), SystemClock()
     sayer = Sayer(*said)
     translator = losable(sayer, clock)

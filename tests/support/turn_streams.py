@@ -7,7 +7,7 @@ from typing import Any
 
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_edge.turns.turn_service import TurnService
 from tests.support.pushed import pulled
 

@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 from antiphon import profile_files
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError
-from antiphon_translator import model_directory, profiles
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.openai_wire import ListedModel
-from antiphon_translator.profiles import CHAT_ENGINE
+from antiphon_translator.models import model_directory, profiles
+from antiphon_translator.models.profiles import CHAT_ENGINE
 
 READY_TIMEOUT_S = 5.0
 

@@ -25,8 +25,8 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.ids import is_tenant
 from antiphon_core.rpc.watched import read_text
-from antiphon_edge.door import api_keys
-from antiphon_edge.door.api_keys import ApiKey
+from antiphon_edge.callers import api_keys
+from antiphon_edge.callers.api_keys import ApiKey
 from antiphon_edge.settings import EdgeSettings
 
 DAY_MS = 24 * 3_600_000

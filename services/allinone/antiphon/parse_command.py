@@ -17,18 +17,18 @@ from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
-from antiphon_core.request import Parameters
-from antiphon_translator import tools
-from antiphon_translator.assembly import Assembly
+from antiphon_core.request.body import Parameters
 from antiphon_translator.generation import Usage
-from antiphon_translator.machine import Begin, Complete, Incomplete, ResponseMachine
+from antiphon_translator.output.assembly import Assembly
+from antiphon_translator.output.machine import Begin, Complete, Incomplete, ResponseMachine
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Segment
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
-from antiphon_translator.tokens import ModelTokenizer
-from antiphon_translator.tools import ToolSet
+from antiphon_translator.prompt import tools
+from antiphon_translator.prompt.tools import ToolSet
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
 NOTHING_COUNTED = Usage(0, 0)
 

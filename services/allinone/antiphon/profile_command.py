@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from antiphon_core.errors import AntiphonError
-from antiphon_translator import profiles, served_model
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.models import profiles, served_model
+from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.models.served_model import ServedModel
 
 UNKNOWN = "not known here: the server says when a prompt is too long"
 
@@ -36,7 +36,7 @@ def _check(options: argparse.Namespace) -> int:
     model = served_model.load(profile)
     for name, value in _facts(profile, model):
         print(f"{name + ':':<16}{value}")
-    reason = "" if options.offline else asyncio.run(_reason(profile))
+    reason = "" if options.offline else asyncio.run(reason_of(profile))
     if not options.offline:
         print(f"{'server:':<16}{reason or 'ready'}")
     return 1 if reason else 0
@@ -53,7 +53,7 @@ def _facts(profile: ModelProfile, model: ServedModel) -> Iterator[tuple[str, str
     yield "images", profile.images
 
 
-async def _reason(profile: ModelProfile) -> str:
+async def reason_of(profile: ModelProfile) -> str:
     """Why a server cannot be asked now; empty if all can."""
     for endpoint in profile.endpoints or (profile.endpoint,):
         reason = await _reason_at(replace(profile, endpoint=endpoint, endpoints=()))

@@ -1,4 +1,4 @@
-"""What a process can run: a table of targets, and `all` is just a list of them.
+"""The targets that a process can run, as a table; `all` is just a list of them.
 
 A target's part starts its service and its sockets. Targets meet through ports: one that needs the store takes the one
 of this process, or a client when an endpoint is set. Nothing asks whether this is "all in one".

@@ -16,7 +16,7 @@ from pathlib import Path
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import dumps
-from antiphon_translator import model_directory
+from antiphon_translator.models import model_directory
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.templates import trial

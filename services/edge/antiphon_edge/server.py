@@ -17,17 +17,19 @@ from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.addresses import is_loopback
 from antiphon_core.telemetry.exposition import Exposition
 from antiphon_edge.background.background import Background
+from antiphon_edge.callers import authentication
+from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
 from antiphon_edge.console.routes import ConsoleRoutes
-from antiphon_edge.door import admission, authentication, connections, encodings, pages, request_ids
-from antiphon_edge.door.authentication import Door
-from antiphon_edge.door.connections import WriteBounds
-from antiphon_edge.door.cors import Cors
-from antiphon_edge.door.counting import OwnShare, SharedCounts
-from antiphon_edge.door.http_server import HttpServer
-from antiphon_edge.door.listener import ListeningSite
-from antiphon_edge.door.rate_limits import RateLimiter, RateLimits
+from antiphon_edge.http import connections, encodings, pages, request_ids
+from antiphon_edge.http.connections import WriteBounds
+from antiphon_edge.http.cors import Cors
+from antiphon_edge.http.http_server import HttpServer
+from antiphon_edge.http.listener import ListeningSite
 from antiphon_edge.openapi import routes as openapi_routes
+from antiphon_edge.quotas import admission
+from antiphon_edge.quotas.counting import OwnShare, SharedCounts
+from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
@@ -94,7 +96,7 @@ class EdgeServer:
         self.app = web.Application(client_max_size=BODY_BYTES_MAX)
         self.app.on_response_prepare.append(request_ids.add_headers)
         self._cors = Cors(settings.cors_origins) if settings.cors_origins else None
-        self._keep_the_door(clock, limiter, opens_metrics=opens_metrics)
+        self._add_access_checks(clock, limiter, opens_metrics=opens_metrics)
         self._add_routes(store, translator, meter)
         self.url = ""
 
@@ -118,8 +120,8 @@ class EdgeServer:
             console.open_to_all(self.app)
             self.app.add_routes(console.table())
 
-    def _keep_the_door(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
-        """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
+    def _add_access_checks(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
+        """Adds the checks of access in their order: CORS, authentication, pages, admission, slow readers."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         middlewares.append(request_ids.note_route)
         if opens_metrics:
@@ -130,7 +132,7 @@ class EdgeServer:
         if not settings.knows_callers:
             is_local = is_loopback(settings.host) and not settings.insecure
             middlewares.append(pages.middleware(settings.cors_origins, is_local=is_local))  # type: ignore[arg-type]
-        middlewares.append(authentication.middleware(Door.of(settings, clock)))  # type: ignore[arg-type]
+        middlewares.append(authentication.middleware(Authenticator.of(settings, clock)))  # type: ignore[arg-type]
         middlewares.append(encodings.require_readable)
         admission.set_limiter(self.app, limiter)
         if RateLimits.of(settings).any:
@@ -167,7 +169,7 @@ class EdgeServer:
 def _limiter(settings: EdgeSettings, store: Spending, *, clock: Clock, ids: Ids) -> RateLimiter:
     own = OwnShare(settings.replicas, clock)
     counts = SharedCounts(store, own, clock) if settings.shared_limits else own
-    return RateLimiter(RateLimits.of(settings), counts, clock=clock, ids=ids, place_ttl_s=settings.place_ttl_s)
+    return RateLimiter(RateLimits.of(settings), counts, clock=clock, ids=ids, slot_ttl_s=settings.stream_slot_ttl_s)
 
 
 class _Runner(web.AppRunner):

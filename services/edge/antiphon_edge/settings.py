@@ -1,4 +1,4 @@
-"""What an operator can set about the edge."""
+"""Settings of the edge."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Literal
 from antiphon_core.config import SettingsError
 from antiphon_core.limits import EVENT_LOG_LINGER_MS_MAX, LEASE_WAIT_MS_MAX
 from antiphon_core.rpc.credentials import ClientCredentials
-from antiphon_edge.door.door_settings import DoorSettings
+from antiphon_edge.access_settings import AccessSettings
 
 SEALED_TTL_S = 30 * 86_400  # as long as responses are kept by default
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeSettings(DoorSettings):
+class EdgeSettings(AccessSettings):
     store: str = field(
         default="",
         metadata={"doc": "gRPC target of the store, such as dns:///store:50051; empty uses the one in this process."},
@@ -108,7 +108,7 @@ class EdgeSettings(DoorSettings):
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running requests get to end after SIGTERM."})
 
     def __post_init__(self) -> None:
-        DoorSettings.__post_init__(self)
+        AccessSettings.__post_init__(self)
         self.credentials_for("store")
         self.credentials_for("translator")
         if not 0 <= self.conversation_wait_ms <= LEASE_WAIT_MS_MAX:
@@ -117,7 +117,7 @@ class EdgeSettings(DoorSettings):
         _require_trace_url(self.console_trace_url)
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
-        """What the edge shows to a peer. SettingsError: parts of it need each other."""
+        """The edge's credentials for a peer. SettingsError: parts of them need each other."""
         names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
         try:
             return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})
@@ -125,7 +125,7 @@ class EdgeSettings(DoorSettings):
             raise SettingsError(f"The edge's credentials for the {peer}: {error}") from error
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        yield from self.door_warnings()
+        yield from self.access_warnings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class StoreSettings(RpcServerSettings):
 
     def warnings(self) -> Iterator[tuple[str, str]]:
         """What is legal and unwise: (message, explanation)."""
-        yield from self.door_warnings()
+        yield from self.access_warnings()
         if self.url.startswith("memory:"):
             yield "Responses are kept in memory only.", "They are gone after a restart. Set url to sqlite:///FILE."
         elif self.durability == "process":

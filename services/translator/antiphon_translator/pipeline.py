@@ -30,18 +30,18 @@ from antiphon_core import response
 from antiphon_core.errors import AntiphonError, ContextLengthExceeded, InvalidRequest
 from antiphon_core.ids import Ids
 from antiphon_core.ports.translator import Batch, Resume, Turn
-from antiphon_core.request import Parameters
-from antiphon_translator import forced_calls, reasoning_summary, sampling
-from antiphon_translator.answer_check import Mismatches
-from antiphon_translator.assembly import Assembly
+from antiphon_core.request.body import Parameters
 from antiphon_translator.generation import UNLIMITED, EngineChunk, FinishReason, GenerationRequest, Level, Usage
-from antiphon_translator.guided_output import guided
-from antiphon_translator.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
 from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.turn_media import TurnMedia
-from antiphon_translator.served_model import ServedModel
-from antiphon_translator.turn_plan import plan_of
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.output.assembly import Assembly
+from antiphon_translator.output.guided_output import guided
+from antiphon_translator.output.machine import Begin, Complete, Fail, Incomplete, ResponseMachine
+from antiphon_translator.schemas.answer_check import Mismatches
+from antiphon_translator.turn import forced_calls, reasoning_summary, sampling
+from antiphon_translator.turn.turn_plan import plan_of
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 
 _ENCODING = 32  # to encode a byte takes as long as to read so many
 SEED_DIGITS = 8  # 32 bits: the most that every engine takes

@@ -20,8 +20,6 @@ from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.telemetry import remedies
-from antiphon_translator import profiles, served_model, turn_prompt
-from antiphon_translator.answer_check import Mismatches
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
@@ -32,10 +30,13 @@ from antiphon_translator.media.downloads import NOTHING, Downloads
 from antiphon_translator.media.fetching import Fetcher, FetchRules
 from antiphon_translator.media.sight import Sight
 from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.models import profiles, served_model
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
+from antiphon_translator.turn import turn_prompt
 
 log = logging.getLogger(__name__)
 

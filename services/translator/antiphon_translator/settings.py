@@ -54,7 +54,7 @@ class TranslatorSettings(RpcServerSettings):
     )
 
     def warnings(self) -> Iterator[tuple[str, str]]:
-        yield from self.door_warnings()
+        yield from self.access_warnings()
         if self.media_private_addresses and not self.media_hosts:
             yield (
                 "media_private_addresses without media_hosts",

@@ -14,9 +14,9 @@ from antiphon_core.limits import PROMPT_CACHE_BYTES_DEFAULT
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import Level
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.templates.minijinja_twin import COMPARED_FIRST
 from tests.bench.measuring import cpu_s, print_table

@@ -15,13 +15,13 @@ from antiphon_core.ids import RandomIds
 from antiphon_core.ports.translator import Turn
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
-from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.bench.measuring import Work, print_table, work
 from tests.bench.translator.samples import PARTS, Sample, sample
 from tests.support.served_models import FILES, model, turn

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from antiphon_core.ports.translator import Turn
-from antiphon_core.request import Parameters
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.prompt_cache import CachingEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_core.request.body import Parameters
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
+from antiphon_translator.prompt.prompt_cache import CachingEncoder
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.templates.jinja import JinjaTemplate
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.bench.measuring import print_table, work
 from tests.bench.translator.steps import TEXT
 from tests.support.served_models import FILES, message, model, tokenizer, turn

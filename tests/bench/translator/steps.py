@@ -15,14 +15,14 @@ from tokenizers.decoders import DecodeStream
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
 from antiphon_core.ids import RandomIds
-from antiphon_core.request import OUTPUT_LOGPROBS
+from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
 from antiphon_translator.generation import Alternative, EngineChunk, TokenLogprob
-from antiphon_translator.machine import Append, Begin, OpenNext, ResponseMachine
+from antiphon_translator.output.machine import Append, Begin, OpenNext, ResponseMachine
 from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
-from antiphon_translator.tokens import Detokenizer
+from antiphon_translator.tokenizer.tokens import Detokenizer
 from tests.bench.measuring import print_table, work
 from tests.support.served_models import model, tokenizer, turn
 

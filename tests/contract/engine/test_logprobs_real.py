@@ -19,10 +19,10 @@ from antiphon_core.clock import SystemClock
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object
-from antiphon_core.request import OUTPUT_LOGPROBS
+from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support import pushed

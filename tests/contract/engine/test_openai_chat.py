@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.contract.engine.suite import EngineContract, Stage
 from tests.support.engine_plays import Play
 from tests.support.fake_chat import fake_chat

@@ -15,12 +15,12 @@ from antiphon_core.jsons import Object, loads
 from antiphon_translator.engines import registry
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest
+from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
-from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
 from tests.support import pushed
 from tests.support.served_models import turn

@@ -11,7 +11,7 @@ import pytest
 from antiphon_translator.engines import triton_detect
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.triton_channels import Transport, TritonChannels
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.contract.engine.suite import EngineContract, Stage
 from tests.support.engine_plays import Play
 from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, Kind, fake_triton

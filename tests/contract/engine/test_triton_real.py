@@ -26,7 +26,7 @@ from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.triton_channels import Transport, TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.generation import GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.contract.engine.suite import REQUEST, SOON_S, EngineContract, Stage, collect
 from tests.support import pushed
 from tests.support.engine_plays import Ending, Play, as_text

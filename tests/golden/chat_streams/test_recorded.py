@@ -11,8 +11,8 @@ import pytest
 from antiphon_core.errors import EngineFault
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Usage
+from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, ScoredText, Text
-from antiphon_translator.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.fake_chat import fake_chat
 

@@ -19,8 +19,8 @@ from antiphon_core.jsons import Object, dumps
 from antiphon_translator.engines import triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
+from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.served_models import model, turn
 from tests.support.triton import RunningTriton, ScriptedModel, server_venv, triton_repository, triton_server

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon_core.jsons import Object
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.harmony import HarmonyTemplate
 from tests.support.harmony import oracle, ours
 from tests.support.harmony.conversations import (

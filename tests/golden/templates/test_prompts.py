@@ -19,12 +19,12 @@ from tokenizers import AddedToken, Tokenizer
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Call, Conversation, Image, Message
-from antiphon_translator.prompt import PromptEncoder
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates import jinja, probes
 from antiphon_translator.templates.control_tokens import ControlTokens, Mask
 from antiphon_translator.templates.jinja import JinjaTemplate
 from antiphon_translator.templates.minijinja_twin import MinijinjaTwin, _outcome
-from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.golden.templates.test_detection import FOLDERS
 from tests.support.served_models import FILES
 

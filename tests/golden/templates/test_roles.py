@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Call, Conversation, Message
-from antiphon_translator.roles import Roles
 from antiphon_translator.templates import role_probe
+from antiphon_translator.templates.roles import Roles
 from tests.golden.templates.test_prompts import NOW_S, TEMPLATES, TOOL, template
 
 KNOWN = {

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from antiphon_translator import forced_calls
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.kinds.gemma_call import GemmaCall
@@ -16,7 +15,8 @@ from antiphon_translator.parsing.kinds.named_call import NamedCall
 from antiphon_translator.parsing.kinds.tagged_call import TaggedCall
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Segment
-from antiphon_translator.tools import Tool, ToolSet
+from antiphon_translator.prompt.tools import Tool, ToolSet
+from antiphon_translator.turn import forced_calls
 
 SCHEMAS = {"f": {"type": "object", "properties": {"a": {"type": "integer"}}}}
 FORCED = [name for name in families.names() if families.load(name).forced]

@@ -8,9 +8,9 @@ from itertools import count
 import pytest
 
 from antiphon_translator.generation import TokenLogprob
+from antiphon_translator.output.scored_output import Scores
 from antiphon_translator.parsing.segments import Dropped, ScoredText, ScoredToken, Segment, Text
 from antiphon_translator.parsing.token_parser import TokenParser
-from antiphon_translator.scored_output import Scores
 from tests.golden.tool_calls.test_vectors import from_ids
 from tests.support.tool_calls.outcomes import cuts, joined
 from tests.support.tool_calls.vectors import Vector, fixtures

@@ -8,8 +8,8 @@ from itertools import count
 
 import pytest
 
-from antiphon_core.request_tools import GrammarInput
-from antiphon_translator import custom_formats
+from antiphon_core.request.tools import GrammarInput
+from antiphon_translator.schemas import custom_formats
 from tests.integration.local.conftest import CONTEXT_LENGTH, END_ID, Chat
 from tests.support.patience import least
 from tests.support.token_client import Answer, TokenClient, TritonFault

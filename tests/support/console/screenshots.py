@@ -108,15 +108,13 @@ async def _take(browser: Browser, url: str, made: Conversation) -> None:
                 await _compare(here, made)
                 await _live(here, made)
             assert here.faults == []
-    for scheme in SCHEMES:
-        async with visitor(browser, url, color_scheme=scheme, device_scale_factor=SCALE) as here:
-            await _playground(here, made, scheme)
-            if scheme == "light":
-                await _response(here)
-            assert here.faults == []
+    async with visitor(browser, url, color_scheme="light", device_scale_factor=SCALE) as here:
+        await _playground(here, made)
+        await _response(here)
+        assert here.faults == []
 
 
-async def _save(here: Visitor, name: str, scheme: Scheme) -> None:
+async def _save(here: Visitor, name: str, scheme: Scheme = "light") -> None:
     await expect(here.page.get_by_text("Loading…")).to_have_count(0)
     await here.page.evaluate("document.fonts.ready")
     await here.page.wait_for_timeout(400)  # the cards of the tree load what they say a moment after they are drawn
@@ -136,7 +134,7 @@ async def _compare(here: Visitor, made: Conversation) -> None:
     await here.page.set_viewport_size({"width": 1360, "height": 420})
     await here.go(f"#/compare/{made.echoes[0]}/{made.echoes[1]}")
     await here.page.locator(".sides").wait_for()
-    await _save(here, "compare", "light")
+    await _save(here, "compare")
 
 
 async def _live(here: Visitor, made: Conversation) -> None:
@@ -145,16 +143,16 @@ async def _live(here: Visitor, made: Conversation) -> None:
         await here.go(f"#/live/{response_id}")
         await here.page.locator(f"[data-id={response_id}] .status").wait_for()
     await expect(here.page.locator(f"[data-id={made.background[-1]}] .pulse")).to_be_visible()
-    await _save(here, "live", "light")
+    await _save(here, "live")
 
 
-async def _playground(here: Visitor, made: Conversation, scheme: Scheme) -> None:
+async def _playground(here: Visitor, made: Conversation) -> None:
     await here.open(f"#/chat/{made.echoes[1]}")
     await expect(here.turns).to_have_count(2)
     await here.page.get_by_label("Instructions").fill("Answer as a choirmaster would: briefly.")
     await here.page.get_by_label("Temperature").fill("0.2")
     await here.ask("Can three choirs do it?")
-    await _save(here, "playground", scheme)
+    await _save(here, "playground")
 
 
 async def _response(here: Visitor) -> None:
@@ -164,14 +162,14 @@ async def _response(here: Visitor) -> None:
     await here.go(f"#/response/{response_id}")
     await here.page.get_by_role("tab", name="Events").click()
     await here.page.locator(".event").nth(4).click()
-    await _save(here, "events", "light")
+    await _save(here, "events")
     await here.page.set_viewport_size({"width": 1360, "height": 600})
     await here.page.get_by_role("tab", name="Usage and timing").click()
-    await _save(here, "usage", "light")
+    await _save(here, "usage")
 
 
 async def take() -> None:
-    """Takes all of them; those of the README and its neighbours light and dark."""
+    """Takes all of them, and the tree also in the dark."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         data = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="screenshots-")))

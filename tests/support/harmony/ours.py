@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from antiphon_core.request import Parameters
+from antiphon_core.request.body import Parameters
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenParser, TokenSyntax
-from antiphon_translator.prompt import ChatTemplate
+from antiphon_translator.prompt.prompt import ChatTemplate
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.harmony import HarmonyTemplate
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.support.harmony.conversations import NOW_S, Case
 from tests.support.harmony.outputs import PROMPT, SCHEMAS, Part, parts_of
 from tests.support.served_models import model

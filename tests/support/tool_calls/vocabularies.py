@@ -13,7 +13,7 @@ from tokenizers.models import BPE
 
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
-from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.tool_calls.vectors import GOLDEN, Vector
 
 

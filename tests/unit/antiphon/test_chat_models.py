@@ -8,9 +8,9 @@ import pytest
 from antiphon import chat_models
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import EngineUnavailable
-from antiphon_translator import profiles
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.openai_wire import ListedModel
+from antiphon_translator.models import profiles
 from tests.support.served_models import write_directory
 
 TWO = [ListedModel("meta/a", 4096), ListedModel("b")]

@@ -15,8 +15,8 @@ from antiphon.cli import main
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import InvalidApiKey
 from antiphon_core.rpc import watched
-from antiphon_edge.door import api_keys
-from antiphon_edge.door.api_keys import KeyGuard, KeyRing
+from antiphon_edge.callers import api_keys
+from antiphon_edge.callers.api_keys import KeyGuard, KeyRing
 from tests.support.api_keys import PEPPER, KeyFiles, bearer, id_of
 from tests.support.edge import running_edge
 

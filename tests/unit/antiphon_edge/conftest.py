@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from antiphon_edge.door import http_server
+from antiphon_edge.http import http_server
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.patient_edges import make_edges_patient
 

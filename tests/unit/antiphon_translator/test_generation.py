@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from antiphon_translator import sampling
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.engines.triton_tokens import CONTROL_INPUTS
 from antiphon_translator.generation import Sampling
+from antiphon_translator.turn import sampling
 
 
 def test_every_member_of_sampling_is_chosen_and_has_a_place_in_each_engine() -> None:

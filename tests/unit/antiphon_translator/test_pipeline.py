@@ -16,17 +16,17 @@ from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Turn
-from antiphon_core.request import Parameters
-from antiphon_translator.answer_check import Mismatches
+from antiphon_core.request.body import Parameters
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
 from antiphon_translator.media.downloads import NOTHING, Download, Downloads
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
+from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.templates.jinja import JinjaTemplate
-from antiphon_translator.turn_prompt import TurnPrompt
+from antiphon_translator.turn.turn_prompt import TurnPrompt
 from tests.support.images import GIF, PNG, data_url, image_part, user
 from tests.support.served_models import END_ID, message, model, tokenizer, turn
 

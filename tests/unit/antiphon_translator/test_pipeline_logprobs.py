@@ -17,16 +17,16 @@ from antiphon_core.fold import Fold, fold
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request import OUTPUT_LOGPROBS
+from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import Alternative, EngineChunk, FinishReason, Level, TokenLogprob
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.token_parser import TokenSyntax
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.prompt import PromptEncoder
-from antiphon_translator.served_model import ServedModel
+from antiphon_translator.prompt.prompt import PromptEncoder
 from antiphon_translator.templates.jinja import JinjaTemplate
-from antiphon_translator.token_bytes import _BYTE_OF
+from antiphon_translator.tokenizer.token_bytes import _BYTE_OF
 from tests.support.schema import validate_event, validate_response
 from tests.support.served_models import model, tokenizer, turn
 from tests.support.small_vocabulary import fallback_tokenizer, ids_of

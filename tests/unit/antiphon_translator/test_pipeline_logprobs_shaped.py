@@ -15,12 +15,12 @@ from antiphon_core.errors import EngineFault
 from antiphon_core.ids import SequentialIds
 from antiphon_core.jsons import Object
 from antiphon_translator.generation import EngineChunk, Level
+from antiphon_translator.models.served_model import ServedModel
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.served_model import ServedModel
 from tests.support.served_models import turn
 from tests.support.small_vocabulary import ids_of
 from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
-from tests.unit.antiphon_translator.test_guided_output import ASKED, THOUGHT, harmony, thinking
+from tests.unit.antiphon_translator.output.test_guided_output import ASKED, THOUGHT, harmony, thinking
 from tests.unit.antiphon_translator.test_pipeline_logprobs import (
     CONTROLS,
     CUTS,

@@ -15,7 +15,7 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import DerivedIds
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch, Resume
-from antiphon_core.request import OUTPUT_LOGPROBS
+from antiphon_core.request.body import OUTPUT_LOGPROBS
 from antiphon_translator.engines.scripted import ALL_CONTROLS
 from antiphon_translator.generation import EngineChunk, Level
 from antiphon_translator.pipeline import TurnPipeline

@@ -31,9 +31,9 @@ from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.scripted import ALL_CONTROLS, Break, Emit, Hang, ScriptedEngine, Step, Wait
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.media.sight import Sight
+from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.pipeline import TurnPipeline
-from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.prompt import EncodedPrompt, PromptEncoder
+from antiphon_translator.prompt.prompt import EncodedPrompt, PromptEncoder
 from antiphon_translator.service import TranslatorService
 from antiphon_translator.settings import TranslatorSettings
 from tests.support import pushed

@@ -33,7 +33,7 @@ from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import UNFINISHED, LogEnd, Precondition, Record, Status, TurnCommit
 from antiphon_core.ports.translator import Batch, Translator
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background import queueing
 from antiphon_edge.turns import log_state, lost_parents

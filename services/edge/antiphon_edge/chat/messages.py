@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
-from antiphon_core.request_chat_messages import ChatCustomCall, ChatFile, ChatImage, ChatMessage, ChatPart, ChatRefusal
+from antiphon_core.request.chat_messages import ChatCustomCall, ChatFile, ChatImage, ChatMessage, ChatPart, ChatRefusal
 
 
 @dataclass(frozen=True, slots=True)

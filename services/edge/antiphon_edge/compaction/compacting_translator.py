@@ -19,7 +19,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Model, Receive, Resume, Translator, Turn
-from antiphon_core.request_context import TRIGGER
+from antiphon_core.request.context import TRIGGER
 from antiphon_edge.compaction import compaction, context_window
 from antiphon_edge.compaction.compaction import Summary
 

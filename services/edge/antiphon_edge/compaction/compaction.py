@@ -13,7 +13,7 @@ from antiphon_core.ids import DerivedIds, new_item_id
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Translator, Turn
-from antiphon_core.request_context import COMPACTION
+from antiphon_core.request.context import COMPACTION
 from antiphon_core.response import error_of
 
 INSTRUCTION = """\

@@ -7,10 +7,10 @@ from functools import cache
 
 from aiohttp import hdrs, web
 
+from antiphon_edge.callers import authentication
 from antiphon_edge.console.assets import assets
 from antiphon_edge.console.page import Page, page
-from antiphon_edge.door import authentication
-from antiphon_edge.routes.http_errors import refuse
+from antiphon_edge.http.http_errors import refuse
 
 PATH = "/console"
 _FILES = PATH + "/{version}/{path:.+}"

@@ -53,7 +53,7 @@ class _Linker:
         self.modules[path] = f'$["{path}"] = (() => {{\n{body}return {{ {", ".join(names)} }};\n}})();\n'
 
     def _bound(self, found: re.Match[str], path: str, above: tuple[str, ...]) -> str:
-        """What stands in place of an import: its names, bound to what the other module returned."""
+        """An import as a statement that binds its names to the value that the other module returned."""
         source, name = found["path"], found["name"]
         if source.startswith("."):
             source = normpath(join(dirname(path), source))

@@ -13,9 +13,9 @@ from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 from pydantic_core import core_schema
 
 from antiphon_core.jsons import Object
-from antiphon_core.request import CountRequest, CreateRequest
-from antiphon_core.request_chat import ChatRequest
-from antiphon_core.request_conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
+from antiphon_core.request.body import CountRequest, CreateRequest
+from antiphon_core.request.chat import ChatRequest
+from antiphon_core.request.conversations import AddItems, CreateConversation, ForkSession, UpdateConversation
 from antiphon_edge.openapi.forms import PATH
 from antiphon_edge.openapi.member_docs import member_docs
 from antiphon_edge.routes.compact import MEMBERS as COMPACT_MEMBERS

@@ -1,4 +1,4 @@
-"""What comes back, as JSON schemas: the response, its items, conversations, trees, models, errors.
+"""Answers as JSON schemas: the response, its items, conversations, trees, models, errors.
 
 Written once, here; tests hold real answers against it.
 """

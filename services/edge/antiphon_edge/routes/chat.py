@@ -5,11 +5,11 @@ from __future__ import annotations
 from aiohttp import web
 
 from antiphon_core.jsons import loads
-from antiphon_core.request_chat import ChatRequest
+from antiphon_core.request.chat import ChatRequest
+from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.chat.chunks import ChunkStream
 from antiphon_edge.chat.completions import completion_of
 from antiphon_edge.chat.requests import ChatTurn, as_turn
-from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.routes.sse import EventStream

@@ -12,9 +12,9 @@ from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Fragment, Object, dumps, join_arrays, loads, parse_object, work_bytes
 from antiphon_core.ports.translator import Translator, Turn
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
+from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.compaction import compaction, context_window
-from antiphon_edge.door.tenancy import tenant_of
 from antiphon_edge.routes import answers, bodies
 from antiphon_edge.routes.sessions import refuse_memory
 from antiphon_edge.sealed.compaction import sealed

@@ -1,4 +1,4 @@
-"""What a URL may say behind its question mark. InvalidRequest names the parameter."""
+"""Query parameters. InvalidRequest names the parameter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from aiohttp import web
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.limits import PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX
 from antiphon_core.ports.store import Order
-from antiphon_core.request import Include
+from antiphon_core.request.body import Include
 
 INCLUDABLE = get_args(Include)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,100}")  # and no other way in which Python writes one
@@ -37,7 +37,7 @@ def flag(request: web.Request, name: str) -> bool:
 
 
 def include(request: web.Request) -> frozenset[str]:
-    """What is wished for besides; SDKs put brackets behind the name of a list."""
+    """The values of `include`. SDKs put brackets behind the name of a list."""
     given = [value for name in ("include", "include[]") for value in request.query.getall(name, [])]
     for value in given:
         if value not in INCLUDABLE:

@@ -16,10 +16,10 @@ from antiphon_core.jsons import dumps, loads
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.store import UNFINISHED, Record
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request import CountRequest, CreateRequest
+from antiphon_core.request.body import CountRequest, CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background.background import Background, synchronous
-from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.routes import answers, bodies, queries, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
 from antiphon_edge.routes.sse import EventStream
@@ -113,8 +113,8 @@ class ResponseRoutes:
         return answers.item_page(replace(page, items=await _sealed(page.items, sealer)))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
-        """What seals stored reasoning, for who wishes for it. All else that can be included is told as it is stored.
-        InvalidRequest: something else is wished for."""
+        """A sealer of stored reasoning, if the request includes sealed reasoning. Other values of `include` change
+        nothing. InvalidRequest: an unknown value."""
         if INCLUDE not in queries.include(request):
             return None
         return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))

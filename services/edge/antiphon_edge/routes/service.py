@@ -1,9 +1,8 @@
-"""What operators, load balancers and model pickers ask: health, models, version. NIM's paths and bodies."""
+"""Health, models and version, for operators, load balancers and model pickers. NIM's paths and bodies."""
 
 from __future__ import annotations
 
 import asyncio
-from importlib.metadata import version
 
 from aiohttp import hdrs, web
 
@@ -12,6 +11,7 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
+from antiphon_core.version import VERSION
 from antiphon_edge.routes import answers
 
 METRICS_PATH = "/v1/metrics"
@@ -71,7 +71,7 @@ class ServiceRoutes:
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
 
     async def version(self, _request: web.Request) -> web.Response:
-        return answers.json({"release": version("antiphon"), "api": "v1"})
+        return answers.json({"release": VERSION, "api": "v1"})
 
 
 def _model(model: Model) -> Object:

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import is_conversation_id, is_session_id
-from antiphon_core.request import CreateRequest
-from antiphon_core.request_previous import refuse_two_histories
+from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.previous import refuse_two_histories
 from antiphon_edge.routes import idempotency_keys
 
 SESSION_HEADER = "x-antiphon-session"

@@ -20,7 +20,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_core.telemetry import metrics
-from antiphon_edge.door import connections
+from antiphon_edge.http import connections
 
 _HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",

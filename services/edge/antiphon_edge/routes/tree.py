@@ -1,4 +1,4 @@
-"""What can be seen of the trees that responses form, and forks of sessions: Antiphon's own addition to the API.
+"""The trees that responses form, and forks of sessions: Antiphon's own addition to the API.
 
 A node tells where a response stands, not what it says. A response that was deleted has no status; neither have items
 that were added to a conversation by hand. Both show only because something below them can be read.
@@ -25,8 +25,8 @@ from antiphon_core.ports.conversations import ADDED_ITEMS
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.lineage import ForkSource, NodePage, TreeNode
 from antiphon_core.ports.store import Record
-from antiphon_core.request_conversations import ForkSession
-from antiphon_edge.door.tenancy import tenant_of
+from antiphon_core.request.conversations import ForkSession
+from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.routes import answers, bodies, queries
 
 _ONE = "/v1/responses/{id}"
@@ -102,7 +102,7 @@ class TreeRoutes:
         )
 
     async def _metadata(self, tenant: str, session_id: str) -> bytes:
-        """What a fork of the session inherits besides its history. ConversationNotFound."""
+        """The metadata that a fork of the session inherits. ConversationNotFound."""
         if not is_conversation_id(session_id):
             return b"{}"
         return (await self._store.get_conversation(tenant, session_id)).metadata

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from antiphon_core.jsons import Object
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request_context import COMPACTION
+from antiphon_core.request.context import COMPACTION
 from antiphon_edge.sealed import output_items
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
 

@@ -17,34 +17,33 @@ from antiphon_core.items import normalise_input
 from antiphon_core.jsons import Object, dumps, join_arrays, loads, with_member
 from antiphon_core.limits import SEALED_CONTEXT_BYTES_MAX
 from antiphon_core.ports.store import Status
-from antiphon_core.ports.translator import Batch
-from antiphon_core.request import CreateRequest
-from antiphon_core.request_previous import SEALED_CONTEXT, PreviousResponse
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.request.body import CreateRequest
+from antiphon_core.request.previous import SEALED_CONTEXT, PreviousResponse
 from antiphon_edge.sealed.reasoning import INCLUDE, Change
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 FIELD = "previous_response"
 _CONTINUABLE = (Status.COMPLETED, Status.INCOMPLETE)
 
 
-def sealer_of(accepted: AcceptedTurn, sealer: Sealer) -> Change:
-    """What seals the context of a turn, if it is not stored."""
+def sealer_of(tenant: str, turn: Turn, sealer: Sealer) -> Change:
+    """Makes the change that seals the context of a turn into its last batch."""
 
     def change(batch: Batch) -> Batch:
-        if accepted.keep or batch.final is None or batch.final.status not in _CONTINUABLE:
+        if batch.final is None or batch.final.status not in _CONTINUABLE:
             return batch
-        return _with_context(batch, accepted, sealer)
+        return _with_context(batch, tenant, turn, sealer)
 
     return change
 
 
-def _with_context(batch: Batch, accepted: AcceptedTurn, sealer: Sealer) -> Batch:
+def _with_context(batch: Batch, tenant: str, turn: Turn, sealer: Sealer) -> Batch:
     """A last batch with the context in its response. One that is too large to be brought back is left out."""
-    context = join_arrays([accepted.turn.history, accepted.turn.input])
+    context = join_arrays([turn.history, turn.input])
     if batch.final is None or len(context) > SEALED_CONTEXT_BYTES_MAX:
         return batch
-    sealed = sealer.seal(accepted.tenant, dumps([accepted.response_id, context.decode()]).decode(), purpose=FIELD)
+    sealed = sealer.seal(tenant, dumps([turn.response_id, context.decode()]).decode(), purpose=FIELD)
     told = events.decode(batch.frames)
     told[-1]["response"][SEALED_CONTEXT] = sealed
     body = with_member(batch.final.body, SEALED_CONTEXT, dumps(sealed))

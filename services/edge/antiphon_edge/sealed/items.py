@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antiphon_core.jsons import Object
-from antiphon_core.ports.translator import Batch
-from antiphon_core.request_context import TRIGGER
+from antiphon_core.ports.translator import Batch, Turn
+from antiphon_core.request.context import TRIGGER
 from antiphon_edge.sealed import compaction as sealed_compaction
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed import reasoning as sealed_reasoning
 from antiphon_edge.sealed.compaction import CompactionSealer
 from antiphon_edge.sealed.reasoning import Change, unchanged
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 
 def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str = "input") -> list[Object]:
@@ -24,20 +23,20 @@ def opened(items: Sequence[Object], sealer: Sealer, tenant: str, *, where: str =
 
 
 def changes_of(
-    accepted: AcceptedTurn, sealer: Sealer, *, told: Sequence[Object] = (), with_context: bool = True
+    tenant: str, turn: Turn, sealer: Sealer, *, told: Sequence[Object] = (), with_context: bool = True
 ) -> Change:
-    """What happens to each batch of a turn before anybody sees it. Most turns pay nothing.
+    """Makes the change that each batch of a turn goes through before it is sent. Most turns have none.
 
-    `told` are output items that were told before, and keep their seals. `with_context`: its client has to bring back
-    what was said before it, as nobody else remembers it."""
+    `told` are output items that were sent before, and keep their seals. `with_context`: nothing is stored of the turn,
+    so its client has to bring back what was said before it."""
     changes: list[Change] = []
-    reasoning = sealed_reasoning.sealer_of(accepted, sealer, told=told)
+    reasoning = sealed_reasoning.sealer_of(tenant, turn, sealer, told=told)
     if reasoning is not unchanged:
         changes.append(reasoning)
         if with_context:
-            changes.append(sealed_context.sealer_of(accepted, sealer))
-    if b"context_management" in accepted.turn.request or TRIGGER.encode() in accepted.turn.input:
-        changes.append(CompactionSealer(sealer, accepted.tenant))
+            changes.append(sealed_context.sealer_of(tenant, turn, sealer))
+    if b"context_management" in turn.request or TRIGGER.encode() in turn.input:
+        changes.append(CompactionSealer(sealer, tenant))
     return _one_after_the_other(changes) if changes else unchanged
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from antiphon_core.jsons import Object, loads
-from antiphon_core.ports.translator import Batch
+from antiphon_core.ports.translator import Batch, Turn
 from antiphon_edge.sealed import output_items
 from antiphon_edge.sealed.sealing import BadSeal, Sealer, refused
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 INCLUDE = "reasoning.encrypted_content"
 Change = Callable[[Batch], Batch]
@@ -63,10 +62,10 @@ def unchanged(batch: Batch) -> Batch:
     return batch
 
 
-def sealer_of(accepted: AcceptedTurn, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
-    """What seals the reasoning of a turn, if it was asked for. `told` are output items that were told with their seals
-    before: they keep them."""
-    if INCLUDE.encode() not in accepted.turn.request:
+def sealer_of(tenant: str, turn: Turn, sealer: Sealer, *, told: Sequence[Object] = ()) -> Change:
+    """Makes the change that seals the reasoning of a turn, if its request asks for that. `told` are output items that
+    were sent with their seals before: they keep them."""
+    if INCLUDE.encode() not in turn.request:
         return unchanged
-    wanted = loads(accepted.turn.request).get("include") or ()
-    return ReasoningSealer(sealer, accepted.tenant, told=told) if INCLUDE in wanted else unchanged
+    wanted = loads(turn.request).get("include") or ()
+    return ReasoningSealer(sealer, tenant, told=told) if INCLUDE in wanted else unchanged

@@ -9,7 +9,7 @@ from antiphon_core.errors import InvalidRequest, ItemNotFound
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import LOOKUP_ITEMS_MAX
 from antiphon_core.ports.lineage import LineageStore
-from antiphon_core.request_items import REFERENCE
+from antiphon_core.request.items import REFERENCE
 
 
 async def look_up(store: LineageStore, tenant: str, given: Sequence[Object], *, field: str) -> Sequence[Object]:

@@ -11,7 +11,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.translator import Batch, Receive
 from antiphon_core.telemetry import metrics, remedies
-from antiphon_edge.door import places
+from antiphon_edge.quotas import stream_slots
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.caller_turn import CallerTurn
 from antiphon_edge.turns.cleanup import Cleanup
@@ -103,7 +103,7 @@ class KeyedTurns:
             timing=self._timing,
             on_lost=run.break_off,
         )
-        with places.held_on_to():
+        with stream_slots.held_on_to():
             async with self._keyed_jobs.kept(accepted):
                 await self._runner.run(run, self._takeover_policy if is_takeover else self._policy)
 

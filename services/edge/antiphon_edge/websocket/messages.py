@@ -16,7 +16,7 @@ from antiphon_core.error_forms import envelope
 from antiphon_core.errors import AntiphonError, InvalidRequest, row_of
 from antiphon_core.jsons import Object, dumps, parse_object, with_member, work_bytes
 from antiphon_core.limits import STREAM_ID_CHARS_MAX
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 
 CREATE = "response.create"
 STEER = "response.steer"
@@ -61,7 +61,7 @@ class Steer:
 
 
 def parse(text: str) -> Create | Steer:
-    """What a client sent. InvalidRequest: it is none of the messages that a client may send."""
+    """Parses a message of a client. InvalidRequest: it is none of the messages that a client may send."""
     raw = text.encode()
     given = parse_object(raw, field="message")
     given_type = given.pop("type", None)
@@ -80,7 +80,7 @@ def told(frames: bytes, stream_id: str | None) -> list[bytes]:
 
 
 def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:
-    """What went wrong, as an event. Its code is always a string, as Open Responses wants it."""
+    """An error as an event. Its code is always a string, as Open Responses wants it."""
     body: Object = dict(envelope(fault)["error"])
     body["code"] = body["code"] or body["type"]
     event = {"type": events.ERROR, "status": row_of(fault).http_status, "error": body}

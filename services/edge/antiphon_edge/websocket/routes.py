@@ -19,11 +19,11 @@ from antiphon_core import offload
 from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics, remedies
-from antiphon_edge.door import connections, pages
-from antiphon_edge.door.admission import limiter_of
-from antiphon_edge.door.tenancy import tenant_of
+from antiphon_edge.callers.tenancy import tenant_of
+from antiphon_edge.http import connections, pages
+from antiphon_edge.quotas.admission import limiter_of
 from antiphon_edge.routes import sessions
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_service import TurnService
@@ -197,7 +197,7 @@ class _Connection:
             self._changed.set()
 
     async def _received(self, text: str) -> list[bytes]:
-        """What is answered to a message at once."""
+        """Handles a message and returns the frames to answer at once."""
         try:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:

@@ -24,7 +24,7 @@ from antiphon_translator.engines.openai_wire import ChunkReader, Dialect, Listed
 from antiphon_translator.engines.sse import EventData
 from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from math import inf
 from typing import Any
 
 from antiphon_core.errors import EngineFault
-from antiphon_translator.alignment import Alignment
 from antiphon_translator.engines.openai_wire import ChunkReader, reasoning_in
 from antiphon_translator.generation import GenerationRequest
+from antiphon_translator.logprobs.alignment import Alignment
 from antiphon_translator.parsing.segments import Candidate, ScoredToken, Segment
 from antiphon_translator.parsing.traced import TracedOutput
 

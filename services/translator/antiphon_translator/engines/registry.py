@@ -13,7 +13,7 @@ from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.watched import WatchedEngine
-from antiphon_translator.profiles import CHAT_ENGINE, ModelProfile
+from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
 
 ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
     "auto": triton_detect.engine,

@@ -10,7 +10,7 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_signature import Describe, Signature
 from antiphon_translator.engines.triton_stream import TritonEngine
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 # The input that only this kind has; the first that is declared counts.
 _KINDS: Mapping[str, Describe] = {

@@ -32,7 +32,7 @@ from antiphon_translator.engines.triton_signature import Describe, Signature
 from antiphon_translator.engines.triton_stop import StopRequests, can_be_stopped
 from antiphon_translator.engines.triton_transport import INFER_PATH
 from antiphon_translator.generation import GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 END_GRACE_S = 0.25
 

@@ -32,8 +32,8 @@ from antiphon_translator.engines.triton_signature import (
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
-from antiphon_translator.profiles import ModelProfile
-from antiphon_translator.stop_texts import StopTexts
+from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.parsing.stop_texts import StopTexts
 
 PROMPT, TEXT = "text_input", "text_output"
 _COUNTS = ("num_input_tokens", "num_output_tokens")

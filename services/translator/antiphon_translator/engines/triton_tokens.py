@@ -25,7 +25,7 @@ from antiphon_translator.engines.triton_signature import (
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, one, row
 from antiphon_translator.generation import EngineChunk, GenerationRequest, Level, TokenLogprob
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 # Where each member of generation.Sampling goes; the first name that the model declares is used, older names last.
 CONTROL_INPUTS: Mapping[str, tuple[str, ...]] = {

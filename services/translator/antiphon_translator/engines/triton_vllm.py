@@ -34,7 +34,7 @@ from antiphon_translator.generation import (
     TokenLogprob,
     Usage,
 )
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 SAMPLING = "sampling_parameters"
 _LOGPROBS, _IMAGES = "return_logprobs", "image"

@@ -10,7 +10,7 @@ from antiphon_core.telemetry import metrics, spans, tracing
 from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.generation import GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 
 
 class WatchedEngine:

@@ -14,9 +14,9 @@ from antiphon_translator.parsing.alphabet import Alphabet
 from antiphon_translator.parsing.family import Family
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Dropped, Reasoning, Segment, Text
+from antiphon_translator.parsing.stop_texts import StopTexts
 from antiphon_translator.parsing.traced import Watch
-from antiphon_translator.stop_texts import StopTexts
-from antiphon_translator.tokens import Detokenizer, ModelTokenizer
+from antiphon_translator.tokenizer.tokens import Detokenizer, ModelTokenizer
 
 PROMPT_TAIL_IDS = 128
 """So much of the prompt's end is looked at: the header of the turn that the model goes on with."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object
 from antiphon_translator.conversation import Call, Conversation, Message
-from antiphon_translator.roles import Roles
+from antiphon_translator.templates.roles import Roles
 
 _TOOL: Object = {
     "type": "function",

@@ -19,7 +19,7 @@ class Pump(RpcServerSettings):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_on_loopback_nobody_needs_to_be_known(host: str) -> None:
-    assert list(Pump(host=host).door_warnings()) == []
+    assert list(Pump(host=host).access_warnings()) == []
 
 
 @pytest.mark.parametrize("more", [{}, {"tls_cert_file": FILE, "tls_key_file": FILE}], ids=["plain", "encrypted"])
@@ -60,7 +60,7 @@ MTLS = {"tls_cert_file": FILE, "tls_key_file": FILE, "tls_client_ca_file": FILE}
 def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: str, warned_of: str | None) -> None:
     settings = Pump(host="0.0.0.0", **more)
     assert settings.access() == access
-    warnings = list(settings.door_warnings())
+    warnings = list(settings.access_warnings())
     if warned_of is None:
         assert warnings == []
     else:

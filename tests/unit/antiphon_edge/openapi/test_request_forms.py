@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_edge.openapi import request_forms
 from antiphon_edge.openapi.forms import PATH
 

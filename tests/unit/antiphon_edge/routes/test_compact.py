@@ -9,7 +9,7 @@ from openresponses_types.types import CompactResource
 from antiphon_core.errors import EngineUnavailable
 from antiphon_core.jsons import Object, loads
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
-from antiphon_edge.door.authentication import TENANT_HEADER
+from antiphon_edge.callers.authentication import TENANT_HEADER
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
 

@@ -9,7 +9,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.limits import CHAIN_DEPTH_MAX
 from antiphon_core.ports.store import Record, Status, TurnCommit, TurnRequest
-from antiphon_edge.door.authentication import TENANT_HEADER
+from antiphon_edge.callers.authentication import TENANT_HEADER
 from tests.support.edge import RunningEdge, running_edge
 from tests.support.http import Answer
 

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from importlib.metadata import version
-
 from antiphon_core.errors import EngineUnavailable
+from antiphon_core.version import VERSION
 from tests.support.edge import RunningEdge
 
 
@@ -40,7 +39,7 @@ async def test_an_unknown_model_is_not_found(edge: RunningEdge) -> None:
 
 
 async def test_the_version_is_the_packages(edge: RunningEdge) -> None:
-    assert (await edge.ask("GET", "/v1/version")).json == {"release": version("antiphon"), "api": "v1"}
+    assert (await edge.ask("GET", "/v1/version")).json == {"release": VERSION, "api": "v1"}
 
 
 async def test_metrics_are_prometheus_text(edge: RunningEdge) -> None:

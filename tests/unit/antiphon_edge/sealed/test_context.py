@@ -14,10 +14,9 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import SEALED_CONTEXT_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final, Turn
-from antiphon_edge.door.authentication import TENANT_HEADER
+from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.sealed import context as sealed_context
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from tests.support.edge import RunningEdge, running_edge
 
 SEALED: Object = {"store": False, "include": ["reasoning.encrypted_content"]}
@@ -145,13 +144,12 @@ async def test_a_failed_response_has_no_context(edge: RunningEdge) -> None:
 def test_what_is_too_large_to_be_brought_back_is_left_out() -> None:
     for size, is_sealed in ((10, True), (SEALED_CONTEXT_BYTES_MAX, False)):
         turn = Turn("resp_1", 0, b'{"include":["reasoning.encrypted_content"]}', input=b'["' + b"x" * size + b'"]')
-        change = sealed_context.sealer_of(AcceptedTurn("t", turn, keep=False), _sealer())
+        change = sealed_context.sealer_of("t", turn, _sealer())
         assert ("encrypted_context" in loads(_final_body(change(_last())))) is is_sealed
 
 
-def test_nothing_is_sealed_into_what_is_stored() -> None:
-    change = sealed_context.sealer_of(AcceptedTurn("t", Turn("resp_1", 0, b"{}"), keep=True), _sealer())
-    assert change(_last()) == _last()
+async def test_a_stored_response_has_no_context(edge: RunningEdge) -> None:
+    assert "encrypted_context" not in (await edge.create(**{**SEALED, "store": True})).json
 
 
 def _sealer() -> Sealer:

@@ -11,7 +11,6 @@ from antiphon_core.ports.translator import Batch, Final, Turn
 from antiphon_edge.sealed import items as sealed_items
 from antiphon_edge.sealed.reasoning import unchanged
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
 THOUGHT: Object = {"id": "rs_1", "type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
 COMPACTION: Object = {"id": "cmp_1", "type": "compaction", "encrypted_content": "", "summary": [{"text": "so far"}]}
@@ -22,8 +21,8 @@ def sealer() -> Sealer:
     return Sealer(SealingKeys.ephemeral(), ttl_s=60, clock=SystemClock())
 
 
-def begun(request: Object, *, keep: bool = True, given: bytes = b"[]") -> AcceptedTurn:
-    return AcceptedTurn("t", Turn("resp_1", 0, dumps(request), input=given), keep=keep)
+def turn_of(request: Object, *, given: bytes = b"[]") -> Turn:
+    return Turn("resp_1", 0, dumps(request), input=given)
 
 
 def last() -> Batch:
@@ -39,34 +38,32 @@ def sealed_members(batch: Batch) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("request_", "keep", "sealed"),
+    ("request_", "with_context", "sealed"),
     [
-        ({"include": ["reasoning.encrypted_content"]}, True, {"reasoning"}),
-        ({"include": ["reasoning.encrypted_content"]}, False, {"reasoning", "context"}),
-        ({"context_management": [{"type": "compaction"}]}, True, {"compaction"}),
+        ({"include": ["reasoning.encrypted_content"]}, False, {"reasoning"}),
+        ({"include": ["reasoning.encrypted_content"]}, True, {"reasoning", "context"}),
+        ({"context_management": [{"type": "compaction"}]}, False, {"compaction"}),
         (
             {"context_management": [{"type": "compaction"}], "include": ["reasoning.encrypted_content"]},
-            False,
+            True,
             {"reasoning", "compaction", "context"},
         ),
     ],
 )
-def test_a_turn_is_sealed_as_it_asked(sealer: Sealer, request_: Object, keep: bool, sealed: set[str]) -> None:
-    assert sealed_members(sealed_items.changes_of(begun(request_, keep=keep), sealer)(last())) == sealed
-
-
-def test_who_is_remembered_elsewhere_gets_no_context(sealer: Sealer) -> None:
-    turn = begun({"include": ["reasoning.encrypted_content"]}, keep=False)
-    assert sealed_members(sealed_items.changes_of(turn, sealer, with_context=False)(last())) == {"reasoning"}
+def test_a_turn_is_sealed_as_its_request_asks(
+    sealer: Sealer, request_: Object, with_context: bool, sealed: set[str]
+) -> None:
+    change = sealed_items.changes_of("t", turn_of(request_), sealer, with_context=with_context)
+    assert sealed_members(change(last())) == sealed
 
 
 def test_a_trigger_asks_for_a_compaction_too(sealer: Sealer) -> None:
-    change = sealed_items.changes_of(begun({}, given=b'[{"type":"compaction_trigger"}]'), sealer)
+    change = sealed_items.changes_of("t", turn_of({}, given=b'[{"type":"compaction_trigger"}]'), sealer)
     assert sealed_members(change(last())) == {"compaction"}
 
 
-def test_who_asks_for_nothing_pays_nothing(sealer: Sealer) -> None:
-    assert sealed_items.changes_of(begun({"model": "m"}), sealer) is unchanged
+def test_a_plain_turn_is_not_changed(sealer: Sealer) -> None:
+    assert sealed_items.changes_of("t", turn_of({"model": "m"}), sealer) is unchanged
 
 
 @pytest.mark.parametrize("item_type", ["reasoning", "compaction"])

@@ -13,7 +13,6 @@ from antiphon_core.jsons import Object, loads
 from antiphon_core.ports.translator import Batch
 from antiphon_edge.sealed.reasoning import INCLUDE, ReasoningSealer, opened, sealer_of, unchanged
 from antiphon_edge.sealed.sealing import Sealer
-from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from tests.support.pushed import generated
 from tests.support.served_models import turn
 from tests.support.thinking_edges import Sayer, losable
@@ -27,19 +26,15 @@ def sealer() -> Sealer:
     return Sealer.of(None, ttl_s=10, clock=ManualClock())
 
 
-def begun(**request: Any) -> AcceptedTurn:
-    return AcceptedTurn("t", turn("Hi", **request))
-
-
 async def play(sealer: Sealer, *said: str, **request: Any) -> list[Batch]:
     """What a turn sends, in two parts that different processes make."""
     batches = [batch async for batch in generated(losable(Sayer(*said)), turn("Hi"))]
-    first = sealer_of(begun(**request), sealer)
+    first = sealer_of("t", turn("Hi", **request), sealer)
     cut = len(batches) - 2  # behind the reasoning
     told, changed = Fold(), [first(batch) for batch in batches[:cut]]
     for batch in changed:
         told.feed(first_sequence=batch.first_sequence, count=batch.count, frames=batch.frames)
-    second = sealer_of(begun(**request), sealer, told=told.response()["output"])
+    second = sealer_of("t", turn("Hi", **request), sealer, told=told.response()["output"])
     return [*changed, *map(second, batches[cut:])]
 
 
@@ -59,12 +54,12 @@ async def test_reasoning_has_the_same_seal_wherever_it_is_told(sealer: Sealer) -
 
 @pytest.mark.parametrize("request_", [{}, {"include": []}, {"metadata": {"a": INCLUDE}}])
 async def test_who_does_not_ask_gets_what_the_translator_sent(sealer: Sealer, request_: Object) -> None:
-    assert sealer_of(begun(**request_), sealer) is unchanged
+    assert sealer_of("t", turn("Hi", **request_), sealer) is unchanged
     assert b"encrypted_content" not in b"".join(batch.frames for batch in await play(sealer, *SAID, **request_))
 
 
 async def test_an_answer_without_reasoning_passes_as_it_is(sealer: Sealer) -> None:
-    change = sealer_of(begun(include=[INCLUDE]), sealer)
+    change = sealer_of("t", turn("Hi", include=[INCLUDE]), sealer)
     async for batch in generated(losable(Sayer("Ja.")), turn("Hi")):
         assert change(batch) is batch
 

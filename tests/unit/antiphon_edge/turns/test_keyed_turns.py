@@ -13,7 +13,7 @@ from antiphon_core.fold import fold
 from antiphon_core.jsons import dumps
 from antiphon_core.ports.jobs import JobState
 from antiphon_core.ports.store import Fence, Lease, Status
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_edge.turns import log_state
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.lease_keeper import RenewalPace

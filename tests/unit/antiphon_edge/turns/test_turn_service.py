@@ -24,7 +24,7 @@ from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Stamp, TurnCommit
 from antiphon_core.ports.translator import Batch
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_edge.turns.metering import Meter
 from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_service import TurnService

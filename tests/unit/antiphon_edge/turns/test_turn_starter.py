@@ -21,7 +21,7 @@ from antiphon_core.errors import (
 from antiphon_core.ids import RandomIds, new_conversation_id, tree_tag
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.store import Fence, Record, Status, TurnCommit, TurnRequest, TurnStart
-from antiphon_core.request import CreateRequest
+from antiphon_core.request.body import CreateRequest
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.turn_starter import TurnStarter

@@ -17,7 +17,7 @@ from antiphon_core.errors import EngineUnavailable
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, loads
 from antiphon_core.limits import BODY_BYTES_MAX
-from antiphon_edge.door.authentication import TENANT_HEADER
+from antiphon_edge.callers.authentication import TENANT_HEADER
 from antiphon_edge.routes.sessions import SESSION_HEADER
 from antiphon_edge.websocket.session import Phase, Session
 from tests.support.edge import RunningEdge, running_edge

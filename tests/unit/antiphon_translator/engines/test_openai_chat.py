@@ -16,8 +16,8 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.trace_context import TraceContext
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.generation import Chat, EngineChunk, FinishReason, GenerationRequest, Sampling, Usage
+from antiphon_translator.models.profiles import ModelProfile
 from antiphon_translator.parsing.segments import Text
-from antiphon_translator.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_chat import FakeChat, delta, ending, event, fake_chat

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from antiphon_translator import profiles
 from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
@@ -11,7 +10,8 @@ from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models import profiles
+from antiphon_translator.models.profiles import ModelProfile
 
 LEVELS = {
     "triton_tokens": Level.TOKENS,

@@ -14,7 +14,7 @@ from antiphon_translator.engines.triton_text import TextSignature
 from antiphon_translator.engines.triton_tokens import TokensSignature
 from antiphon_translator.engines.triton_vllm import VllmSignature
 from antiphon_translator.generation import Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.support.fake_triton import ENSEMBLE, LLM_API, TOKENS, VLLM, FakeTriton, Kind, fake_triton
 
 

@@ -15,7 +15,7 @@ from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_stop import can_be_stopped
 from antiphon_translator.engines.triton_stream import TritonEngine
 from antiphon_translator.generation import EngineChunk, GenerationRequest
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import (

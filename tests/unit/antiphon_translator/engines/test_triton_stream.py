@@ -14,7 +14,7 @@ from antiphon_translator.engines import triton_text, triton_tokens
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.engines.triton_stream import END_GRACE_S, TritonEngine
 from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Sampling
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.support import pushed
 from tests.support.engine_plays import Ending
 from tests.support.fake_triton import (

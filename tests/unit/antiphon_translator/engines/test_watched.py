@@ -9,7 +9,7 @@ from antiphon_core.telemetry.spans import SpanKind
 from antiphon_translator.engines.scripted import Break, Emit, ScriptedEngine, Step
 from antiphon_translator.engines.watched import WatchedEngine
 from antiphon_translator.generation import GenerationRequest, Level
-from antiphon_translator.profiles import ModelProfile
+from antiphon_translator.models.profiles import ModelProfile
 from tests.support.recorded_spans import recorded
 from tests.support.served_models import FILES
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from antiphon_translator.parsing import families
 from antiphon_translator.parsing.segments import Arguments, Dropped, Reasoning, Segment, Text
 from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS, TokenParser, TokenSyntax
-from antiphon_translator.tokens import ModelTokenizer
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
 from tests.support.tool_calls.outcomes import joined
 from tests.support.tool_calls.parsing import call
 from tests.support.tool_calls.vocabularies import vocabulary

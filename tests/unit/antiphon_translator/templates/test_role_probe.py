@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_translator.roles import CAPABILITIES, Roles
 from antiphon_translator.templates import role_probe
 from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.templates.roles import CAPABILITIES, Roles
 
 ANY = "{% for m in messages %}[{{ m.role }}:{{ m.content }}]{% endfor %}"
 KNOWN = (

@@ -1,0 +1,1 @@
+"""The bodies that clients send: pydantic models, and their errors in OpenAI's form."""

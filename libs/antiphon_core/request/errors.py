@@ -1,0 +1,155 @@
+"""From pydantic's findings to OpenAI's error codes: one table, one message per code, the path of the culprit.
+
+Where a value may have several forms, body.py names each form by a tag that starts with TAG; tags appear in
+pydantic's locations and are dropped from the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import kind
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+TAG = "~"
+_INTEGERS_END = float(2**64)
+JSON_KIND_TAGS: dict[type, str] = {str: TAG + "string", list: TAG + "array", dict: TAG + "object"}
+
+# Types of items, content parts and tools that exist in the Responses API: a server may refuse them, but they are not
+# misspelt.
+KNOWN_TYPES = frozenset(
+    """
+    message file_search_call computer_call computer_call_output web_search_call function_call function_call_output
+    tool_search_call tool_search_output additional_tools configuration_update reasoning compaction
+    image_generation_call code_interpreter_call local_shell_call local_shell_call_output shell_call
+    shell_call_output apply_patch_call apply_patch_call_output mcp_list_tools mcp_approval_request
+    mcp_approval_response mcp_call custom_tool_call custom_tool_call_output compaction_trigger item_reference
+    program program_output input_text input_image input_file input_audio output_text refusal reasoning_text
+    summary_text function custom namespace web_search web_search_2025_08_26 web_search_preview
+    web_search_preview_2025_03_11 tool_search file_search computer computer_use computer_use_preview mcp
+    code_interpreter programmatic_tool_calling image_generation local_shell shell apply_patch allowed_tools
+    """.split()
+)
+
+
+def from_validation(error: ValidationError, *, where: str = "") -> InvalidRequest:
+    """The InvalidRequest that says what pydantic found first; `where` is the path of what it looked at."""
+    finding = error.errors(include_url=False)[0]
+    steps = [step for step in finding["loc"] if not (isinstance(step, str) and step.startswith((TAG, "[key]")))]
+    path = _path(where, steps)
+    if _is_huge(finding):
+        return InvalidRequest(
+            f"Invalid value for '{path}': it is too large.", field=path, code="integer_above_max_value"
+        )
+    code, explain = _CODES.get(finding["type"], _WRONG_TYPE)
+    if finding["type"] == "union_tag_invalid" and finding["ctx"]["tag"] not in JSON_KIND_TAGS.values():
+        return _unknown_type(path, finding)
+    if finding["type"] == "union_tag_not_found" and isinstance(finding["input"], dict):
+        return InvalidRequest(
+            f"Missing required parameter: '{path}.type'.", field=f"{path}.type", code="missing_required_parameter"
+        )
+    return InvalidRequest(explain(path, finding), field=path, code=_code(code, finding))
+
+
+def _is_huge(finding: ErrorDetails) -> bool:
+    """Whether an integer has more than 64 bits: it is read as a number of another kind."""
+    given = finding["input"]
+    return finding["type"] == "int_type" and isinstance(given, float) and given >= _INTEGERS_END
+
+
+def _path(path: str, steps: Sequence[str | int]) -> str:
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        else:
+            path += f".{step}" if path else step
+    return path
+
+
+def _unknown_type(path: str, finding: ErrorDetails) -> InvalidRequest:
+    given = str(finding["ctx"]["tag"]).removeprefix(TAG)
+    if given in KNOWN_TYPES:
+        return InvalidRequest(
+            f"'{path}' is of type '{given}', which is not supported by this server yet.",
+            field=path,
+            code="unsupported_value",
+        )
+    path += ".type"
+    return InvalidRequest(f"Invalid value: '{given}'. '{path}' names no known type.", field=path, code="invalid_value")
+
+
+def _wrong_type(path: str, finding: ErrorDetails) -> str:
+    expected = {
+        "string_type": "a string",
+        "int_type": "an integer",
+        "float_type": "a number",
+        "bool_type": "a boolean",
+        "list_type": "an array",
+        "dict_type": "an object",
+        "model_type": "an object",
+        "model_attributes_type": "an object",
+    }.get(finding["type"])
+    wanted = f"expected {expected}" if expected else "this is not one of its possible types"
+    return f"Invalid type for '{path}': {wanted}, but got {kind(finding['input'])} instead."
+
+
+def _limit(name: str, wording: str) -> Callable[[str, ErrorDetails], str]:
+    def explain(path: str, finding: ErrorDetails) -> str:
+        bound: Any = finding["ctx"][name]
+        return f"Invalid value for '{path}': {wording.format(bound)}."
+
+    return explain
+
+
+_Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
+
+
+def _told(path: str, finding: ErrorDetails) -> str:
+    """The message of a finding by one of our own validators, which has an error type of its own."""
+    return f"{finding['msg']}: '{path}'."
+
+
+_WRONG_TYPE: _Row = ("invalid_type", _wrong_type)
+
+# In a code, {number} stands for integer or decimal, {container} for array or object.
+_CODES: dict[str, _Row] = {
+    "missing": ("missing_required_parameter", lambda path, _: f"Missing required parameter: '{path}'."),
+    "extra_forbidden": ("unknown_parameter", lambda path, _: f"Unknown parameter: '{path}'."),
+    "literal_error": (
+        "invalid_value",
+        lambda path, finding: (
+            f"Invalid value: {finding['input']!r}. '{path}' must be one of {finding['ctx']['expected']}."
+        ),
+    ),
+    "string_pattern_mismatch": (
+        "invalid_value",
+        lambda path, finding: (
+            f"Invalid value: {finding['input']!r}. '{path}' must match the pattern {finding['ctx']['pattern']}."
+        ),
+    ),
+    "greater_than_equal": ("{number}_below_min_value", _limit("ge", "it must be at least {}")),
+    "less_than_equal": ("{number}_above_max_value", _limit("le", "it must be at most {}")),
+    "finite_number": ("invalid_value", lambda path, _: f"Invalid value for '{path}': it must be a finite number."),
+    "string_too_short": ("string_below_min_length", _limit("min_length", "it must have at least {} characters")),
+    "string_too_long": ("string_above_max_length", _limit("max_length", "it must have at most {} characters")),
+    "too_short": ("{container}_below_min_length", _limit("min_length", "it must have at least {} elements")),
+    "too_long": ("{container}_above_max_length", _limit("max_length", "it must have at most {} elements")),
+    **{
+        code: (code, _told)
+        for code in ("unsupported_parameter", "missing_required_parameter", "mutually_exclusive_parameters")
+    },
+}
+
+
+def _code(template: str, finding: ErrorDetails) -> str:
+    bounds = finding.get("ctx", {})
+    decimal = any(isinstance(bounds.get(name), float) for name in ("ge", "le"))
+    return template.format(
+        number="decimal" if decimal else "integer",
+        container="object" if isinstance(finding["input"], dict) else "array",
+    )

@@ -1,0 +1,76 @@
+"""`text`: in which form a model is to answer, as a request may say it.
+
+Whether a schema is one that can be followed is decided where a prompt is made of it
+(antiphon_translator.schemas.structured).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from antiphon_core import limits
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request.errors import TAG
+from antiphon_core.request.models import Exact, type_tag
+
+SchemaName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]+$", min_length=1, max_length=limits.SCHEMA_NAME_CHARS_MAX)]
+
+
+class PlainText(Exact):
+    type: Literal["text"]
+
+
+class JsonObject(Exact):
+    """Any JSON object at all: JSON mode. That the input mentions JSON, as OpenAI wants it, is not asked for."""
+
+    type: Literal["json_object"]
+
+
+class JsonSchema(Exact):
+    type: Literal["json_schema"]
+    name: SchemaName
+    """The name of the schema."""
+    schema_: Annotated[Object, Field(alias="schema")]
+    """The JSON schema that the answer has to match."""
+    strict: bool | None = None
+    """Whether the schema has to keep OpenAI's rules for strict ones."""
+    description: str | None = None
+    """The purpose of the answer."""
+
+
+TextFormat = Annotated[
+    Annotated[PlainText, Tag(TAG + "text")]
+    | Annotated[JsonObject, Tag(TAG + "json_object")]
+    | Annotated[JsonSchema, Tag(TAG + "json_schema")],
+    Discriminator(type_tag),
+]
+
+
+class Text(Exact):
+    format: TextFormat | None = None
+    """Without it the answer is free text."""
+    verbosity: Literal["low", "medium", "high"] | None = None
+    """Echoed."""
+
+
+def refuse_chat_spelling(given: Object) -> None:
+    """InvalidRequest: the format is written as in chat completions. It says how to write it here."""
+    if "response_format" in given:
+        raise InvalidRequest(
+            "Unsupported parameter: 'response_format'. In the Responses API it is 'text.format', with 'type', 'name', "
+            "'schema' and 'strict' side by side.",
+            field="response_format",
+            code="unsupported_parameter",
+        )
+    text = given.get("text")
+    asked = text.get("format") if isinstance(text, dict) else None
+    if isinstance(asked, dict) and "json_schema" in asked:
+        raise InvalidRequest(
+            "Unknown parameter: 'text.format.json_schema'. In the Responses API its members ('name', 'schema', "
+            "'strict', 'description') stand in 'text.format' itself.",
+            field="text.format.json_schema",
+            code="unknown_parameter",
+        )

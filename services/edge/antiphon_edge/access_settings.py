@@ -1,0 +1,198 @@
+"""Settings of access to the edge: where it listens, whom it lets in, and how much each may ask for.
+
+The rule is that of the gRPC services (antiphon_core.rpc.settings): an edge that is reached from other machines knows
+its callers, by their keys or through proxies that it trusts. One that does not starts on loopback only, or when
+`insecure` says that the network does it instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+
+from antiphon_core.config import SettingsError
+from antiphon_core.rpc.addresses import is_loopback
+
+Network = IPv4Network | IPv6Network
+
+STREAM_SLOT_TTL_S = 30.0
+TIMEOUT_S_MAX = 3_600.0
+STREAM_SLOT_TTL_S_MIN, STREAM_SLOT_TTL_S_MAX = 1.0, 3_600.0
+SEND_BUFFER_BYTES_MIN = 4 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """The settings that the edge's own inherit. A subclass with a __post_init__ calls this one in it."""
+
+    host: str = field(
+        default="127.0.0.1",
+        metadata={"doc": "Address to listen on. One that other machines reach needs keys_file or trusted_proxies."},
+    )
+    port: int = field(
+        default=8000, metadata={"doc": "Port to listen on; 0 lets the system choose.", "alias": "NIM_HTTP_API_PORT"}
+    )
+    keys_file: Path | None = field(
+        default=None,
+        metadata={
+            "doc": "File of the callers' API keys, as 'antiphon keys' writes it; turns authentication on. Read again "
+            "when it changes."
+        },
+    )
+    keys_pepper_file: Path | None = field(
+        default=None,
+        metadata={"doc": "File with the secret that the keys of keys_file are kept under. Read again when it changes."},
+    )
+    trusted_proxies: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "doc": "Networks (CIDR, with commas between them) of proxies that authenticate by themselves and say the "
+            "tenant in 'x-tenant-id'. From anybody else that header is refused."
+        },
+    )
+    insecure: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether anybody who reaches the port may ask for anything, on any address and under any name: for "
+            "closed networks, and service meshes that authenticate."
+        },
+    )
+    requests_per_minute: int = field(
+        default=0, metadata={"doc": "Requests that a tenant may send in a minute; 0 for no limit."}
+    )
+    tokens_per_minute: int = field(
+        default=0,
+        metadata={"doc": "Tokens, input and output, that a tenant's responses may take in a minute; 0 for no limit."},
+    )
+    streams_per_tenant: int = field(
+        default=0,
+        metadata={
+            "doc": "Responses and streams that a tenant may have in progress at once; 0 for no limit. A background "
+            "response counts while it is created or followed, not while it is queued or runs."
+        },
+    )
+    shared_limits: bool = field(
+        default=True,
+        metadata={
+            "doc": "Whether the store counts these three limits for all edges together. Otherwise each edge enforces "
+            "an equal part of them by itself, and the tokens of background responses are not counted."
+        },
+    )
+    replicas: int = field(
+        default=1,
+        metadata={
+            "doc": "How many edges share these three limits where the store does not count them, or while it does not "
+            "answer."
+        },
+    )
+    stream_slot_ttl_s: float = field(
+        default=STREAM_SLOT_TTL_S,
+        metadata={
+            "doc": "Seconds after which what an edge had in progress when it died does not count towards "
+            "streams_per_tenant any more."
+        },
+    )
+    cors_origins: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "doc": "Origins, such as https://app.example.com, whose web pages may call, with commas between them; * "
+            "for all. Pages of other hosts cannot read answers, and where no keys are asked for nothing is done for "
+            "them.",
+            "alias": "NIM_CORS_ALLOW_ORIGINS",
+        },
+    )
+    read_timeout_s: float = field(
+        default=60.0,
+        metadata={
+            "doc": "Seconds in which the head of a request must come, and for which nothing of its body may come, "
+            "before it is given up."
+        },
+    )
+    write_timeout_s: float = field(
+        default=15.0,
+        metadata={"doc": "Seconds for which a client may take nothing of what is sent before it is cut off."},
+    )
+    send_buffer_bytes: int = field(
+        default=64 * 2**10, metadata={"doc": "Bytes of a stream that the kernel keeps for a client that reads slowly."}
+    )
+
+    def __post_init__(self) -> None:
+        if (self.keys_file is None) != (self.keys_pepper_file is None):
+            raise SettingsError(f"{_variable('keys_file')} and {_variable('keys_pepper_file')} need each other.")
+        self.networks()
+        _check_origins(self.cors_origins)
+        self._check_numbers()
+        if not (self.knows_callers or self.insecure or is_loopback(self.host)):
+            raise SettingsError(
+                f"The edge would listen on {self.host} and answer whoever asks. Set {_variable('keys_file')} (API "
+                f"keys, made by 'antiphon keys create') or {_variable('trusted_proxies')} (proxies that authenticate), "
+                f"listen on 127.0.0.1, or set {_variable('insecure')} where the network authenticates."
+            )
+
+    @property
+    def knows_callers(self) -> bool:
+        return self.keys_file is not None or bool(self.trusted_proxies)
+
+    def networks(self) -> tuple[Network, ...]:
+        return tuple(_network(text) for text in self.trusted_proxies)
+
+    def access(self) -> str:
+        """The ways of authentication in a few words, for the banner."""
+        ways = [("API keys", self.keys_file is not None), ("trusted proxies", bool(self.trusted_proxies))]
+        return " and ".join(name for name, used in ways if used) or "no authentication"
+
+    def access_warnings(self) -> Iterator[tuple[str, str]]:
+        """Yields what is legal and unwise about access: (message, explanation)."""
+        if not (self.knows_callers or is_loopback(self.host)):
+            yield (
+                f"The edge listens on {self.host}, and requests are not authenticated.",
+                "'insecure' is on: whoever reaches the port can use the models and read every stored response of the "
+                "default tenant. Keep it to a network that authenticates by itself, or set keys_file.",
+            )
+        if any(network.prefixlen == 0 for network in self.networks()):
+            yield (
+                "The edge trusts every address to be a proxy that authenticates.",
+                "Whoever reaches the port can say any tenant in 'x-tenant-id'. Name the networks of your proxies.",
+            )
+
+    def _check_numbers(self) -> None:
+        least = {"requests_per_minute": 0, "tokens_per_minute": 0, "streams_per_tenant": 0, "replicas": 1}
+        for name, low in {**least, "send_buffer_bytes": SEND_BUFFER_BYTES_MIN}.items():
+            if getattr(self, name) < low:
+                raise SettingsError(f"{_variable(name)} must be {low} or more, but is {getattr(self, name)}.")
+        if not STREAM_SLOT_TTL_S_MIN <= self.stream_slot_ttl_s <= STREAM_SLOT_TTL_S_MAX:
+            raise SettingsError(
+                f"{_variable('stream_slot_ttl_s')} must be {STREAM_SLOT_TTL_S_MIN:g} to {STREAM_SLOT_TTL_S_MAX:g} "
+                f"seconds, but is {self.stream_slot_ttl_s:g}."
+            )
+        for name in ("read_timeout_s", "write_timeout_s"):
+            if not 0 < getattr(self, name) <= TIMEOUT_S_MAX:
+                raise SettingsError(
+                    f"{_variable(name)} must be more than 0 and at most {TIMEOUT_S_MAX:g} seconds, but is "
+                    f"{getattr(self, name):g}."
+                )
+
+
+def _network(text: str) -> Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"{_variable('trusted_proxies')} has {text!r}, which is no network such as 10.1.0.0/16: {error}."
+        ) from error
+
+
+def _check_origins(origins: tuple[str, ...]) -> None:
+    for origin in origins:
+        scheme, colon, host = origin.partition("://")
+        if origin != "*" and not (colon and scheme and host and "/" not in host):
+            raise SettingsError(
+                f"{_variable('cors_origins')} has {origin!r}; an origin is a scheme and a host, such as "
+                "https://app.example.com, without a path."
+            )
+
+
+def _variable(name: str) -> str:
+    return f"ANTIPHON_EDGE_{name}".upper()

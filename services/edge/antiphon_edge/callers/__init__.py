@@ -1,0 +1,1 @@
+"""Authentication: API keys, trusted proxies, and the tenant of a request."""

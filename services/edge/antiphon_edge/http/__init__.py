@@ -1,0 +1,1 @@
+"""The HTTP protocol: connections, headers, and errors in OpenAI's envelope."""

@@ -1,0 +1,112 @@
+"""How much and how long a client may leave unread of what it asked for.
+
+What a client does not read is held in the kernel's send buffer (megabytes, where the kernel sizes it) and in asyncio's
+(64 KiB). A stream gets a small send buffer, so that asyncio's fills early and pauses the stream, and sse.py cuts the
+connection when it stays paused for too long. An answer that is written in one piece is not paused: there the kernel
+keeps the time itself (TCP_USER_TIMEOUT), as it does for clients whose network is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+from aiohttp import web
+
+from antiphon_edge.access_settings import AccessSettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBounds:
+    """`send_buffer_bytes` is what the kernel holds for one stream; it doubles the figure, for its own needs."""
+
+    write_timeout_s: float = 15.0
+    send_buffer_bytes: int = 64 * 2**10
+
+    @classmethod
+    def of(cls, settings: AccessSettings) -> Self:
+        return cls(settings.write_timeout_s, settings.send_buffer_bytes)
+
+
+class WritingListener(Protocol):
+    """Is told when the socket's buffer is full, and when it has room again."""
+
+    def pause_writing(self) -> None: ...
+
+    def resume_writing(self) -> None: ...
+
+
+class StreamConnection(web.RequestHandler):
+    """A connection that passes on what its transport says of its buffer, and knows the options that its socket has."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.writing_listener: WritingListener | None = None
+        self.options: dict[tuple[int, int], int | bytes] = {}
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self.writing_listener is not None:
+            self.writing_listener.pause_writing()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self.writing_listener is not None:
+            self.writing_listener.resume_writing()
+
+
+_FORGET_WHAT_IS_UNSENT = struct.pack("ii", 1, 0)  # struct linger: closing resets the connection
+_BOUNDS: web.AppKey[WriteBounds] = web.AppKey("write bounds", WriteBounds)
+
+
+def set_bounds(app: web.Application, bounds: WriteBounds) -> None:
+    app[_BOUNDS] = bounds
+
+
+def bounds_of(request: web.Request) -> WriteBounds:
+    return request.app[_BOUNDS]
+
+
+async def bound_answer(request: web.Request, _response: web.StreamResponse) -> None:
+    """A signal for `on_response_prepare`: the kernel cuts the connection when the client takes nothing for so long."""
+    timeout_ms = round(bounds_of(request).write_timeout_s * 1000)
+    _set_option(request, socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
+
+
+def bound_stream(request: web.Request) -> None:
+    """To be called when a stream begins: the kernel holds little of it."""
+    _set_option(request, socket.SOL_SOCKET, socket.SO_SNDBUF, bounds_of(request).send_buffer_bytes)
+
+
+def watch_writing(request: web.Request, listener: WritingListener | None) -> None:
+    """Has a listener told of the buffer of this request's connection, from now on; None: nobody."""
+    connection = request.protocol
+    if not isinstance(connection, StreamConnection):
+        raise TypeError("the connection was not made by HttpServer")
+    connection.writing_listener = listener
+    if listener is not None and connection.writing_paused:
+        listener.pause_writing()
+
+
+def cut(request: web.Request) -> None:
+    """Ends the connection of a client that does not read. Its handler is cancelled, as when the client hangs up."""
+    log.info("%s does not read its stream, and is cut off", request.remote)
+    _set_option(request, socket.SOL_SOCKET, socket.SO_LINGER, _FORGET_WHAT_IS_UNSENT)
+    if request.transport is not None:
+        request.transport.abort()
+
+
+def _set_option(request: web.Request, level: int, option: int, value: int | bytes) -> None:
+    """Where there is a TCP connection: it may be gone. Later requests of the connection find the option set."""
+    connection = request.protocol
+    if not isinstance(connection, StreamConnection) or connection.options.get((level, option)) == value:
+        return
+    connection.options[level, option] = value
+    found = request.transport.get_extra_info("socket") if request.transport is not None else None
+    if found is not None and found.family in (socket.AF_INET, socket.AF_INET6):
+        found.setsockopt(level, option, value)

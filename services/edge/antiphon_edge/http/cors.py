@@ -1,0 +1,91 @@
+"""Which web pages may call: the CORS headers, for the origins that an operator named. Without any, browsers keep other
+pages away by themselves, and this module is not in use.
+
+Credentials in the sense of CORS (cookies) are never allowed: a page shows an API key, as everybody does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from aiohttp import hdrs, web
+
+from antiphon_core.jsons import dumps
+from antiphon_edge.http.http_errors import Handler
+
+ANY_ORIGIN = "*"
+METHODS = "GET, POST, DELETE"
+EXPOSED = ", ".join(
+    [
+        "x-request-id",
+        "openai-processing-ms",
+        "openai-version",
+        "retry-after",
+        "retry-after-ms",
+        "x-should-retry",
+        *(f"x-ratelimit-{what}-{kind}" for kind in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
+    ]
+)
+PREFLIGHT_AGE_S = 600
+
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+(\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]+)*")
+_HEADER_NAMES_CHARS_MAX = 4_096
+
+
+class Cors:
+    """The rules of one server."""
+
+    def __init__(self, origins: Collection[str]) -> None:
+        self._origins = frozenset(origins)
+
+    def middleware(self) -> Handler:
+        """Answers preflights, which carry no key and mean no work: nothing behind it sees them."""
+
+        @web.middleware
+        async def answer_preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
+            asks_leave = hdrs.ACCESS_CONTROL_REQUEST_METHOD in request.headers and hdrs.ORIGIN in request.headers
+            if request.method == hdrs.METH_OPTIONS and asks_leave:
+                return self._preflight(request)
+            return await handler(request)
+
+        return answer_preflights  # type: ignore[return-value]
+
+    async def add_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        """A signal for `on_response_prepare`: also refusals can be read by the page that caused them."""
+        response.headers.update(self.headers_of(request))
+
+    def headers_of(self, request: web.BaseRequest) -> dict[str, str]:
+        """The headers of the answer to a request, whatever it is."""
+        allowed = self._allowed(request)
+        headers = _readable_by(allowed) if allowed is not None else {}
+        if ANY_ORIGIN not in self._origins:
+            headers[hdrs.VARY] = hdrs.ORIGIN
+        return headers
+
+    def headers_for_all(self) -> dict[str, str]:
+        """The headers of the answer to what could not be read, so that nobody knows what page sent it. It has nothing
+        of anybody's, and may be read by all of them."""
+        return _readable_by(ANY_ORIGIN)
+
+    def _allowed(self, request: web.BaseRequest) -> str | None:
+        if ANY_ORIGIN in self._origins:
+            return ANY_ORIGIN
+        origin = request.headers.get(hdrs.ORIGIN)
+        return origin if origin in self._origins else None
+
+    def _preflight(self, request: web.Request) -> web.Response:
+        if self._allowed(request) is None:
+            message = "Pages of this origin may not call this server: it is not among its edge.cors_origins."
+            error = {"message": message, "type": "invalid_request_error", "param": "Origin", "code": "origin_refused"}
+            return web.Response(status=403, body=dumps({"error": error}), content_type="application/json")
+        headers = {hdrs.ACCESS_CONTROL_ALLOW_METHODS: METHODS, hdrs.ACCESS_CONTROL_MAX_AGE: str(PREFLIGHT_AGE_S)}
+        # SDKs bring a dozen headers of their own; "*" would not cover Authorization.
+        asked = request.headers.get(hdrs.ACCESS_CONTROL_REQUEST_HEADERS, "").strip()
+        if len(asked) <= _HEADER_NAMES_CHARS_MAX and _HEADER_NAMES.fullmatch(asked):
+            headers[hdrs.ACCESS_CONTROL_ALLOW_HEADERS] = asked
+        return web.Response(status=204, headers=headers)
+
+
+def _readable_by(origin: str) -> dict[str, str]:
+    return {hdrs.ACCESS_CONTROL_ALLOW_ORIGIN: origin, hdrs.ACCESS_CONTROL_EXPOSE_HEADERS: EXPOSED}

@@ -1,0 +1,215 @@
+"""How much a tenant may ask for: requests a minute, tokens a minute, responses in progress at once.
+
+A request costs one question to whoever counts (counting.py): whether there is a request left, whether all tokens are
+used up, whether a stream slot is free. What a response took is known when it ends, and is settled then, behind its back
+(settling.py): never refused, so what is over the limit is a debt, and requests wait until it is paid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+from weakref import WeakValueDictionary
+
+from antiphon_core.clock import Clock
+from antiphon_core.errors import RequestRateExceeded, TokenRateExceeded
+from antiphon_core.ids import Ids
+from antiphon_core.ports.spending import Draw, Hold, Level, Refusal, Spend, Spending, Spent
+from antiphon_core.spending import MINUTE_MS, TINY
+from antiphon_core.telemetry import metrics
+from antiphon_edge.access_settings import STREAM_SLOT_TTL_S, AccessSettings
+from antiphon_edge.quotas.settling import Settling
+from antiphon_edge.quotas.stream_slots import StreamSlot
+
+REQUESTS, TOKENS = "requests", "tokens"  # the buckets, by the names that headers and errors have for them
+STREAM_RETRY_MS = 1_000  # when one of a tenant's running responses will end is not known
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """Per tenant, for all edges together; 0 means that there is no such limit."""
+
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    streams: int = 0
+
+    @classmethod
+    def of(cls, settings: AccessSettings) -> Self:
+        return cls(settings.requests_per_minute, settings.tokens_per_minute, settings.streams_per_tenant)
+
+    @property
+    def any(self) -> bool:
+        return bool(self.requests_per_minute or self.tokens_per_minute or self.streams)
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """The rest of a limit, for the headers. `kind` is `requests` or `tokens`."""
+
+    kind: str
+    limit: int
+    remaining: int
+    reset_s: float
+
+
+class Standing:
+    """A tenant's buckets as this edge last heard of them, and what has become of them since."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._levels: dict[str, Level] = {}
+        self._heard_ms: dict[str, float] = {}
+
+    def hear(self, levels: Sequence[Level]) -> None:
+        for level in levels:
+            self._levels[level.name] = level
+            self._heard_ms[level.name] = self._now_ms()
+
+    def draw(self, bucket: str, amount: int) -> None:
+        """Something was taken that nobody else knows of yet."""
+        level = self._levels.get(bucket)
+        if level is not None:
+            now, full_in_ms = self._now(level)
+            full_in_ms += math.ceil(amount * MINUTE_MS / level.capacity)  # it holds what a minute brings
+            self.hear([Level(bucket, now - amount, level.capacity, round(full_in_ms))])
+
+    def quotas(self) -> Sequence[Quota]:
+        return [self._quota(self._levels[name]) for name in sorted(self._levels)]
+
+    def _quota(self, level: Level) -> Quota:
+        now, full_in_ms = self._now(level)
+        return Quota(level.name, math.floor(level.capacity), max(0, math.floor(now + TINY)), full_in_ms / 1000)
+
+    def _now(self, level: Level) -> tuple[float, float]:
+        """How much there is, and the milliseconds until it is full."""
+        elapsed_ms = self._now_ms() - self._heard_ms[level.name]
+        if elapsed_ms >= level.full_in_ms:
+            return level.capacity, 0.0
+        grown = (level.capacity - level.level) * elapsed_ms / level.full_in_ms
+        return level.level + grown, level.full_in_ms - elapsed_ms
+
+    def _now_ms(self) -> float:
+        return self._clock.monotonic() * 1000
+
+
+class RateLimiter:
+    """Counts what tenants ask for. One instance serves all of a process."""
+
+    def __init__(
+        self,
+        limits: RateLimits,
+        counts: Spending,
+        *,
+        clock: Clock,
+        ids: Ids,
+        slot_ttl_s: float = STREAM_SLOT_TTL_S,
+    ) -> None:
+        """A slot whose edge died is free again after `slot_ttl_s`."""
+        self._limits = limits
+        self._counts = counts
+        self._clock = clock
+        self._ids = ids
+        self._slot_ttl_ms = round(slot_ttl_s * 1000)
+        self._settling = Settling(counts, ttl_s=slot_ttl_s, charge_of=self._charge_of, on_spent=self._hear)
+        self._standings: WeakValueDictionary[str, Standing] = WeakValueDictionary()
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether `charge` does anything: the tokens of a response need not be looked up otherwise."""
+        return self._limits.tokens_per_minute > 0
+
+    def standing(self, tenant: str) -> Standing:
+        """The tenant's limits as they stand. Whoever keeps it hears how that changes."""
+        standing = self._standings.get(tenant)
+        if standing is None:
+            standing = self._standings[tenant] = Standing(self._clock)
+        return standing
+
+    async def admit(self, tenant: str, *, generates: bool) -> None:
+        """Counts a request, `generates` when it asks for tokens. RequestRateExceeded, TokenRateExceeded: not now."""
+        draws = self._draws(generates)
+        if draws:
+            self._require(tenant, await self._counts.spend(tenant, Spend(draws)))
+
+    @asynccontextmanager
+    async def running(self, tenant: str, *, generates: bool) -> AsyncIterator[None]:
+        """Admits a request as above, and holds a stream slot of its tenant. RequestRateExceeded: or these are all
+        taken."""
+        if not self._limits.streams:
+            await self.admit(tenant, generates=generates)
+            yield
+            return
+        slot = self._ids.hex(24)
+        hold = Hold((slot,), self._slot_ttl_ms, self._limits.streams)
+        spend = Spend(self._draws(generates), hold, self._settling.ended(tenant))
+        try:
+            spent = await self._counts.spend(tenant, spend)
+        except BaseException:
+            self._settling.end(tenant, slot)  # it may have been taken
+            raise
+        self._require(tenant, spent)
+        self._settling.hold(tenant, slot)
+        metrics.STREAM_SLOTS.of().add()
+        with StreamSlot(lambda: self._give_back(tenant, slot)).held_by_request():
+            yield
+
+    def _give_back(self, tenant: str, slot: str) -> None:
+        metrics.STREAM_SLOTS.of().add(-1)
+        self._settling.end(tenant, slot)
+
+    def charge(self, tenant: str, tokens: int) -> None:
+        """Counts tokens that were used, once that is known: input and output of a response."""
+        if self.counts_tokens:
+            self._settling.charge(tenant, tokens)
+            if (standing := self._standings.get(tenant)) is not None:
+                standing.draw(TOKENS, tokens)
+
+    async def close(self) -> None:
+        """Returns when what was used and given back is counted."""
+        await self._settling.close()
+
+    def _require(self, tenant: str, spent: Spent) -> None:
+        self._hear(tenant, spent)
+        if spent.refusal is not None:
+            raise self._refused(spent.refusal)
+
+    def _draws(self, generates: bool) -> list[Draw]:
+        """The tokens first: a request that waits for them is not counted."""
+        draws = []
+        if self._limits.tokens_per_minute:
+            draws.append(_draw(TOKENS, self._limits.tokens_per_minute, at_least=1 if generates else 0))
+        if self._limits.requests_per_minute:
+            draws.append(_draw(REQUESTS, self._limits.requests_per_minute, amount=1, at_least=1))
+        return draws
+
+    def _charge_of(self, tokens: int) -> Draw:
+        return _draw(TOKENS, self._limits.tokens_per_minute, amount=tokens)
+
+    def _hear(self, tenant: str, spent: Spent) -> None:
+        standing = self._standings.get(tenant)
+        if standing is not None:
+            standing.hear(spent.levels)
+
+    def _refused(self, refusal: Refusal) -> RequestRateExceeded | TokenRateExceeded:
+        metrics.ADMISSION_REJECTED.of(refusal.bucket or "streams").add()
+        if refusal.bucket is None:
+            return RequestRateExceeded(
+                f"Rate limit reached on responses in progress at once: Limit {self._limits.streams}. "
+                "Please try again when one of them has ended.",
+                retry_after_ms=STREAM_RETRY_MS,
+            )
+        wait_ms, is_of_tokens = refusal.retry_after_ms, refusal.bucket == TOKENS
+        limit = self._limits.tokens_per_minute if is_of_tokens else self._limits.requests_per_minute
+        message = (
+            f"Rate limit reached on {refusal.bucket} per minute: Limit {limit}. "
+            f"Please try again in {wait_ms / 1000:g}s."
+        )
+        error = TokenRateExceeded if is_of_tokens else RequestRateExceeded
+        return error(message, retry_after_ms=wait_ms)
+
+
+def _draw(bucket: str, per_minute: int, *, amount: int = 0, at_least: int = 0) -> Draw:
+    return Draw(bucket, amount, at_least, capacity=per_minute, per_minute=per_minute)

@@ -1,0 +1,1 @@
+"""Log probabilities, as engines report them and as clients read them."""

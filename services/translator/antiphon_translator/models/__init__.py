@@ -1,0 +1,1 @@
+"""Models as they are served: profile, directory, tokenizer and template of each."""

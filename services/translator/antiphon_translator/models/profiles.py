@@ -1,0 +1,198 @@
+"""Model profiles: what an operator says about one model, and where it is served.
+
+A profile is a TOML file, one per model; paths in it are relative to the file. `name` is what requests ask for.
+
+    name = "smollm2"
+    directory = "/models/smollm2"            # tokenizer.json, tokenizer_config.json, config.json, ...
+    endpoint = "triton:8001"                 # gRPC host:port, or endpoints = [...] for several that serve the same
+    triton_model = "tensorrt_llm"
+
+Or, for a server of chat completions:
+
+    name = "llama"
+    engine = "openai_chat"
+    endpoint = "http://vllm:8000/v1"         # directory is not needed
+
+Everything that can be wrong is found when the profile is loaded, and told in one line.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from antiphon_core.config import SettingsError
+from antiphon_translator.templates.roles import CAPABILITIES
+
+_ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
+_URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
+CHAT_ENGINE = "openai_chat"
+ENGINES: Mapping[str, str] = {
+    "auto": "asks a Triton server which kind of model it has",
+    "triton_tokens": "TensorRT-LLM on Triton, in token ids",
+    "triton_text": "an ensemble, BLS or LLM-API model on Triton, in text",
+    "triton_vllm": "Triton's vLLM backend",
+    CHAT_ENGINE: "a server of chat completions behind a URL: NIM, vLLM, SGLang, llama.cpp",
+}
+"""The names that `engine` can have, and what each is for. engines.registry has a row for each."""
+URL_ENGINES = frozenset({CHAT_ENGINE})
+"""Engines whose endpoints are URLs; those of the others are hosts with ports. Their servers need no `directory`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """One model as the operator describes it. Times are in seconds."""
+
+    name: str
+    endpoint: str
+    """Where it is served: host:port of Triton's gRPC, for openai_chat the base URL, such as http://vllm:8000/v1."""
+    directory: Path | None = None
+    """The model's tokenizer and template. An openai_chat server has its own: without a directory nothing is counted
+    here, and its server says what is too long."""
+    endpoints: tuple[str, ...] = ()
+    """All of them, `endpoint` the first, where there are several."""
+    engine: str = "auto"
+    """A row of engines.registry; "auto" asks the Triton server which kind of model it has."""
+    triton_model: str = "tensorrt_llm"
+    chat_model: str | None = None
+    """What an openai_chat server calls the model, where it is not this profile's name."""
+    api_key_file: Path | None = None
+    """Holds what an openai_chat server wants as its API key."""
+    lora: str | None = None
+    """The adapter to run it with: a LoRA task id of TensorRT-LLM, a name of the vLLM backend or of a chat server."""
+    chat_template: Path | None = None
+    """A template to use instead of the model directory's own."""
+    roles: tuple[str, ...] = ()
+    """The roles that the model's template reads (roles.CAPABILITIES), where trying the directory's template does not
+    tell: a chat server may render with another one."""
+    family: str | None = None
+    """How the model writes reasoning and calls; without it, chat template and vocabulary tell."""
+    context_length: int | None = None
+    """Tokens of prompt and output together, where the engine was built for fewer than the model can do."""
+    reasoning_summary: Literal["verbatim", "none"] = "verbatim"
+    """The answer to a request for a summary of the reasoning: the reasoning itself, or nothing."""
+    images: Literal["native", "placeholder", "refuse"] = "refuse"
+    """Whether the model sees images, only reads that there was one, or is given none."""
+    image_token: str | None = None
+    """What stands for an image in the prompt, where the chat template has no place for one: "<image>" or the like."""
+    image_tokens: int = 1_024
+    """Tokens of the context that an image takes, about: only the engine knows how many it really are."""
+    first_token_timeout_s: float = 120.0
+    """Includes waiting in the engine's queue and reading the prompt."""
+    token_timeout_s: float = 30.0
+    """Between two tokens; a server whose backend died says nothing more."""
+    probe_timeout_s: float = 5.0
+    """For questions that a living server answers at once."""
+
+
+def load(path: Path) -> ModelProfile:
+    """One profile. SettingsError: what is wrong in the file, and where."""
+    try:
+        given = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"Cannot read the model profile {path}: {error}") from error
+    return from_values(given, base=path.parent, source=str(path))
+
+
+def load_directory(directory: Path) -> list[ModelProfile]:
+    """All profiles (*.toml) of a directory, by name. SettingsError: also when two share a name."""
+    if not directory.is_dir():
+        raise SettingsError(f"The directory of model profiles, {directory}, does not exist.")
+    seen: dict[str, Path] = {}
+    profiles = []
+    for path in sorted(directory.glob("*.toml")):
+        profile = load(path)
+        if profile.name in seen:
+            raise SettingsError(f"{path}: the model '{profile.name}' is described in {seen[profile.name]} already.")
+        seen[profile.name] = path
+        profiles.append(profile)
+    return profiles
+
+
+def from_values(given: Mapping[str, Any], *, base: Path = Path(), source: str = "profile") -> ModelProfile:
+    """A profile from plain values, as TOML gives them."""
+    known = {member.name: member for member in fields(ModelProfile)}
+    for name in given:
+        if name not in known:
+            raise SettingsError(f"{source}: there is no '{name}' in a model profile{_hint(name, list(known))}")
+    values = {name: _checked(member, given[name], base, source) for name, member in known.items() if name in given}
+    if "endpoints" in values and values.setdefault("endpoint", values["endpoints"][0]) != values["endpoints"][0]:
+        raise SettingsError(f"{source}: give either endpoint or endpoints.")
+    _check_engine(values.get("engine", "auto"), source)
+    for name, member in known.items():
+        if member.default is MISSING and name not in values:
+            raise SettingsError(f"{source}: '{name}' is missing.")
+    profile = ModelProfile(**values)
+    _check_directory(profile, source)
+    _check_roles(profile, source)
+    _check_endpoints(profile, source)
+    return profile
+
+
+def _check_engine(name: str, source: str) -> None:
+    if name not in ENGINES:
+        known = "; ".join(f"{each}, {what}" for each, what in ENGINES.items())
+        raise SettingsError(f"{source}: there is no engine '{name}'. There is {known}.")
+
+
+def _check_directory(profile: ModelProfile, source: str) -> None:
+    if profile.directory is None and profile.engine not in URL_ENGINES:
+        raise SettingsError(
+            f"{source}: 'directory' is missing: the model's tokenizer and template. Only "
+            f'engine = "{CHAT_ENGINE}" needs none.'
+        )
+
+
+def _check_roles(profile: ModelProfile, source: str) -> None:
+    for name in profile.roles:
+        if name not in CAPABILITIES:
+            raise SettingsError(f"{source}: roles has '{name}'; there is {', '.join(CAPABILITIES)}.")
+
+
+def _check_endpoints(profile: ModelProfile, source: str) -> None:
+    has_url = profile.engine in URL_ENGINES
+    form, what = (_URL, "a URL that begins with http") if has_url else (_ENDPOINT, "host:port, the port of gRPC")
+    endpoints = profile.endpoints or (profile.endpoint,)
+    for endpoint in endpoints:
+        if not form.fullmatch(endpoint):
+            raise SettingsError(f"{source}: endpoint = '{endpoint}' must be {what}{_engine_hint(profile, endpoint)}.")
+    if len(set(endpoints)) < len(endpoints):
+        raise SettingsError(f"{source}: endpoints has one of them twice.")
+
+
+def _engine_hint(profile: ModelProfile, endpoint: str) -> str:
+    """Advice for an operator who gave the right endpoint to the wrong engine."""
+    is_misplaced_url = profile.engine not in URL_ENGINES and _URL.fullmatch(endpoint)
+    return f', or engine must be "{CHAT_ENGINE}", for a server of chat completions' if is_misplaced_url else ""
+
+
+def _checked(member: Field[Any], given: Any, base: Path, source: str) -> Any:
+    where = f"{source}: {member.name} = {given!r}"
+    kind = str(member.type)  # annotations are text here
+    if kind.startswith("Literal"):
+        choices = get_args(get_type_hints(ModelProfile)[member.name])
+        if given not in choices:
+            raise SettingsError(f"{where} must be one of {', '.join(choices)}.")
+        return given
+    if kind.startswith("int") or kind == "float":
+        wanted = (int, float) if kind == "float" else (int,)
+        if not isinstance(given, wanted) or isinstance(given, bool) or given <= 0:
+            raise SettingsError(f"{where} must be a positive {'number' if kind == 'float' else 'whole number'}.")
+        return given
+    if kind.startswith("tuple"):
+        if not isinstance(given, list) or not given or not all(isinstance(one, str) and one for one in given):
+            raise SettingsError(f"{where} must be a list of texts.")
+        return tuple(given)
+    if not isinstance(given, str) or not given:
+        raise SettingsError(f"{where} must be text.")
+    return base / given if kind.startswith("Path") else given
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean '{close[0]}'?" if close else "."

@@ -1,0 +1,190 @@
+"""One model as the pipeline needs it: everything between items and token ids, and nothing of the engine."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from antiphon_core import limits
+from antiphon_core.config import SettingsError
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.media.sight import Sight
+from antiphon_translator.models import model_directory, unseen_model
+from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
+from antiphon_translator.models.unseen_model import UnseenTemplate
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.prompt.prompt import ChatTemplate, PromptEncoder
+from antiphon_translator.prompt.read_history import HistoryCache
+from antiphon_translator.templates import role_probe
+from antiphon_translator.templates.harmony import HarmonyTemplate
+from antiphon_translator.templates.jinja import InvalidTemplate, JinjaTemplate
+from antiphon_translator.templates.roles import Roles
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
+
+log = logging.getLogger(__name__)
+
+_WRITERS: Mapping[str, Callable[[], ChatTemplate]] = {"harmony": HarmonyTemplate}
+"""What writes the prompts of families that need more than a chat template."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """`context_length` is prompt and output together, in tokens, 0 where only its server knows; `stop_ids` has the
+    end-of-turn id first."""
+
+    name: str
+    prompt: PromptEncoder
+    tokenizer: ModelTokenizer
+    stop_ids: tuple[int, ...]
+    sampling_defaults: Mapping[str, float | int]
+    context_length: int
+    syntax: TokenSyntax
+    """How the model writes reasoning and calls."""
+    is_measured: bool = True
+    """Whether its prompts can be counted here."""
+    reasons: bool = False
+    """Whether it may think aloud."""
+    shows_reasoning: bool = True
+    """Whether a summary of its reasoning may be the reasoning itself."""
+    lora: str | None = None
+    """The adapter to run it with."""
+    sight: Sight = Sight.REFUSE
+    """Whether it sees images, as far as its engine can be given any."""
+    image_tokens: int = 0
+    """How many tokens of the context an image takes, besides what the template writes for it."""
+    histories: HistoryCache = field(default_factory=lambda: HistoryCache(limits.PROMPT_CACHE_BYTES_DEFAULT))
+    """The histories of earlier turns, as they were read."""
+
+    def context_tokens(self, prompt_tokens: int, conversation: Conversation) -> int:
+        """How much of the context a conversation takes, whose prompt has so many ids."""
+        return prompt_tokens + (self.image_tokens * len(conversation.images) if self.image_tokens else 0)
+
+
+def load(profile: ModelProfile, *, prompt_cache_bytes: int = limits.PROMPT_CACHE_BYTES_DEFAULT) -> ServedModel:
+    """Reads the model directory of a profile. SettingsError: what the operator has to put right."""
+    facts = model_directory.read(profile.directory) if profile.directory is not None else unseen_model.facts()
+    source = _template_source(profile, facts)
+    family = _family(profile, facts, source or "")
+    template = _template(profile, facts, family, source)
+    return ServedModel(
+        name=profile.name,
+        prompt=PromptEncoder(
+            template, facts.tokenizer, roles=_roles(profile, facts, template, source), cache_bytes=prompt_cache_bytes
+        ),
+        tokenizer=facts.tokenizer,
+        stop_ids=facts.stop_ids,
+        sampling_defaults=facts.sampling_defaults,
+        context_length=_context_length(profile, facts),
+        syntax=TokenSyntax(family, facts.tokenizer),
+        is_measured=profile.directory is not None and not isinstance(template, UnseenTemplate),
+        reasons=_reasons(family, facts, source or ""),
+        shows_reasoning=profile.reasoning_summary == "verbatim",
+        lora=profile.lora,
+        sight=_sight(profile, template),
+        image_tokens=profile.image_tokens,
+        histories=HistoryCache(prompt_cache_bytes),
+    )
+
+
+def _template_source(profile: ModelProfile, facts: model_directory.ModelFacts) -> str | None:
+    if profile.chat_template is None:
+        return facts.chat_template
+    try:
+        return profile.chat_template.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"Model '{profile.name}': cannot read its chat template: {error}") from error
+
+
+def _template(
+    profile: ModelProfile, facts: model_directory.ModelFacts, family: Family, source: str | None
+) -> ChatTemplate:
+    """What writes prompts: the family's own writer, if it has one, unless the profile names a template."""
+    if family.prompt.writer and profile.chat_template is None:
+        log.info("model '%s': its prompts are written as '%s'", profile.name, family.prompt.writer)
+        return _WRITERS[family.prompt.writer]()
+    if source is None and profile.engine == CHAT_ENGINE:
+        return UnseenTemplate()
+    if source is None:
+        raise SettingsError(
+            f"Model '{profile.name}': {profile.directory} has no chat template; name one with chat_template."
+        )
+    return _compiled(profile, facts, source)
+
+
+def _compiled(profile: ModelProfile, facts: model_directory.ModelFacts, source: str) -> JinjaTemplate:
+    try:
+        return JinjaTemplate(source, special_tokens=facts.special_tokens, image_token=profile.image_token)
+    except InvalidTemplate as error:
+        raise SettingsError(f"Model '{profile.name}': its chat template does not compile: {error}") from error
+
+
+def _roles(
+    profile: ModelProfile, facts: model_directory.ModelFacts, template: ChatTemplate, source: str | None
+) -> Roles:
+    """The roles that the profile names, or those that the template reads which will write the prompt: a chat server
+    writes with the model's own, also where its prompts are counted here by a writer of the family's."""
+    if profile.roles:
+        return Roles.of_names(profile.roles)
+    if isinstance(template, UnseenTemplate):
+        return Roles()
+    is_elsewhere = profile.engine == CHAT_ENGINE and not isinstance(template, JinjaTemplate)
+    shown = _compiled(profile, facts, source) if is_elsewhere and source is not None else template
+    roles = role_probe.of(shown.render)
+    log.info("model '%s': its chat template reads %s", profile.name, ", ".join(roles.names))
+    return roles
+
+
+def _family(profile: ModelProfile, facts: model_directory.ModelFacts, template: str) -> Family:
+    """The family that the profile names, or the one that template and vocabulary speak for."""
+    if profile.family is not None:
+        try:
+            return families.load(profile.family)
+        except KeyError as error:
+            raise SettingsError(
+                f"Model '{profile.name}': there is no family '{profile.family}'; "
+                f"there is {', '.join(families.names())}."
+            ) from error
+    detected = families.detect(template, set(facts.tokenizer.added.values()))
+    log.info("model '%s': its family is '%s', by its chat template and vocabulary", profile.name, detected)
+    return families.load(detected)
+
+
+def _reasons(family: Family, facts: model_directory.ModelFacts, template: str) -> bool:
+    """Of a family only some models may think: those whose template or vocabulary knows the family's markers."""
+    known = set(facts.tokenizer.added.values())
+    return family.grammar is not None or any(
+        opener.strip() in known or opener.strip() in template for opener in family.reasoning_open
+    )
+
+
+def _sight(profile: ModelProfile, template: ChatTemplate) -> Sight:
+    """What the profile says of images. A chat completions server has a template of its own to place them."""
+    sight = Sight(profile.images)
+    if sight is Sight.NATIVE and profile.engine != CHAT_ENGINE and not template.image_mark:
+        said = isinstance(template, JinjaTemplate)
+        cure = "say what stands for one with image_token" if said else "name a template that has one with chat_template"
+        raise SettingsError(
+            f"Model '{profile.name}': images = 'native', but its chat template has no place for an image; {cure}."
+        )
+    return sight
+
+
+def _context_length(profile: ModelProfile, facts: model_directory.ModelFacts) -> int:
+    asked, own = profile.context_length, facts.context_length
+    if asked is not None and own is not None and asked > own:
+        raise SettingsError(
+            f"Model '{profile.name}': context_length = {asked} is more than the {own} tokens that the model itself can "
+            f"do by {profile.directory}/config.json."
+        )
+    known = [length for length in (asked, own) if length is not None]
+    if not known and profile.directory is None:
+        return 0
+    if not known:
+        raise SettingsError(
+            f"Model '{profile.name}': {profile.directory}/config.json does not tell the context length; "
+            "set context_length."
+        )
+    return known[0]

@@ -1,0 +1,1 @@
+"""The output of an engine, from tokens to items to events."""

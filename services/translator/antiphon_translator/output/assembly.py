@@ -1,0 +1,170 @@
+"""From segments of a model's output to items: what the parser tells becomes inputs of the response machine.
+
+An item is opened by its first text or by its call, and closed by whatever comes next. A message says `commentary` where
+the model's format has a channel for what is said before a call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from antiphon_core.ids import Ids
+from antiphon_core.jsons import Object
+from antiphon_translator.logprobs import requested as logprobs
+from antiphon_translator.output.custom_input import CustomInput
+from antiphon_translator.output.item_kinds import (
+    CUSTOM_TOOL_CALL,
+    FUNCTION_CALL,
+    MESSAGE,
+    REASONING,
+    REASONING_SUMMARY,
+    ItemKind,
+)
+from antiphon_translator.output.machine import Append, AppendScored, Close, OpenNext, ResponseMachine
+from antiphon_translator.parsing.segments import (
+    Arguments,
+    Break,
+    CallBegin,
+    CallEnd,
+    Dropped,
+    Reasoning,
+    ScoredText,
+    Segment,
+    Text,
+)
+from antiphon_translator.prompt.tools import Tool, ToolSet
+
+log = logging.getLogger(__name__)
+
+CALL_ID_DIGITS = 24
+
+
+class Assembly:
+    """Puts one response together. `calls` is how many calls were begun, `is_empty` whether nothing was at all."""
+
+    def __init__(
+        self, machine: ResponseMachine, tools: ToolSet, ids: Ids, *, one_call: bool = False, summary: bool = False
+    ) -> None:
+        """With `one_call`, only the first call becomes an item; with `summary`, reasoning is told as its summary."""
+        self.calls = 0
+        self.is_empty = True
+        self._machine = machine
+        self._tools = tools
+        self._ids = ids
+        self._one_call = one_call
+        self._reasoning = REASONING_SUMMARY if summary else REASONING
+        self._kind: ItemKind | None = None
+        self._phase: str | None = None
+        self._unwrap: CustomInput | None = None
+        self._drops_call = False
+
+    @property
+    def has_enough(self) -> bool:
+        """The first call is whole, and a second one is not wanted."""
+        return self._one_call and self.calls > 0 and self._kind is None
+
+    def take(self, segments: Sequence[Segment]) -> None:
+        """Makes inputs of segments, neighbouring pieces of one text joined."""
+        for segment in segments if len(segments) < 2 else _joined(segments):
+            match segment:
+                case Text():
+                    self._write(MESSAGE, Append(segment.text))
+                case Reasoning():
+                    self._write(self._reasoning, Append(segment.text))
+                case CallBegin(name):
+                    self._begin_call(name)
+                case Arguments(text):
+                    self._add_arguments(text)
+                case CallEnd(is_complete):
+                    self._end_call(is_complete=is_complete)
+                case Dropped(text):
+                    log.warning("the model wrote a call that cannot be read: %d characters dropped", len(text))
+                case Break(phase):
+                    self.close()
+                    self._phase = phase
+                case ScoredText(text, tokens):
+                    self._write(MESSAGE, AppendScored(text, logprobs.as_objects(tokens)))
+
+    def close(self, status: str = "completed") -> None:
+        """Ends the item that is open, if one is."""
+        if self._kind is not None:
+            self._machine.send(Close(status))
+            self._kind = None
+            self._phase = None
+
+    def say_nothing(self, status: str) -> None:
+        """A message with no text, where the model said nothing at all: clients look for one."""
+        self._open(MESSAGE, {})
+        self.close(status)
+
+    def _write(self, kind: ItemKind, more: Append | AppendScored) -> None:
+        if self._kind is not kind:
+            self.close()
+            phase = self._phase if kind is MESSAGE else None
+            self._open(kind, {"phase": phase} if phase is not None else {})
+        self._machine.send(more)
+
+    def _open(self, kind: ItemKind, members: Object) -> None:
+        self._machine.send(OpenNext(kind, members))
+        self._kind = kind
+        self.is_empty = False
+
+    def _begin_call(self, name: str) -> None:
+        self.close()
+        tool = self._tools.called(name)
+        self._drops_call = self._is_unwanted(tool)
+        if self._drops_call:
+            return
+        self.calls += 1
+        self._unwrap = CustomInput() if tool.is_custom else None
+        self._open(CUSTOM_TOOL_CALL if tool.is_custom else FUNCTION_CALL, self._members(tool))
+
+    def _is_unwanted(self, tool: Tool) -> bool:
+        """Whether a call must not become an item: a second one, or one that tool_choice rules out."""
+        if self._one_call and self.calls:
+            return True
+        ruled_out = tool in self._tools.shown and tool not in self._tools.callable
+        if ruled_out:
+            log.warning("the model called %s, which the tool choice rules out", tool.shown_as)
+        return ruled_out
+
+    def _members(self, tool: Tool) -> Object:
+        call_id = f"call_{self._ids.hex(CALL_ID_DIGITS)}"
+        namespace = {"namespace": tool.namespace} if tool.namespace is not None else {}
+        return {"call_id": call_id, "name": tool.name, **namespace}
+
+    def _add_arguments(self, text: str) -> None:
+        if self._drops_call:
+            return
+        if self._unwrap is not None:
+            text = self._unwrap.feed(text)
+        if text:
+            self._machine.send(Append(text))
+
+    def _end_call(self, *, is_complete: bool) -> None:
+        if self._drops_call:
+            self._drops_call = False
+            return
+        rest = self._unwrap.finish() if self._unwrap is not None else ""
+        if rest:
+            self._machine.send(Append(rest))
+        self._unwrap = None
+        self.close("completed" if is_complete else "incomplete")
+
+
+def _joined(segments: Iterable[Segment]) -> Iterable[Segment]:
+    """Neighbours of one kind as one: one delta says as much as ten."""
+    run: list[str] = []
+    kind: type[Text | Reasoning | Arguments] | None = None
+    for segment in segments:
+        if kind is not None and type(segment) is not kind:
+            yield kind("".join(run))
+            run, kind = [], None
+        if isinstance(segment, Text | Reasoning | Arguments):
+            kind = type(segment)
+            run.append(segment.text)
+        else:
+            yield segment
+    if kind is not None:
+        yield kind("".join(run))

@@ -1,0 +1,272 @@
+"""The response machine: which events a response consists of, in which order.
+
+Rule 1: everything that decides whether an event may happen now is the table `ResponseMachine.TRANSITIONS`. An input
+that has no row for the state is a bug of the caller and raises `IllegalInput`, naming both.
+
+Rule 2: this file knows no text of a model, no engine, no clock and no randomness; ids and times are given.
+
+Rule 3: sequence numbers start at 0 and have no gaps, an item keeps its id and index from its first event to its last,
+and the one terminal event is the last event.
+
+Rule 4: after each input, the fold of the events so far equals `snapshot()`.
+
+Theory of operation. A response is born (created, in_progress), then holds any number of items, one at a time, and ends:
+
+    IDLE --Begin--> BETWEEN_ITEMS --OpenNext--> IN_ITEM --Append | AppendScored--> IN_ITEM
+                         ^    |                    |  |
+                         |    |                    |  '--Fail--> ENDED
+                         '----+-------Close--------'
+                              |
+                              '--Complete | Incomplete | Fail--> ENDED
+
+What the events of an item are is written down per kind of item in item_kinds.py. Frames collect until `take` hands
+them over as batches. The last one has the terminal event, with the record to commit before it is sent: it is alone
+there, unless the response failed, when all that was held back stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from enum import Enum, auto
+from typing import Any, ClassVar, NamedTuple
+
+from antiphon_core import events, response
+from antiphon_core.errors import AntiphonError
+from antiphon_core.ids import Ids, new_item_id
+from antiphon_core.jsons import Fragment, Object, dumps
+from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch, Final
+from antiphon_core.values import value
+from antiphon_translator.generation import Usage
+from antiphon_translator.output.item_kinds import MESSAGE, ItemKind, OpenItem
+
+
+class State(Enum):
+    IDLE = auto()
+    BETWEEN_ITEMS = auto()
+    IN_ITEM = auto()
+    ENDED = auto()
+
+    __hash__ = object.__hash__  # the hash of an Enum is a function in Python, and each token looks its state up
+
+
+@value
+class Begin:
+    """The response exists and is being worked on."""
+
+
+@value
+class OpenNext:
+    """An item of this kind begins; `members` are what it has besides, the name of a function for example."""
+
+    kind: ItemKind = MESSAGE
+    members: Object = field(default_factory=dict)
+
+
+@value
+class Append:
+    """The open item goes on with this text."""
+
+    text: str
+
+
+@value
+class AppendScored:
+    """The open message goes on with this text, and with the log probabilities of its tokens as clients see them."""
+
+    text: str
+    logprobs: Sequence[Object]
+
+
+@value
+class Close:
+    """The open item ends, `incomplete` when it was cut off."""
+
+    status: str = "completed"
+
+
+@value
+class Complete:
+    """The model said all it had to say. `completed_at` is in Unix seconds."""
+
+    usage: Usage
+    completed_at: int
+
+
+@value
+class Incomplete:
+    """The model was stopped before it was done; `reason` is OpenAI's word for why."""
+
+    usage: Usage
+    reason: str
+
+
+@value
+class Fail:
+    """Something broke."""
+
+    usage: Usage
+    error: AntiphonError
+
+
+Input = Begin | OpenNext | Append | AppendScored | Close | Complete | Incomplete | Fail
+
+
+class IllegalInput(Exception):
+    """The machine was given an input that its state does not allow: a bug of the caller."""
+
+
+class Transition(NamedTuple):
+    """What an input does in a state: `emit` frames the events, then `next_state` holds."""
+
+    emit: Callable[[Any, Any], None]
+    next_state: State
+
+
+class ResponseMachine:
+    """Turns inputs into framed events and keeps what they add up to."""
+
+    def __init__(self, skeleton: Object, ids: Ids) -> None:
+        """`skeleton` is the response at birth (antiphon_core.response.skeleton)."""
+        self.state = State.IDLE
+        self.final: Final | None = None
+        """The finished response; set by the input that ended it."""
+        self._response = skeleton
+        self._ids = ids
+        self._next_sequence = 0
+        self._frames: list[bytes] = []
+        self._item: OpenItem | None = None
+
+    def send(self, given: Input) -> None:
+        """Applies one input. IllegalInput: the state has no row for it; nothing happened."""
+        row = self.TRANSITIONS.get((self.state, type(given)))
+        if row is None:
+            raise IllegalInput(f"{type(given).__name__} is not allowed in state {self.state.name}")
+        row.emit(self, given)
+        self.state = row.next_state
+
+    def take(self) -> list[Batch]:
+        """The events since the last call, as few batches as the limits allow. A failure is one batch, and what was held
+        back until then is told in it."""
+        frames, self._frames = self._frames, []
+        first = self._next_sequence - len(frames)
+        if self.final is None or not frames:
+            return _batches(first, frames)
+        if self.final.status is Status.FAILED:
+            return [Batch(first, len(frames), b"".join(frames), self.final)]
+        *before, terminal = frames
+        last = Batch(first_sequence=self._next_sequence - 1, count=1, frames=terminal, final=self.final)
+        return [*_batches(first, before), last]
+
+    def skip_to(self, next_sequence: int) -> None:
+        """Somebody else sent the events so far: they are forgotten, and the next one has this number."""
+        self._frames.clear()
+        self._next_sequence = next_sequence
+
+    def snapshot(self) -> Object:
+        """The response as of now. Equals the fold of all events so far."""
+        if self._item is None:
+            return self._response
+        return self._response | {"output": [*self._response["output"], self._item.as_object()]}
+
+    # ---- emitters: what each row of the table does ----
+
+    def _begin(self, given: Begin) -> None:
+        born = Fragment(dumps(self._response))
+        self._emit({"type": events.CREATED, "response": born})
+        self._emit({"type": events.IN_PROGRESS, "response": born})
+
+    def _open(self, given: OpenNext) -> None:
+        item_id = new_item_id(self._ids, given.kind.id_prefix)
+        index = len(self._response["output"])
+        self._item = OpenItem(given.kind, item_id, output_index=index, members=given.members)
+        for build in given.kind.opening:
+            self._emit(build(self._item))
+
+    def _append(self, given: Append) -> None:
+        self._frames.append(self._in_item().append(given.text, self._next_sequence))
+        self._next_sequence += 1
+
+    def _append_scored(self, given: AppendScored) -> None:
+        self._frames.append(self._in_item().append_scored(given.text, given.logprobs, self._next_sequence))
+        self._next_sequence += 1
+
+    def _close(self, given: Close) -> None:
+        item = self._in_item()
+        item.status = given.status
+        for build in item.kind.closing:
+            self._emit(build(item))
+        self._response = self.snapshot()
+        self._item = None
+
+    def _complete(self, given: Complete) -> None:
+        self._end(Status.COMPLETED, given.usage, {"completed_at": given.completed_at})
+
+    def _incomplete(self, given: Incomplete) -> None:
+        self._end(Status.INCOMPLETE, given.usage, {"incomplete_details": {"reason": given.reason}})
+
+    def _fail(self, given: Fail) -> None:
+        self._emit(events.error_event(self._next_sequence, given.error))
+        self._response = response.failed(self.snapshot(), given.error)
+        self._item = None
+        self._end(Status.FAILED, given.usage, {})
+
+    def _in_item(self) -> OpenItem:
+        if self._item is None:
+            raise IllegalInput(f"no item is open in state {self.state.name}")
+        return self._item
+
+    def _end(self, status: Status, usage: Usage, members: Object) -> None:
+        counts = response.usage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            cached_tokens=usage.cached_tokens,
+        )
+        self._response = self._response | {"status": status.value, "usage": counts} | members
+        body, output_items = response.split(self._response)
+        ended = self._response | {"output": Fragment(output_items)}
+        self._emit({"type": f"response.{status.value}", "response": ended})
+        self.final = Final(status=status, body=body, output_items=output_items)
+
+    def _emit(self, event: Object) -> None:
+        numbered = {"type": event["type"], "sequence_number": self._next_sequence, **event}
+        self._frames.append(events.encode(numbered))
+        self._next_sequence += 1
+
+    TRANSITIONS: ClassVar[dict[tuple[State, type[Input]], Transition]] = {
+        (State.IDLE, Begin): Transition(_begin, State.BETWEEN_ITEMS),
+        (State.BETWEEN_ITEMS, OpenNext): Transition(_open, State.IN_ITEM),
+        (State.IN_ITEM, Append): Transition(_append, State.IN_ITEM),
+        (State.IN_ITEM, AppendScored): Transition(_append_scored, State.IN_ITEM),
+        (State.IN_ITEM, Close): Transition(_close, State.BETWEEN_ITEMS),
+        (State.BETWEEN_ITEMS, Complete): Transition(_complete, State.ENDED),
+        (State.BETWEEN_ITEMS, Incomplete): Transition(_incomplete, State.ENDED),
+        (State.BETWEEN_ITEMS, Fail): Transition(_fail, State.ENDED),
+        (State.IN_ITEM, Fail): Transition(_fail, State.ENDED),
+    }
+    """Every legal input of every state; all others are illegal."""
+
+
+def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
+    if len(frames) == 1:  # as most reads are, of most streams
+        return [Batch(first_sequence, 1, frames[0])]
+    batches = []
+    while frames:
+        count = _fitting(frames)
+        batches.append(Batch(first_sequence=first_sequence, count=count, frames=b"".join(frames[:count])))
+        first_sequence += count
+        frames = frames[count:]
+    return batches
+
+
+def _fitting(frames: list[bytes]) -> int:
+    """How many of the first frames make one batch: at least one."""
+    size = 0
+    for count, one in enumerate(frames[:BATCH_EVENTS_MAX]):
+        size += len(one)
+        if count and size > BATCH_BYTES_MAX:
+            return count
+    return min(len(frames), BATCH_EVENTS_MAX)

@@ -1,0 +1,315 @@
+"""What an engine delivers, as segments, and what it adds up to: one class for each level of engines.
+
+    TOKENS   ids are counted here, one by one: usage is exact, and the end of the generation is seen in them
+    TEXT     the same parser with literal markers; the engine counts, or else the tokenizer does
+    CHAT     the other server has parsed; the engine counts, or else the tokenizer does
+
+Each knows when no more is wanted (`finish`), and reasoning tokens as exactly as its level allows. Where an engine
+counts its output, but not the reasoning in it, reasoning has the share of the tokens that it has of the characters: to
+encode a whole answer once more, only to know that number a little better, is not worth its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol
+
+from antiphon_translator.generation import UNLIMITED, EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.output.scored_output import ScoredOutput, Scores
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
+from antiphon_translator.parsing.token_parser import TokenParser
+from antiphon_translator.parsing.traced import Watch
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from antiphon_translator.turn.turn_prompt import TurnPrompt
+
+
+class ModelOutput(Protocol):
+    """What is made of one generation."""
+
+    @property
+    def finish(self) -> FinishReason | None:
+        """Why it ended, as soon as that is known: then nothing more of it is wanted."""
+
+    def write(self, text: str) -> list[Segment]:
+        """Takes what was written for the model: read like its own, and not counted as such."""
+
+    def take(self, chunk: EngineChunk) -> Sequence[Segment]:
+        """What this chunk completed."""
+
+    def end(self, *, cut_off: bool) -> list[Segment]:
+        """What is left when nothing more comes. `cut_off`: the model would have gone on."""
+
+    def usage(self) -> Usage:
+        """What has been counted so far."""
+
+    @property
+    def must_count(self) -> bool:
+        """Whether `usage` has to encode the prompt and the answer, because the server has not counted them: that takes
+        as long as they are, so it is no work for the event loop."""
+
+    def follow_up(self) -> GenerationRequest | None:
+        """What is to be generated next, where one generation is not enough. Asked when nothing more comes, or nothing
+        more is wanted."""
+
+
+class ReadOutput(ModelOutput, Protocol):
+    """One that is read here, and can be gone on with by another generation."""
+
+    def take(self, chunk: EngineChunk) -> list[Segment]: ...
+
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether what comes next is reasoning, as far as is known."""
+
+    def resume(self, chunk: EngineChunk) -> None:
+        """Takes what another generation brought, and was told already: this one goes on behind it."""
+
+
+def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
+    """The output of a generation that an engine of this level is asked for."""
+    if level is Level.CHAT:
+        return ChatOutput(request, model.tokenizer, prompt.count)
+    return read_output_of(level, model, prompt, request)
+
+
+def read_output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ReadOutput:
+    """The output of a generation that is read here."""
+    scores = Scores.wanted_by(request, level, model.syntax)
+    if scores is None:
+        return _read_output(level, model, prompt, request)
+    return ScoredOutput(_read_output(level, model, prompt, request, scores.watch), scores)
+
+
+def _read_output(
+    level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest, watch: Watch | None = None
+) -> ReadOutput:
+    """`watch` is told all text that is read."""
+    schemas = prompt.tools.schemas
+    if level is Level.TOKENS:
+        parser = TokenParser(
+            model.syntax,
+            prompt_ids=prompt.ids,
+            schemas=schemas,
+            stop=request.stop,
+            continues_last=prompt.conversation.continues_last,
+            watch=watch,
+        )
+        return TokenOutput(parser, request)
+    tail = request.prompt_text.removesuffix(prompt.forced.begun)
+    literal = OutputParser(model.syntax.literal, schemas=schemas, prompt_tail=tail, watch=watch)
+    return TextOutput(literal, request, model.tokenizer)
+
+
+class TokenOutput:
+    """Ids up to the end of the generation: a stop id, or as many as were asked for. What comes behind means nothing."""
+
+    def __init__(self, parser: TokenParser, request: GenerationRequest) -> None:
+        self.finish: FinishReason | None = None
+        self._parser = parser
+        self._prompt_tokens = len(request.prompt_ids)
+        self._max_tokens = request.max_tokens
+        self._stop_ids: Collection[int] = frozenset(request.stop_ids)
+        self._has_stop_texts = bool(request.stop)
+        self._tokens = 0
+        self._reasoning_tokens = 0
+
+    @property
+    def in_reasoning(self) -> bool:
+        return self._parser.in_reasoning
+
+    def write(self, text: str) -> list[Segment]:
+        return self._parser.feed(self._parser.encode(text))
+
+    def take(self, chunk: EngineChunk) -> list[Segment]:
+        segments = self._take_one_by_one(chunk.token_ids) if self._has_stop_texts else self._take(chunk.token_ids)
+        if chunk.finish is not None:
+            self._end(chunk.finish)
+        return segments
+
+    def resume(self, chunk: EngineChunk) -> None:
+        self.take(chunk)
+
+    def end(self, *, cut_off: bool) -> list[Segment]:
+        return self._parser.finish(cut_off=cut_off)
+
+    def usage(self) -> Usage:
+        return Usage(self._prompt_tokens, self._tokens, self._reasoning_tokens)
+
+    @property
+    def must_count(self) -> bool:
+        return False
+
+    def follow_up(self) -> None:
+        return None
+
+    def _take(self, token_ids: Sequence[int]) -> list[Segment]:
+        segments: list[Segment] = []
+        for run in self._parser.runs(self._wanted(token_ids)):
+            if self._parser.in_reasoning:
+                self._reasoning_tokens += len(run)
+            segments += self._parser.feed(run)
+        return segments
+
+    def _take_one_by_one(self, token_ids: Sequence[int]) -> list[Segment]:
+        """The id that completes a stop text is the last that counts."""
+        segments: list[Segment] = []
+        for token_id in token_ids:
+            segments += self._take((token_id,))
+            if self._parser.stopped:
+                self._end(FinishReason.STOP)
+        return segments
+
+    def _wanted(self, token_ids: Sequence[int]) -> list[int]:
+        """Counts the ids up to the end: those that mean something."""
+        wanted: list[int] = []
+        for token_id in token_ids:
+            if self.finish is not None:
+                break
+            self._tokens += 1
+            if token_id in self._stop_ids:
+                self._end(FinishReason.STOP)
+                break
+            wanted.append(token_id)
+            if self._tokens >= self._max_tokens:
+                self._end(FinishReason.LENGTH)
+        return wanted
+
+    def _end(self, reason: FinishReason) -> None:
+        if self.finish is None:
+            self.finish = reason
+
+
+class TextOutput:
+    """Text as it comes; markers are found by their spelling."""
+
+    def __init__(self, parser: OutputParser, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
+        self.finish: FinishReason | None = None
+        self._parser = parser
+        self._count = _Count(request, tokenizer, lambda: len(request.prompt_ids))
+
+    @property
+    def in_reasoning(self) -> bool:
+        return self._parser.in_reasoning
+
+    def write(self, text: str) -> list[Segment]:
+        return self._parser.feed(text)
+
+    def take(self, chunk: EngineChunk) -> list[Segment]:
+        self._count.note(chunk)
+        self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning)
+        self.finish = self.finish or chunk.finish
+        return self._parser.feed(chunk.text) if chunk.text else []
+
+    def resume(self, chunk: EngineChunk) -> None:
+        self._count.carry(chunk.text)
+        self.take(chunk)
+
+    def end(self, *, cut_off: bool) -> list[Segment]:
+        return self._parser.finish(cut_off=cut_off)
+
+    def usage(self) -> Usage:
+        return self._count.usage()
+
+    @property
+    def must_count(self) -> bool:
+        return self._count.is_open
+
+    def follow_up(self) -> None:
+        return None
+
+
+class ChatOutput:
+    """Segments as another server read them."""
+
+    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer, prompt_tokens: Callable[[], int]) -> None:
+        """`prompt_tokens` counts the ids of the prompt, where the server does not."""
+        self.finish: FinishReason | None = None
+        self._count = _Count(request, tokenizer, prompt_tokens)
+
+    def write(self, text: str) -> list[Segment]:
+        return []
+
+    def take(self, chunk: EngineChunk) -> Sequence[Segment]:
+        if chunk.usage is not None or chunk.finish is not None:
+            self._count.note(chunk)
+            self.finish = self.finish or chunk.finish
+        for segment in chunk.segments:
+            text = segment.text if type(segment) is Text else _text_of(segment)
+            self._count.note_text(text, is_reasoning=type(segment) is Reasoning)
+        return chunk.segments
+
+    def end(self, *, cut_off: bool) -> list[Segment]:
+        return []
+
+    def usage(self) -> Usage:
+        return self._count.usage()
+
+    @property
+    def must_count(self) -> bool:
+        return self._count.is_open
+
+    def follow_up(self) -> None:
+        return None
+
+
+class _Count:
+    """What the engine says that it counted; until it does, what the tokenizer makes of the text. A generation that
+    ended at its length made as many tokens as were asked for, also those that are not, or not quite, in its text."""
+
+    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer, prompt_tokens: Callable[[], int]) -> None:
+        self._prompt_tokens = prompt_tokens
+        self._max_tokens = request.max_tokens
+        self._tokenizer = tokenizer
+        self._said: Usage | None = None
+        self._is_at_length = False
+        self._texts = (bytearray(), bytearray())  # in UTF-8: not reasoning, reasoning
+        self._carried: list[str] = []
+
+    def note(self, chunk: EngineChunk) -> None:
+        """Keeps the usage of a chunk, and whether the output ended at its length limit."""
+        self._said = chunk.usage or self._said
+        self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
+
+    def note_text(self, text: str, *, is_reasoning: bool) -> None:
+        if text:
+            written = self._texts[is_reasoning]
+            written += text.encode()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the server has said nothing yet, or not all: it counts what is carried as a part of the prompt."""
+        return self._said is None or bool(self._carried)
+
+    def carry(self, text: str) -> None:
+        """For the engine this was part of the prompt; it is part of the output."""
+        self._carried.append(text)
+
+    def usage(self) -> Usage:
+        said = self._said
+        if said is None:
+            spoken, reasoned = (self._tokens_in(text.decode()) for text in self._texts)
+            is_known = self._is_at_length and self._max_tokens != UNLIMITED
+            made = self._max_tokens if is_known else spoken + reasoned
+            return Usage(self._prompt_tokens(), made, min(reasoned, made))
+        carried = self._tokens_in("".join(self._carried))
+        output = said.output_tokens + carried
+        reasoning = said.reasoning_tokens or self._share_of_reasoning(output)
+        return Usage(said.input_tokens - carried, output, reasoning, said.cached_tokens)
+
+    def _share_of_reasoning(self, output_tokens: int) -> int:
+        spoken, reasoned = (len(text.decode()) for text in self._texts)
+        return round(output_tokens * reasoned / (spoken + reasoned)) if reasoned else 0
+
+    def _tokens_in(self, text: str) -> int:
+        return len(self._tokenizer.encode_all([text])[0]) if text else 0
+
+
+def _text_of(segment: Segment) -> str:
+    match segment:
+        case Text(text) | Reasoning(text) | Arguments(text) | ScoredText(text):
+            return text
+        case CallBegin(name):
+            return name
+    return ""

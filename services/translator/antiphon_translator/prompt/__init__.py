@@ -1,0 +1,1 @@
+"""From items and tools to the token ids of a prompt."""

@@ -1,0 +1,360 @@
+"""From items to a conversation.
+
+Every item is used, passed over on purpose, or refused. A refusal names its place in the request
+(`input[3].content[0]`), so that nothing a caller wrote is dropped in silence. This module knows no template and no
+tokenizer; what a model can be shown is a matter of the kinds of items and parts listed here.
+
+What an assistant did in one go becomes one message: reasoning, then text, then calls. Each call is followed by its
+result, or refused. The `instructions` of the request become the first message, a system message; those of earlier
+turns are not part of history, so they are never inherited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, kind, parse_object
+from antiphon_translator.conversation import ROLES, Call, Conversation, Image, Message
+from antiphon_translator.media import turn_media
+from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.prompt.read_history import NOTHING_READ, ReadHistory
+from antiphon_translator.prompt.tools import shown_name
+
+_Row = TypeVar("_Row")
+
+SUMMARY_NOTE = "[Earlier parts of this conversation were replaced by this summary of them.]\n"
+
+UNREADABLE = "INVALID_JSON"
+"""The one argument of a call as a model is shown it, where what it wrote is none: its name says why."""
+
+_RESULTS = ("function_call_output", "custom_tool_call_output")
+_CUT_OFF = ("in_progress", "incomplete")
+
+
+def build(
+    *,
+    instructions: str | None,
+    history: Sequence[Any],
+    given: Sequence[Any],
+    tools: Sequence[Object] = (),
+    media: TurnMedia | None = None,
+    known: ReadHistory = NOTHING_READ,
+) -> tuple[Conversation, ReadHistory]:
+    """The conversation of one turn, and its history as it was read, without `text` and `declared`. `history` is what
+    comes behind the `known` part of it, `given` the turn's own input; `media` reads its images and files.
+
+    InvalidRequest: an item or a part that cannot be shown to the model, with its path; or nothing to read at all.
+    """
+    draft = _Draft.behind(known, media or TurnMedia(), _answered([*history, *given]))
+    draft.read(history, "history", known.items)
+    read = draft.so_far(known, _answered(history), known.items + len(history))
+    draft.read(given, "input", 0)
+    draft.require_results()
+    opening = [Message("system", (instructions,))] if instructions else []
+    messages = (*opening, *draft.finished())
+    if not messages:
+        raise InvalidRequest("There is nothing to answer: the input is empty.", field="input", code="empty_array")
+    continues_last = _is_cut_off(given) and _is_plain(messages[-1])
+    return Conversation(messages, tuple(tools), continues_last, read.messages, len(opening)), read
+
+
+def path_of(
+    place: int,
+    *,
+    instructions: str | None,
+    history: Sequence[Any],
+    given: Sequence[Any],
+    media: TurnMedia | None = None,
+) -> str:
+    """The path of the item that began the message at `place` of the conversation that `build` makes of these."""
+    place -= bool(instructions)
+    if place < 0:
+        return "instructions"
+    draft = _Draft([], media or TurnMedia(), _answered([*history, *given]))
+    for where, items in (("history", history), ("input", given)):
+        for index, item in enumerate(items):
+            draft.read([item], where, index)
+            if len(draft.messages) + (draft.open is not None) > place:
+                return f"{where}[{index}]"
+    return "input"
+
+
+@dataclass
+class _Draft:
+    """The conversation so far. `answered` are the ids of calls that have results somewhere in it; `open` is what the
+    assistant is still adding to; `called` are calls by id, and `waiting` those among them without a result.
+    `is_whole`: nothing that comes behind it can change how it was read."""
+
+    messages: list[Message]
+    media: TurnMedia
+    answered: Collection[str] = ()
+    open: Message | None = None
+    called: dict[str, Call] = field(default_factory=dict)
+    waiting: dict[str, str] = field(default_factory=dict)
+    is_whole: bool = True
+
+    @classmethod
+    def behind(cls, known: ReadHistory, media: TurnMedia, answered: Collection[str]) -> _Draft:
+        """A draft that goes on behind what was read before."""
+        messages = list(known.messages.messages)
+        answered = {*known.answered, *answered}
+        return cls(messages, media, answered, known.open, dict(known.called), dict(known.waiting))
+
+    def read(self, items: Sequence[Any], where: str, first: int) -> None:
+        """Adds items, which stand in the member `where` from index `first` on."""
+        for index, item in enumerate(items, first):
+            path = f"{where}[{index}]"
+            _row(_READERS, item, path, default="message")(self, item, path)
+
+    def so_far(self, known: ReadHistory, answered: Collection[str], items: int) -> ReadHistory:
+        """Keeps what was read for later turns; no more than was known if it would not be read so again."""
+        if items == known.items or not self.is_whole or self.media.has_read:
+            return known
+        return ReadHistory(
+            items=items,
+            messages=known.messages.followed_by(self.messages[len(known.messages.messages) :]),
+            open=self.open,
+            called=dict(self.called),
+            waiting=dict(self.waiting),
+            answered=known.answered.union(answered),
+        )
+
+    def say(self, message: Message) -> None:
+        """A message of somebody else."""
+        self.close()
+        self.messages.append(message)
+
+    def add_reasoning(self, text: str) -> None:
+        if self.open is None or self.open.parts or self.open.calls:
+            self.close()
+            self.open = Message("assistant")
+        self.open = self.open._replace(reasoning="\n".join(filter(None, (self.open.reasoning, text))))
+
+    def add_text(self, parts: tuple[str | Image, ...], *, is_commentary: bool) -> None:
+        if self.open is None or self.open.parts or self.open.calls:
+            self.close()
+            self.open = Message("assistant", parts, is_commentary=is_commentary)
+        else:
+            self.open = self.open._replace(parts=parts, is_commentary=is_commentary)
+
+    def add_call(self, call: Call, path: str) -> None:
+        self.open = self.open or Message("assistant")
+        self.open = self.open._replace(calls=(*self.open.calls, call))
+        self.called[call.id] = call
+        self.waiting[call.id] = path
+
+    def add_result(self, call_id: str, parts: tuple[str | Image, ...]) -> None:
+        """InvalidRequest: nobody called."""
+        call = self.called.get(call_id)
+        if call is None:
+            raise InvalidRequest(
+                f"No tool call found for function call output with call_id {call_id}.", field="input", code=None
+            )
+        self.waiting.pop(call_id, None)
+        self.say(Message("tool", parts, call_id=call_id, name=call.name))
+
+    def close(self) -> None:
+        if self.open is not None:
+            self.messages.append(self.open)
+            self.open = None
+
+    def require_results(self) -> None:
+        """InvalidRequest: a call was left without its result."""
+        for call_id in self.waiting:
+            raise InvalidRequest(f"No tool output found for function call {call_id}.", field="input", code=None)
+
+    def finished(self) -> list[Message]:
+        self.close()
+        return self.messages
+
+
+# ---- Readers: one for each type of item ----
+
+
+def _read_message(draft: _Draft, item: Object, path: str) -> None:
+    role = item.get("role")
+    if role not in ROLES:
+        raise _unsupported(f"{path}.role", f"A message's role must be one of {', '.join(ROLES)}, not {role!r}.")
+    parts = _read_content(item.get("content"), path, "content", draft.media)
+    if role != "user":
+        _refuse_images(parts, path, role)
+    if role == "assistant":
+        draft.add_text(parts, is_commentary=item.get("phase") == "commentary")
+    else:
+        draft.say(Message(role, parts))
+
+
+def _read_reasoning(draft: _Draft, item: Object, path: str) -> None:
+    """What the model thought, or what is left of it."""
+    for member in ("content", "summary"):
+        parts = item.get(member) or []
+        if not isinstance(parts, list):
+            raise _mistyped(f"{path}.{member}", parts, "an array")
+        if parts:
+            texts = [_read_part(part, f"{path}.{member}[{n}]") for n, part in enumerate(parts)]
+            draft.add_reasoning("\n".join(texts))
+            return
+
+
+def _read_function_call(draft: _Draft, item: Object, path: str) -> None:
+    if _is_void(draft, item):
+        return
+    arguments = _arguments(_text(item, "arguments", path))
+    draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
+
+
+def _is_void(draft: _Draft, item: Object) -> bool:
+    """Whether a call was cut off while it was written, and left at that: what was told of it means nothing alone."""
+    if item.get("status") != "incomplete":
+        return False
+    draft.is_whole = False
+    return item.get("call_id") not in draft.answered
+
+
+def _read_custom_call(draft: _Draft, item: Object, path: str) -> None:
+    if _is_void(draft, item):
+        return
+    arguments = {"input": _text(item, "input", path)}
+    draft.add_call(Call(_text(item, "call_id", path), _called_name(item, path), arguments), path)
+
+
+def _read_result(draft: _Draft, item: Object, path: str) -> None:
+    draft.add_result(_text(item, "call_id", path), _read_content(item.get("output"), path, "output", draft.media))
+
+
+def _read_compaction(draft: _Draft, item: Object, path: str) -> None:
+    """What the model once wrote down of what was said before, shown as a note, as nobody says it now."""
+    summary = item.get("summary")
+    if not isinstance(summary, list):
+        raise _mistyped(f"{path}.summary", summary, "an array")
+    texts = [_read_part(part, f"{path}.summary[{n}]") for n, part in enumerate(summary)]
+    draft.say(Message("user", (SUMMARY_NOTE + "\n".join(texts),)))
+
+
+def _pass_over(_draft: _Draft, _item: Object, _path: str) -> None:
+    """What a model need not be told of, as others acted on it: hosted tools, settings, tools (see tools.py)."""
+
+
+_READERS: Mapping[str, Callable[[_Draft, Object, str], None]] = {
+    "message": _read_message,
+    "reasoning": _read_reasoning,
+    "function_call": _read_function_call,
+    "function_call_output": _read_result,
+    "custom_tool_call": _read_custom_call,
+    "custom_tool_call_output": _read_result,
+    "compaction": _read_compaction,
+    "compaction_trigger": _pass_over,
+    "configuration_update": _pass_over,
+    "additional_tools": _pass_over,
+    "tool_search_call": _pass_over,
+    "tool_search_output": _pass_over,
+    "web_search_call": _pass_over,
+    "file_search_call": _pass_over,
+    "mcp_list_tools": _pass_over,
+}
+"""How each type of item is read."""
+
+_PART_TEXT: Mapping[str, str] = {
+    "input_text": "text",
+    "output_text": "text",
+    "text": "text",
+    "reasoning_text": "text",
+    "summary_text": "text",
+    "refusal": "refusal",
+}
+"""Where each type of content part has its text."""
+
+
+# ---- Their parts ----
+
+
+def _read_content(content: Any, item: str, member: str, media: TurnMedia) -> tuple[str | Image, ...]:
+    """What stands in this member of the item at this path."""
+    if isinstance(content, str):
+        return (content,)
+    if isinstance(content, list) and len(content) == 1 and (only := _only_text(content[0])) is not None:
+        return (only,)
+    path = f"{item}.{member}"
+    if not isinstance(content, list):
+        raise _mistyped(path, content, "a string or an array")
+    return tuple(
+        media.read(part, f"{path}[{n}]") if turn_media.is_media(part) else _read_part(part, f"{path}[{n}]")
+        for n, part in enumerate(content)
+    )
+
+
+def _only_text(part: Any) -> str | None:
+    """The text of a part as nearly every message of a long chat has one; no path is written for it."""
+    if isinstance(part, dict) and part.get("type") in ("input_text", "output_text"):
+        text = part.get("text")
+        return text if isinstance(text, str) else None
+    return None
+
+
+def _refuse_images(parts: Sequence[str | Image], item: str, role: str) -> None:
+    for n, part in enumerate(parts):
+        if isinstance(part, Image):
+            path = f"{item}.content[{n}]"
+            raise _unsupported(path, f"'{path}' is an image, which a user can show, or a tool, but not the {role}.")
+
+
+def _read_part(part: Any, path: str) -> str:
+    return _text(part, _row(_PART_TEXT, part, path, default=None), path)
+
+
+def _text(value: Object, member: str, path: str) -> str:
+    text = value.get(member)
+    if not isinstance(text, str):
+        raise _mistyped(f"{path}.{member}", text, "a string")
+    return text
+
+
+def _called_name(item: Object, path: str) -> str:
+    return shown_name(_text(item, "name", path), item.get("namespace"))
+
+
+def _answered(items: Sequence[Any]) -> Collection[str]:
+    """The ids of the calls that have results."""
+    results = (item for item in items if isinstance(item, dict) and item.get("type") in _RESULTS)
+    return {call_id for result in results if isinstance(call_id := result.get("call_id"), str)}
+
+
+def _arguments(written: str) -> Object:
+    """What a call was made with. Models write all sorts, and whoever continues cannot mend what they wrote: what is no
+    JSON object, or one that nests too deep to be walked through, is shown as the text that it is."""
+    try:
+        return parse_object(written.encode() or b"{}")
+    except InvalidRequest:
+        return {UNREADABLE: written}
+
+
+def _is_cut_off(given: Sequence[Any]) -> bool:
+    """Whether the input ends with something of the assistant's that is to be continued."""
+    last = given[-1] if given else {}
+    is_assistants = last.get("role") == "assistant" or last.get("type") == "reasoning"
+    return is_assistants and last.get("status") in _CUT_OFF
+
+
+def _is_plain(message: Message) -> bool:
+    return message.role == "assistant" and not message.calls
+
+
+def _row(table: Mapping[str, _Row], value: Any, path: str, *, default: str | None) -> _Row:
+    """The row of a table for an item's or a part's type."""
+    if not isinstance(value, dict):
+        raise _mistyped(path, value, "an object")
+    given = value.get("type", default)
+    if not isinstance(given, str) or given not in table:
+        raise _unsupported(path, f"'{path}' has the type {given!r}, which this model cannot be given.")
+    return table[given]
+
+
+def _unsupported(path: str, message: str) -> InvalidRequest:
+    return InvalidRequest(message, field=path, code="unsupported_value")
+
+
+def _mistyped(path: str, value: object, wanted: str) -> InvalidRequest:
+    return InvalidRequest(f"'{path}' must be {wanted}, but is {kind(value)}.", field=path, code="invalid_type")

@@ -1,0 +1,1 @@
+"""JSON schemas in requests: which are accepted, and how they guide and check an answer."""

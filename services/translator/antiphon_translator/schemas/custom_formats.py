@@ -1,0 +1,79 @@
+"""What the input of a custom tool must look like: what a model is shown of it, and when a call can be held to it.
+
+A grammar is shown to the model with its tool. A call that the model is free to make is not held to it, as one of a
+`strict` function is not. One that is forced is held to it, by the schema of its arguments; where no schema can say what
+the grammar says, it is refused (forced_calls.py).
+"""
+
+from __future__ import annotations
+
+import re
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.request.tools import GrammarInput, PlainInput
+from antiphon_translator.schemas import schemas
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
+
+# Regular expressions of texts that JSON writes as they are: grammars of JSON follow a pattern letter by letter, so that
+# what has to be escaped would end the string or break it. Only the usual means of writing such a thing are known here,
+# and of them only what every engine knows.
+_CLASS = r'\[(?:a-z|A-Z|0-9|\\[dw]|[^\\\[\]^"&~\x00-\x1f-])+-?\]'
+_REPEATED = r"(?:[*+?]|\{\d+(?:,\d*)?\})(?![*+?{])"
+_PLAIN = re.compile(rf'(?:\\[dw.+*?()|\[\]{{}}^$]|{_CLASS}|{_REPEATED}|\((?!\?)|[^\\"\[\](){{}}*+?^$.\x00-\x1f]|\))+')
+_RANGES = {r"\d": "0-9", r"\w": "a-zA-Z0-9_"}
+
+
+def input_schema(given: PlainInput | GrammarInput | None) -> Object:
+    """The arguments that a model is to call the tool with: an object of one text."""
+    return {
+        "type": "object",
+        "properties": {"input": {"type": "string"} | _shown(given)},
+        "required": ["input"],
+        "additionalProperties": False,
+    }
+
+
+def require(grammar: GrammarInput, path: str) -> None:
+    """InvalidRequest: what is to be a regular expression is none. It is Rust's dialect, as with OpenAI."""
+    if grammar.syntax != "regex":
+        return
+    try:
+        schemas.compiled(Outline({"pattern": grammar.definition}))
+    except InvalidSchema as flaw:
+        raise InvalidRequest(
+            f"Invalid value: '{path}.definition' is not a regular expression, or one that takes too much memory.",
+            field=f"{path}.definition",
+            code="invalid_value",
+        ) from flaw
+
+
+def can_be_held(grammar: GrammarInput) -> bool:
+    """Whether the schema of the arguments says all that the grammar says."""
+    return grammar.syntax == "regex" and _PLAIN.fullmatch(_inner(grammar)) is not None
+
+
+def _shown(given: PlainInput | GrammarInput | None) -> Object:
+    if not isinstance(given, GrammarInput):
+        return {}
+    if can_be_held(given):
+        return {"pattern": f"^({_spelt_out(_inner(given))})$"}
+    name = "regular expression" if given.syntax == "regex" else "Lark grammar"
+    return {"description": f"It must match this {name}:\n{given.definition}"}
+
+
+def _inner(grammar: GrammarInput) -> str:
+    """A regular expression without its anchors: an input always matches from beginning to end."""
+    return grammar.definition.removeprefix("^").removesuffix("$")
+
+
+def _spelt_out(plain: str) -> str:
+    r"""The same without `\d` and `\w`, which not every engine knows."""
+    return re.sub(rf"{_CLASS}|\\.", _with_ranges, plain)
+
+
+def _with_ranges(found: re.Match[str]) -> str:
+    text = found[0]
+    if text.startswith("["):
+        return re.sub(r"\\[dw]", lambda each: _RANGES[each[0]], text)
+    return f"[{_RANGES[text]}]" if text in _RANGES else text

@@ -1,0 +1,63 @@
+"""What an answer must look like, from what a request says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.body import Parameters
+from antiphon_core.request.extensions import Extensions
+from antiphon_translator.generation import Guide, GuideKind
+from antiphon_translator.schemas import schemas, structured
+from antiphon_translator.schemas.schema_outline import InvalidSchema
+
+_SPECIAL = frozenset(r"\.+*?()|[]{}^$")
+
+
+def of_request(parameters: Parameters, controls: frozenset[str]) -> Guide | None:
+    """The guide that a request asks for.
+
+    InvalidRequest: the engine, whose `controls` these are, takes none; or no grammar can be made of a schema."""
+    format = parameters.text.format if parameters.text is not None else None  # noqa: A001
+    guide, field = structured.guide(format), "text.format"
+    if guide is None:
+        guide, field = of_extensions(parameters.extensions), ".".join(("nvext", *parameters.extensions.guides))
+    if guide is not None and "guide" not in controls:
+        raise InvalidRequest(
+            f"'{field}' cannot be granted: this model's engine cannot be told what an answer must look like.",
+            field=field,
+            code="unsupported_parameter",
+        )
+    return guide
+
+
+def of_extensions(given: Extensions) -> Guide | None:
+    """The guide of `nvext`."""
+    if given.guided_json is not None:
+        _require_guidable(given.guided_json)
+        return Guide(GuideKind.JSON_SCHEMA, dumps(given.guided_json).decode())
+    if given.guided_regex is not None:
+        return Guide(GuideKind.REGEX, given.guided_regex)
+    if given.guided_grammar is not None:
+        return Guide(GuideKind.EBNF, given.guided_grammar)
+    if given.guided_choice is not None:
+        return Guide(GuideKind.REGEX, _one_of(given.guided_choice))
+    return None
+
+
+def _require_guidable(schema: Object) -> None:
+    try:
+        schemas.require_guidable(schemas.read(schema))
+    except InvalidSchema as flaw:
+        message = f"Invalid schema for 'nvext.guided_json': {flaw}"
+        raise InvalidRequest(message, field="nvext.guided_json", code="invalid_json_schema") from flaw
+
+
+def _one_of(texts: Sequence[str]) -> str:
+    return f"({'|'.join(map(_literally, texts))})"
+
+
+def _literally(text: str) -> str:
+    """A text as a regular expression: only what is special is escaped, as engines differ in what else may be."""
+    return "".join("\\" + character if character in _SPECIAL else character for character in text)

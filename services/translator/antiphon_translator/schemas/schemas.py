@@ -1,0 +1,180 @@
+"""JSON schemas of strangers: whether they are such, and whether an answer can be guided by them.
+
+    outline = schemas.read(schema)          # any schema: parameters of a function, for a model to look at
+    schemas.require_guidable(outline)       # one that a grammar is made of
+    validator = schemas.compiled(outline)   # what an answer is held against
+
+Rule 1: nothing is ever fetched. Left alone, the library asks the network and the disk for whatever `$ref` and `$schema`
+name. So each call into it gets a retriever that refuses, a `$schema` is only what DRAFTS knows, and references to other
+documents are refused before.
+
+Rule 2: no schema takes long. All of this runs in the one process that serves everybody, and the library lets nothing
+else run meanwhile; hence the bounds in antiphon_core.limits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import jsonschema_rs
+from jsonschema_rs import ReferencingError, RegexOptions, Registry, ValidationError, ValidationErrorKind, Validator
+
+from antiphon_core import limits
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.schemas.schema_outline import REFERENCES, InvalidSchema, Outline, Path, Place
+
+_NEWEST = "https://json-schema.org/draft/2020-12/schema"
+DRAFTS: Mapping[str, str] = {
+    "json-schema.org/draft/2020-12/schema": _NEWEST,
+    "json-schema.org/draft/2019-09/schema": "https://json-schema.org/draft/2019-09/schema",
+    "json-schema.org/draft-07/schema": "http://json-schema.org/draft-07/schema#",
+    "json-schema.org/draft-06/schema": "http://json-schema.org/draft-06/schema#",
+    "json-schema.org/draft-04/schema": "http://json-schema.org/draft-04/schema#",
+}
+"""By what clients write as `$schema`, without what they differ in. Any other is read as the newest."""
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} is not retrieved")
+
+
+_NO_DOCUMENTS = Registry([], retriever=_refuse)
+# This engine's time is linear in the text. It knows neither lookaround nor backreferences, and nor do grammars.
+_LINEAR = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES_MAX, dfa_size_limit=limits.SCHEMA_PATTERN_BYTES_MAX)
+
+
+def read(schema: Object) -> Outline:
+    """InvalidSchema: it is too long, too deep, no JSON schema, or refers to other documents."""
+    _require_size(schema)
+    outline = Outline(schema)
+    _require_metaschema(schema | {"$schema": _draft(schema)})
+    for place in outline.places.values():
+        for keyword in REFERENCES:
+            if keyword in place.keywords and not place.get(keyword, str).startswith("#"):
+                raise InvalidSchema(
+                    (*place.path, keyword),
+                    f"{keyword!r} must refer to a place in the schema itself, like '#/$defs/name'. Other documents are "
+                    "not retrieved.",
+                )
+    return outline
+
+
+def require_guidable(outline: Outline) -> None:
+    """InvalidSchema: no grammar can be made of it, or only one too large. Grammars know the newest draft alone."""
+    _require_metaschema(outline.schema | {"$schema": _NEWEST})
+    for place in outline.places.values():
+        _require_targets(outline, place)
+    looping = outline.loop()
+    if looping is not None:
+        raise InvalidSchema(looping.path, "this schema says of a value only that it matches this schema.")
+    _require_few(outline)
+    _require_patterns(outline)
+
+
+def compiled(outline: Outline) -> Validator:
+    """The validator of a schema that `require_guidable` let pass. InvalidSchema: a pattern is not one, or too large."""
+    try:
+        newest = outline.schema | {"$schema": _NEWEST}
+        return jsonschema_rs.validator_for(newest, retriever=_refuse, pattern_options=_LINEAR)
+    except (ValueError, ReferencingError) as error:
+        raise _told(error) from error
+
+
+def _require_size(schema: Object) -> None:
+    try:
+        size = len(dumps(schema))
+    except TypeError as error:  # orjson's: too deep, too large a number, half a character
+        raise InvalidSchema((), f"this cannot be written as JSON: {error}.") from error
+    if size > limits.SCHEMA_BYTES_MAX:
+        raise InvalidSchema((), f"the schema is {size} bytes long; at most {limits.SCHEMA_BYTES_MAX} are possible.")
+
+
+def _require_metaschema(schema: Object) -> None:
+    try:
+        jsonschema_rs.meta.validate(schema, registry=_NO_DOCUMENTS)
+    except (ValueError, ReferencingError) as error:
+        raise _told(error) from error
+
+
+def _draft(schema: Object) -> str:
+    """The draft that a schema is written in, as the library calls it."""
+    given = schema.get("$schema")
+    named = re.sub(r"^https?://|#$", "", given) if isinstance(given, str) else ""
+    return DRAFTS.get(named, _NEWEST)
+
+
+def _told(error: Exception) -> InvalidSchema:
+    """What the library says about a schema."""
+    if not isinstance(error, ValidationError):
+        return InvalidSchema((), f"{error}.")
+    path = tuple(map(str, error.instance_path))
+    if isinstance(error.kind, ValidationErrorKind.Format):
+        return InvalidSchema(path, "this is not a regular expression, or one that takes too much memory.")
+    return InvalidSchema(path, f"{error.message}.")
+
+
+def _require_targets(outline: Outline, place: Place) -> None:
+    """References lead somewhere, and `#` is the same everywhere."""
+    for keyword in REFERENCES:
+        reference = place.get(keyword, str)
+        if reference and outline.target(reference) is None:
+            raise InvalidSchema((*place.path, keyword), f"there is no schema at {reference!r}.")
+    if place is not outline.root and "$id" in place.keywords:
+        raise InvalidSchema((*place.path, "$id"), "'$id' is not permitted within a schema.")
+
+
+def _require_few(outline: Outline) -> None:
+    places = outline.places.values()
+    properties = sum(len(place.get("properties", dict)) for place in places)
+    values = sum(len(place.get("enum", list)) for place in places)
+    chars = sum(len(word) for place in places for word in _words(place) if isinstance(word, str))
+    _require_at_most(limits.SCHEMA_PROPERTIES_ITEMS_MAX, properties, "properties")
+    _require_at_most(limits.SCHEMA_ENUM_ITEMS_MAX, values, "enum values")
+    _require_at_most(limits.SCHEMA_WORDS_CHARS_MAX, chars, "characters in names, enum values and constants")
+
+
+def _words(place: Place) -> Iterator[Any]:
+    for keyword in ("properties", "$defs", "definitions"):
+        yield from place.get(keyword, dict)
+    yield from place.get("enum", list)
+    yield place.get("const", str)
+
+
+def _require_at_most(limit: int, count: int, what: str) -> None:
+    if count > limit:
+        raise InvalidSchema((), f"the schema has {count} {what}; at most {limit} are possible.")
+
+
+# What grammar engines do not know: they fail on it, or read it as something else.
+_IN_PATTERNS = re.compile(
+    r"(?P<known>\\[^pPbBkK1-9]|\[(?:\\[^pP]|[^\]\\])*\])"
+    r"|(?P<lookaround>\(\?<?[=!])|(?P<escape>\\.)|(?P<flags>\(\?[^:<])",
+    re.DOTALL,
+)
+_BEYOND_GRAMMARS: Mapping[str, str] = {
+    "lookaround": "lookahead and lookbehind are not supported",
+    "escape": "backreferences, word boundaries and Unicode classes are not supported",
+    "flags": "groups with flags are not supported",
+}
+
+
+def _require_patterns(outline: Outline) -> None:
+    patterns = {pattern: path for place in outline.places.values() for path, pattern in _patterns(place)}
+    for pattern, path in patterns.items():
+        if len(pattern) > limits.SCHEMA_PATTERN_CHARS_MAX:
+            message = f"a pattern can have at most {limits.SCHEMA_PATTERN_CHARS_MAX} characters."
+            raise InvalidSchema(path, message)
+        for found in _IN_PATTERNS.finditer(pattern):
+            refusal = _BEYOND_GRAMMARS.get(found.lastgroup or "")
+            if refusal is not None:
+                raise InvalidSchema(path, f"{found.group()!r}: {refusal}.")
+    _require_at_most(limits.SCHEMA_PATTERNS_ITEMS_MAX, len(patterns), "different patterns")
+
+
+def _patterns(place: Place) -> Iterator[tuple[Path, str]]:
+    if "pattern" in place.keywords:
+        yield (*place.path, "pattern"), place.get("pattern", str)
+    for pattern in place.get("patternProperties", dict):
+        yield (*place.path, "patternProperties", pattern), pattern

@@ -1,0 +1,51 @@
+"""Structured output: what `text.format` asks for, as a guide for the engine and as a check of the answer."""
+
+from __future__ import annotations
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request.text import JsonObject, JsonSchema, TextFormat
+from antiphon_translator.generation import Guide, GuideKind
+from antiphon_translator.schemas import schemas, strict_schemas
+from antiphon_translator.schemas.answer_check import AnswerCheck
+from antiphon_translator.schemas.schema_outline import InvalidSchema
+
+_ANY_OBJECT = AnswerCheck(schemas.read({"type": "object"}))
+
+
+def guide(format: TextFormat | None) -> Guide | None:  # noqa: A002
+    """What an answer in this format must match; None for plain text. A schema is passed on as it was written: the order
+    of its properties is the order in which they are answered."""
+    match format:
+        case JsonSchema():
+            text = dumps(format.schema_).decode()
+            strict = bool(format.strict)
+            return Guide(GuideKind.JSON_SCHEMA, text, format.name, description=format.description, strict=strict)
+        case JsonObject():
+            return Guide(GuideKind.JSON)
+        case _:
+            return None
+
+
+def answer_check(format: TextFormat | None) -> AnswerCheck | None:  # noqa: A002
+    """What answers in this format are held against; None for plain text. InvalidRequest: no answer can be guided by its
+    schema."""
+    match format:
+        case JsonSchema():
+            try:
+                return _check_of(format)
+            except InvalidSchema as flaw:
+                message = f"Invalid schema for response_format '{format.name}': {flaw}"
+                raise InvalidRequest(message, field="text.format.schema", code="invalid_json_schema") from flaw
+        case JsonObject():
+            return _ANY_OBJECT
+        case _:
+            return None
+
+
+def _check_of(format: JsonSchema) -> AnswerCheck:  # noqa: A002
+    outline = schemas.read(format.schema_)
+    schemas.require_guidable(outline)
+    if format.strict:
+        strict_schemas.require(outline)
+    return AnswerCheck(outline)

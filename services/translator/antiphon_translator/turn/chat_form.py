@@ -1,0 +1,67 @@
+"""A conversation as chat completions take it, for servers that render and parse by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.conversation import Conversation, Image, Message
+from antiphon_translator.engines import images
+from antiphon_translator.generation import Chat
+from antiphon_translator.prompt.tools import ToolSet
+
+
+def of_conversation(conversation: Conversation, tools: ToolSet, switches: Mapping[str, Any]) -> Chat:
+    return Chat(
+        messages=conversation.each(_message),
+        tools=conversation.tools,
+        tool_choice=_choice(tools),
+        switches=switches or None,
+    )
+
+
+def _message(message: Message) -> Object:
+    written: Object = {"role": message.role, "content": _content(message)}
+    if message.reasoning:
+        written["reasoning_content"] = message.reasoning
+    if message.calls:
+        written["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": dumps(call.arguments).decode()},
+            }
+            for call in message.calls
+        ]
+    if message.call_id:
+        written["tool_call_id"] = message.call_id
+    return written
+
+
+_DETAILS = ("auto", "low", "high")
+"""What chat completions can say of an image. They know no "original", which asks for no less than "high"."""
+
+
+def _content(message: Message) -> str | list[Object]:
+    """One text; with images among its parts, a list."""
+    if not message.images:
+        return message.text
+    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": part} for part in message.parts]
+
+
+def _image(image: Image) -> Object:
+    """The image itself, never the URL that it came from: that server must not fetch what strangers name."""
+    detail = "high" if image.detail == "original" else image.detail
+    told = {"detail": detail} if detail in _DETAILS else {}
+    return {"type": "image_url", "image_url": {"url": images.data_url(image.content)} | told}
+
+
+def _choice(tools: ToolSet) -> str | Object | None:
+    if not tools.shown:
+        return None
+    if not tools.callable:
+        return "none"
+    if tools.required and len(tools.callable) == 1:
+        return {"type": "function", "function": {"name": tools.callable[0].shown_as}}
+    return "required" if tools.required else "auto"

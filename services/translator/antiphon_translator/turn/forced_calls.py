@@ -1,0 +1,95 @@
+"""How a model is made to call a tool: its answer is begun for it, and its engine is told what must follow.
+
+    one tool, arguments in JSON      the call is begun up to its arguments; their schema is the guide
+    one of several, a JSON object    the call is begun; one object for each tool, by name, is the guide
+    otherwise                        the call is begun, up to the name or to the arguments
+
+The second is only for families that write a call as an object of `name` and `arguments`. A tool that is declared as
+not strict, or whose schema no grammar can be made of, is held to JSON and not to its schema. A custom tool that has a
+grammar is held to that, or not forced.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.generation import Guide, GuideKind
+from antiphon_translator.parsing.family import Family
+from antiphon_translator.prompt.tools import Tool, ToolSet
+from antiphon_translator.schemas import custom_formats, schemas
+from antiphon_translator.schemas.schema_outline import InvalidSchema
+
+_ANY_OBJECT: Object = {"type": "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedCall:
+    """`begun` is what the answer begins with; empty where nobody knows how the family begins a call. `rest` is what it
+    ends with, where the guide ends before the call does."""
+
+    begun: str = ""
+    guide: Guide | None = None
+    rest: str = ""
+
+
+NOT_FORCED = ForcedCall()
+
+
+def of(family: Family, tools: ToolSet, prompt_tail: str, *, guides: bool) -> ForcedCall:
+    """`guides`: the engine takes guides. `prompt_tail` is the end of the prompt, in the characters of the family."""
+    name = tools.forced_name
+    if name is None and guides and family.forced_object:
+        begun = family.behind_reasoning(family.forced_object, prompt_tail)
+        return ForcedCall(begun, _schema({"anyOf": [_call(tool) for tool in tools.callable]}))
+    begun = family.beginning_of_call(name, prompt_tail)
+    if name is None or not guides or not family.forced_json:
+        return ForcedCall(begun)
+    tool = tools.callable[0]
+    guide = _schema(_arguments(tool)) if _is_held_to_schema(tool) else Guide(GuideKind.JSON)
+    return ForcedCall(begun, guide, rest="}" * begun.count("{"))
+
+
+def require_grammars(tools: ToolSet, forced: ForcedCall) -> None:
+    """InvalidRequest: a custom tool could be called with what its grammar does not allow."""
+    for tool in tools.callable:
+        if tool.grammar is None:
+            continue
+        if forced.guide is None or not (custom_formats.can_be_held(tool.grammar) and _is_held_to_schema(tool)):
+            raise InvalidRequest(
+                f"Invalid value for 'tool_choice': a call of '{tool.name}' that is forced could not be held to the "
+                "grammar in its 'format' by this server and model. With 'auto' the model is shown the grammar.",
+                field="tool_choice",
+                code="unsupported_value",
+            )
+
+
+def _call(tool: Tool) -> Object:
+    arguments = _arguments(tool) if _is_held_to_schema(tool) else _ANY_OBJECT
+    return {
+        "type": "object",
+        "properties": {"name": {"const": tool.shown_as}, "arguments": arguments},
+        "required": ["name", "arguments"],
+        "additionalProperties": False,
+    }
+
+
+def _is_held_to_schema(tool: Tool) -> bool:
+    """Unless it is declared as not strict, or has a schema that no grammar can be made of."""
+    if tool.strict is False:
+        return False
+    try:
+        schemas.require_guidable(schemas.read(tool.schema))
+    except InvalidSchema:
+        return False
+    return True
+
+
+def _arguments(tool: Tool) -> Object:
+    """A schema need not say that it is one of objects; arguments are one."""
+    return _ANY_OBJECT | tool.schema
+
+
+def _schema(schema: Object) -> Guide:
+    return Guide(GuideKind.JSON_SCHEMA, dumps(schema).decode())

@@ -1,0 +1,30 @@
+"""`reasoning.summary`: whether the model's reasoning is told as a summary, and what the response says of it.
+
+The summary is the reasoning itself, word for word, and stands in place of `content`
+(docs/adr/0079-reasoning-as-its-summary.md).
+"""
+
+from __future__ import annotations
+
+from antiphon_core.jsons import Object
+from antiphon_core.request.options import Reasoning
+from antiphon_translator.generation import Level
+from antiphon_translator.models.served_model import ServedModel
+
+VERBATIM = "detailed"
+"""The word of the API for a summary that leaves nothing out."""
+
+
+def is_told(asked: Reasoning | None, model: ServedModel, level: Level) -> bool:
+    """Whether a summary is wanted and can be given. What a chat server's model does, its server knows."""
+    wants = asked is not None and bool(asked.summary or asked.generate_summary)
+    return wants and model.shows_reasoning and (model.reasons or level is Level.CHAT)
+
+
+def effective(asked: Object, *, is_told: bool) -> Object:
+    """The member `reasoning` of a response, as it was done. Empty if no summary was asked for."""
+    given = asked.get("reasoning") or {}
+    if not (given.get("summary") or given.get("generate_summary")):
+        return {}
+    rest = {name: value for name, value in given.items() if name != "generate_summary"}
+    return {"reasoning": rest | {"summary": VERBATIM if is_told else None}}

@@ -1,0 +1,188 @@
+"""The prompt of one turn: its items, tools and wishes about reasoning, written down and encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import parse_array
+from antiphon_core.ports.translator import Turn
+from antiphon_core.request.body import Parameters
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.generation import Chat, Level
+from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.models.unseen_model import unmeasured
+from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
+from antiphon_translator.prompt import conversation_items, tools, truncation
+from antiphon_translator.prompt.prompt import EncodedPrompt
+from antiphon_translator.prompt.tools import ToolSet
+from antiphon_translator.templates import switches
+from antiphon_translator.templates.roles import Roles
+from antiphon_translator.turn import chat_form, forced_calls, refused_item
+from antiphon_translator.turn.forced_calls import NOT_FORCED, ForcedCall
+
+Encode = Callable[[Conversation], EncodedPrompt]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPrompt:
+    """What the model is to read, and the tools that it may call. `conversation` is what is left of it when the oldest
+    turns had to go, `switches` are those of the template. `tokens` is how much of the context it takes.
+
+    A server of chat completions writes and encodes it by itself: then there is no `encoded` prompt, and `tokens` are a
+    bound of them, unless they come near the limit (`_measured`)."""
+
+    conversation: Conversation
+    tools: ToolSet
+    switches: Mapping[str, Any]
+    tokens: int
+    encode: Encode
+    roles: Roles
+    encoded: EncodedPrompt | None = None
+    forced: ForcedCall = NOT_FORCED
+    """How the answer begins, so that the model calls a tool as it has to; not part of `ids`."""
+
+    @classmethod
+    def of(
+        cls,
+        model: ServedModel,
+        turn: Turn,
+        parameters: Parameters,
+        media: TurnMedia | None = None,
+        *,
+        level: Level = Level.TOKENS,
+        guides: bool = False,
+    ) -> TurnPrompt:
+        """`level` is the engine's; `guides`: it takes guides.
+
+        InvalidRequest: something in the turn cannot be shown to the model, with its path."""
+        known = model.histories.find(turn.history)
+        history = parse_array(known.rest(turn.history), field="history", is_known=True)
+        given = parse_array(turn.input, field="input")
+        in_history = [*known.declared, *tools.declared_in(history, "history", known.items)]
+        declared = [
+            *tools.checked(parameters.tools or (), "tools"),
+            *in_history,
+            *tools.declared_in(given, "input"),
+        ]
+        offered = tools.offered(declared, parameters.tool_choice)
+        conversation, read = conversation_items.build(
+            instructions=parameters.instructions,
+            history=history,
+            given=given,
+            tools=[tool.as_function() for tool in offered.shown],
+            media=media,
+            known=known,
+        )
+        if read.items > known.items:
+            model.histories.keep(replace(read, text=turn.history.rstrip()[:-1], declared=in_history))
+        effort = parameters.reasoning.effort if parameters.reasoning is not None else None
+        chosen = switches.of_effort(effort, model.prompt.variables, reasons=model.reasons)
+        most = model.context_length
+        encode = partial(model.prompt.encode, now_s=turn.created_at, switches=chosen, most_tokens=most)
+        is_exact = level is not Level.CHAT
+        path_of = partial(_path_of, turn, parameters, media)
+        _require_readable(model.prompt.roles.adapt, conversation, path_of)
+        try:
+            conversation, tokens, encoded = _measured(model, conversation, encode, parameters, is_exact=is_exact)
+        except InvalidRequest as error:
+            raise refused_item.named(error, conversation, encode, path_of) from error
+        forced = _forced(model, offered, encoded, guides=guides) if offered.required else NOT_FORCED
+        return cls(conversation, offered, chosen, tokens, encode, model.prompt.roles, encoded, forced)
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """Empty where there is no encoded prompt, or one that is longer than the context."""
+        return self.encoded.ids if self.encoded is not None else ()
+
+    def count(self) -> int:
+        """How many ids the prompt has, which may have to be found out; the bound, where the model's template refuses a
+        conversation that its server took."""
+        try:
+            return (self.encoded or self.encode(self.conversation)).tokens
+        except InvalidRequest:
+            return self.tokens
+
+    def answers_at_once(self, model: ServedModel) -> bool:
+        """Whether nothing but an answer can come first: neither reasoning nor a call."""
+        if self.tools.callable:
+            return False
+        return not model.reasons or model.syntax.literal.answers_at_once(_tail(model, self.encoded))
+
+    def text(self, model: ServedModel) -> str:
+        """The prompt for an engine that takes text. InvalidRequest: see `PromptEncoder.text`."""
+        encoded = self.encoded or self.encode(self.conversation)
+        return model.prompt.text(encoded, self.conversation) + self.forced.begun
+
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """The images that are left, in the order of the prompt."""
+        return tuple(image.content for image in self.conversation.images)
+
+    def chat(self) -> Chat:
+        """The prompt for an engine that takes a conversation."""
+        return chat_form.of_conversation(self.roles.adapt(self.conversation), self.tools, self.switches)
+
+
+def _require_readable(
+    adapt: Callable[[Conversation], object], conversation: Conversation, path_of: Callable[[int], str]
+) -> None:
+    """InvalidRequest: the model's template has no place for an item, whoever renders it."""
+    try:
+        adapt(conversation)
+    except InvalidRequest as error:
+        raise refused_item.named(error, conversation, adapt, path_of) from error
+
+
+def _path_of(turn: Turn, parameters: Parameters, media: TurnMedia | None, place: int) -> str:
+    """The path of the item that began the message at this place of the conversation."""
+    return conversation_items.path_of(
+        place,
+        instructions=parameters.instructions,
+        history=parse_array(turn.history, field="history", is_known=True),
+        given=parse_array(turn.input, field="input"),
+        media=media.anew() if media is not None else None,
+    )
+
+
+def _measured(
+    model: ServedModel, conversation: Conversation, encode: Encode, parameters: Parameters, *, is_exact: bool
+) -> tuple[Conversation, int, EncodedPrompt | None]:
+    """The conversation, as far as it is to be shown, how much of the context it takes, and its prompt.
+
+    Unless it `is_exact`, a bound will do, as long as it leaves room for the answer: all that was asked for, or else
+    three quarters of the context, so that an answer without a limit is not cut off much sooner than it has to be."""
+    asked = parameters.max_output_tokens
+    if not model.is_measured:
+        if parameters.truncation == "auto":
+            raise unmeasured("'truncation' of 'auto'", field="truncation")
+        return conversation, 0, None
+    if not is_exact:
+        bound = model.context_tokens(model.prompt.tokens_at_most(conversation), conversation)
+        if bound <= (model.context_length // 4 if asked is None else model.context_length - asked):
+            return conversation, bound, None
+    encoded = encode(conversation)
+    most = model.context_length - truncation.reserve_tokens(model.context_length, asked)
+    if parameters.truncation == "auto" and model.context_tokens(encoded.tokens, conversation) > most:
+        conversation, encoded = truncation.fit(conversation, encode, most_tokens=most, image_tokens=model.image_tokens)
+    return conversation, model.context_tokens(encoded.tokens, conversation), encoded
+
+
+def _forced(model: ServedModel, offered: ToolSet, encoded: EncodedPrompt | None, *, guides: bool) -> ForcedCall:
+    return forced_calls.of(model.syntax.literal, offered, _tail(model, encoded), guides=guides)
+
+
+def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
+    """The end of the prompt, where one is written here."""
+    return model.tokenizer.decode(encoded.ids[-PROMPT_TAIL_IDS:]) if encoded is not None else ""
+
+
+def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
+    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer."""
+    if not model.is_measured:
+        raise unmeasured("counting")
+    return TurnPrompt.of(model, turn, Parameters.parse(turn.request), media).tokens

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request.body import CountRequest, CreateRequest, Include, Parameters
+
+
+def parse(**members: Any) -> CreateRequest:
+    return CreateRequest.parse(dumps({"model": "m", "input": "x"} | members))
+
+
+def test_only_what_was_given_is_asked() -> None:
+    request = parse(temperature=0, store=False, metadata={"a": "b"}, user=None)
+    assert request.asked() == {"model": "m", "temperature": 0.0, "store": False, "metadata": {"a": "b"}}
+
+
+def test_input_items_are_kept_as_the_client_wrote_them() -> None:
+    items = [
+        {"role": "user", "content": [{"type": "input_text", "text": "x", "prompt_cache_breakpoint": True}], "z": 1}
+    ]
+    assert parse(input=items).input_given == items
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"include": list(get_args(Include)), "top_logprobs": 2},
+        {"include": [], "tools": [], "tool_choice": "auto", "client_metadata": {"a": 1}, "stream_options": {}},
+        {"reasoning": {"effort": "none", "summary": "auto"}, "text": {"format": {"type": "text"}, "verbosity": "low"}},
+        {"text": {"format": {"type": "json_object"}}},
+        {"max_output_tokens": 1, "service_tier": "flex", "prompt_cache_key": "k", "safety_identifier": "s"},
+        {"input": [{"type": "message", "role": "developer", "content": "x", "id": "msg_1", "status": "completed"}]},
+        {"input": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}]},
+        {"input": []},
+        {"image": {"context_compression": "auto"}},
+        {"image": {"context_compression": "disabled"}},
+        {"prompt_cache_options": {"mode": "explicit", "ttl": "12h", "prewarm": False}},
+        {"reasoning": {"effort": "low", "context": "all_turns", "mode": "pro", "generate_summary": "auto"}},
+        {"stream_options": {"include_obfuscation": False}, "stream": True},
+    ],
+)
+def test_what_measured_clients_send_is_accepted(members: dict[str, Any]) -> None:
+    parse(**members)
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "code"),
+    [
+        ({"tools": [{"type": "mcp"}]}, "tools[0]", "unsupported_value"),
+        ({"tool_choice": {"type": "mcp"}}, "tool_choice", "unsupported_value"),
+        ({"prompt": {"id": "p"}}, "prompt", "unsupported_parameter"),
+        ({"prompt": {}}, "prompt", "unsupported_parameter"),
+        ({"moderation": {}}, "moderation", "unsupported_parameter"),
+        ({"access_programs": {}}, "access_programs", "unsupported_parameter"),
+        ({"image": {"context_compression": "enabled"}}, "image.context_compression", "unsupported_value"),
+        ({"image": {"compression": "auto"}}, "image.compression", "unknown_parameter"),
+        ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm", "unsupported_parameter"),
+        ({"prompt_cache_options": {"ttl": "1h"}}, "prompt_cache_options.ttl", "invalid_value"),
+        ({"reasoning": {"context": "some"}}, "reasoning.context", "invalid_value"),
+        ({"reasoning": {"mode": "fast"}}, "reasoning.mode", "invalid_value"),
+        ({"reasoning": {"max_tokens": 5}}, "reasoning.max_tokens", "unknown_parameter"),
+        ({"text": {"verbose": True}}, "text.verbose", "unknown_parameter"),
+        ({"service_tier": "bogus"}, "service_tier", "invalid_value"),
+        ({"stream_options": {"include_usage": True}}, "stream_options.include_usage", "unknown_parameter"),
+    ],
+)
+def test_nothing_asked_for_is_dropped_in_silence(members: dict[str, Any], field: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(**members)
+    assert (caught.value.field, caught.value.code) == (field, code)
+
+
+def test_what_cannot_be_included_is_refused_with_what_can() -> None:
+    with pytest.raises(InvalidRequest, match="'message.output_text.logprobs'") as caught:
+        parse(include=["reasoning.encrypted_content", "message.output_text.logprob"])
+    assert (caught.value.field, caught.value.code) == ("include[1]", "invalid_value")
+
+
+def test_parameters_travel_without_input() -> None:
+    asked = parse(temperature=0.5).asked()
+    assert Parameters.parse(dumps(asked)).asked() == asked
+    with pytest.raises(InvalidRequest, match="Unknown parameter: 'input'"):
+        Parameters.parse(dumps(asked | {"input": "x"}))
+
+
+@pytest.mark.parametrize("members", [{}, {"input": None}])
+def test_what_is_counted_need_not_say_anything_new(members: dict[str, Any]) -> None:
+    request = CountRequest.parse(dumps({"model": "m", "previous_response_id": "resp_1", "personality": "x"} | members))
+    assert request.input_given == []
+    assert request.asked() == {"model": "m", "previous_response_id": "resp_1"}
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "code"),
+    [
+        ({"input": 42}, "input", "invalid_type"),
+        ({"personality": "x" * 65}, "personality", "string_above_max_length"),
+        ({"prompt": {}}, "prompt", "unsupported_parameter"),
+    ],
+)
+def test_it_is_checked_like_a_create_request(members: dict[str, Any], field: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        CountRequest.parse(dumps({"model": "m"} | members))
+    assert (caught.value.field, caught.value.code) == (field, code)

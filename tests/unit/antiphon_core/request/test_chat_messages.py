@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request.chat import ChatRequest
+
+CALL = {"type": "function", "id": "call_1", "function": {"name": "f", "arguments": "{}"}}
+
+
+def parse(message: dict[str, Any]) -> ChatRequest:
+    return ChatRequest.parse(dumps({"model": "m", "messages": [message]}))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None, "tool_calls": []},
+        {"role": "assistant", "tool_calls": [CALL]},
+        {"role": "user", "content": "Hi", "name": "Alice", "new": 1},
+        {"role": "user", "content": [{"type": "text", "text": "Hi", "new": 1}]},
+    ],
+)
+def test_a_message_is_kept_with_all_that_it_says(message: dict[str, Any]) -> None:
+    (kept,) = parse(message).messages
+    assert kept.model_dump(exclude_unset=True) == message
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "code"),
+    [
+        ({"role": "function", "content": "a"}, "role", "invalid_value"),
+        ({"role": "user", "content": 1}, "content", "invalid_type"),
+        ({"role": "user", "content": [{"type": "input_audio"}]}, "content[0]", "unsupported_value"),
+        ({"role": "user", "content": [{"type": "image_url"}]}, "content[0].image_url", "missing_required_parameter"),
+        (
+            {"role": "assistant", "tool_calls": [CALL | {"id": 1}]},
+            "tool_calls[0].id",
+            "invalid_type",
+        ),
+    ],
+)
+def test_what_is_none_is_refused_by_its_path(message: dict[str, Any], field: str, code: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse(message)
+    assert (caught.value.field, caught.value.code) == (f"messages[0].{field}", code)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.limits import INPUT_ITEMS_MAX
+from antiphon_core.request.body import ConversationRef, CreateRequest
+from antiphon_core.request.errors import from_validation
+
+OMIT = object()
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+@pytest.mark.parametrize(
+    ("members", "field", "code"),
+    [
+        ({"model": OMIT}, "model", "missing_required_parameter"),
+        ({"input": OMIT}, "input", "missing_required_parameter"),
+        ({"model": 5}, "model", "invalid_type"),
+        ({"model": ""}, "model", "string_below_min_length"),
+        ({"input": 42}, "input", "invalid_type"),
+        ({"input": {"role": "user"}}, "input", "invalid_type"),
+        ({"input": [3]}, "input[0]", "invalid_type"),
+        ({"input": [user("a"), {"role": "user"}]}, "input[1].content", "missing_required_parameter"),
+        ({"input": [user(7)]}, "input[0].content", "invalid_type"),
+        ({"input": [user([{"type": "input_text"}])]}, "input[0].content[0].text", "missing_required_parameter"),
+        ({"input": [user([{"type": "input_text", "text": 4}])]}, "input[0].content[0].text", "invalid_type"),
+        ({"input": [user([{"type": "input_audio", "data": "u"}])]}, "input[0].content[0]", "unsupported_value"),
+        ({"input": [user([{"type": "smell"}])]}, "input[0].content[0].type", "invalid_value"),
+        ({"input": [user([{"text": "x"}])]}, "input[0].content[0].type", "missing_required_parameter"),
+        ({"input": [user([{"type": None, "text": "x"}])]}, "input[0].content[0].type", "missing_required_parameter"),
+        ({"input": [{"role": "robot", "content": "x"}]}, "input[0].role", "invalid_value"),
+        ({"input": [{"type": "computer_call", "call_id": "c"}]}, "input[0]", "unsupported_value"),
+        ({"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].name", "missing_required_parameter"),
+        ({"input": [{"type": "telepathy"}]}, "input[0].type", "invalid_value"),
+        ({"input": [user("x")] * (INPUT_ITEMS_MAX + 1)}, "input", "array_above_max_length"),
+        ({"temperature": "hot"}, "temperature", "invalid_type"),
+        ({"temperature": True}, "temperature", "invalid_type"),
+        ({"temperature": 2.1}, "temperature", "decimal_above_max_value"),
+        ({"temperature": -0.1}, "temperature", "decimal_below_min_value"),
+        ({"max_output_tokens": 0}, "max_output_tokens", "integer_below_min_value"),
+        ({"max_output_tokens": 1.5}, "max_output_tokens", "invalid_type"),
+        ({"max_output_tokens": 10.0**30}, "max_output_tokens", "integer_above_max_value"),
+        ({"temperature": 10.0**30}, "temperature", "decimal_above_max_value"),
+        ({"top_logprobs": 21}, "top_logprobs", "integer_above_max_value"),
+        ({"stream": "yes"}, "stream", "invalid_type"),
+        ({"truncation": "some"}, "truncation", "invalid_value"),
+        ({"conversation": []}, "conversation", "invalid_type"),
+        ({"previous_response_id": 1}, "previous_response_id", "invalid_type"),
+        ({"metadata": {"a": 1}}, "metadata.a", "invalid_type"),
+        ({"metadata": {str(n): "" for n in range(17)}}, "metadata", "object_above_max_length"),
+        ({"metadata": {"a": "x" * 513}}, "metadata.a", "string_above_max_length"),
+        ({"foo": 1}, "foo", "unknown_parameter"),
+    ],
+)
+def test_each_mistake_has_its_code_and_its_place(members: dict[str, Any], field: str, code: str) -> None:
+    body = {name: value for name, value in ({"model": "m", "input": "x"} | members).items() if value is not OMIT}
+    with pytest.raises(InvalidRequest) as caught:
+        CreateRequest.parse(dumps(body))
+    assert (caught.value.field, caught.value.code) == (field, code)
+    assert field in caught.value.message
+
+
+def test_what_our_own_validators_find_is_told_with_its_place() -> None:
+    part = {"type": "input_image", "file_id": "file_1"}
+    with pytest.raises(InvalidRequest) as caught:
+        CreateRequest.parse(dumps({"model": "m", "input": [user([part])]}))
+    assert caught.value.message == (
+        "There is no Files API on this server, so no file has an id here: 'input[0].content[0].file_id'."
+    )
+
+
+def test_the_wording_is_that_of_openai() -> None:
+    with pytest.raises(InvalidRequest, match=r"^Missing required parameter: 'model'\.$"):
+        CreateRequest.parse(b'{"input": "x"}')
+    with pytest.raises(InvalidRequest, match=r"^Unknown parameter: 'foo'\.$"):
+        CreateRequest.parse(b'{"model": "m", "input": "x", "foo": 1}')
+
+
+def test_an_integer_of_many_digits_is_too_large() -> None:
+    with pytest.raises(InvalidRequest, match="it is too large") as caught:
+        CreateRequest.parse(b'{"model": "m", "input": "x", "max_output_tokens": 1%s}' % (b"0" * 30))
+    assert caught.value.code == "integer_above_max_value"
+
+
+def test_a_place_is_told_from_where_it_was_looked_for() -> None:
+    with pytest.raises(ValidationError) as caught:
+        ConversationRef.model_validate({"id": 5})
+    error = from_validation(caught.value, where="input[1]")
+    assert error.field == "input[1].id"
+    assert "'input[1].id'" in error.message

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import random
+import zlib
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from antiphon_core.limits import BODY_BYTES_MAX
+from antiphon_edge.http import http_server
+from tests.support.api_keys import KeyFiles
+from tests.support.edge import RunningEdge, running_edge
+from tests.support.raw_http import exchange, post, read
+
+BODY = b'{"model": "m", "input": "hi"}'
+BOMB = gzip.compress(b" " * (8 * BODY_BYTES_MAX))
+PATHS = (
+    "/v1/responses",
+    "/v1/responses/compact",
+    "/v1/responses/input_tokens",
+    "/v1/chat/completions",
+    "/v1/conversations",
+)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        (b"gzip", gzip.compress(BODY)),
+        (b"GZIP", gzip.compress(BODY)),
+        (b"deflate", zlib.compress(BODY)),
+        (b"identity", BODY),
+    ],
+    ids=["gzip", "GZIP", "deflate", "identity"],
+)
+async def test_a_body_may_be_compressed(edge: RunningEdge, encoding: bytes, body: bytes) -> None:
+    answer = await exchange(edge.server.url, post(body, b"Content-Encoding: " + encoding))
+    assert answer.status == 200
+    assert len(edge.translator.turns) == 1
+
+
+@pytest.mark.parametrize("encoding", [b"br", b"zstd", b"x-gzip", b"gzip, gzip", b"gzip, identity", b"snappy"])
+async def test_other_encodings_are_refused_with_those_that_are_read(edge: RunningEdge, encoding: bytes) -> None:
+    answer = await exchange(edge.server.url, post(BODY, b"Content-Encoding: " + encoding))
+    assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", 415, "unsupported_content_encoding")
+    assert answer.headers["accept-encoding"] == "gzip, deflate"
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [(b"gzip", BODY), (b"deflate", BODY), (b"gzip", gzip.compress(BODY) + b"canary")],
+    ids=["no gzip", "no deflate", "more behind the gzip"],
+)
+async def test_a_body_that_is_not_what_it_says_is_refused_on_every_route(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, path: str, encoding: bytes, body: bytes
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    answer = await exchange(edge.server.url, post(body, b"Content-Encoding: " + encoding, path=path.encode()))
+    assert (answer.status, answer.error["code"]) == (400, "malformed_request")
+    assert "'Content-Encoding'" in answer.error["message"]
+    assert (answer.headers["connection"], answer.ended) == ("close", True)
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_body_is_measured_decompressed_and_the_rest_is_left_as_it_is(edge: RunningEdge, path: str) -> None:
+    answer = await exchange(edge.server.url, post(BOMB, b"Content-Encoding: gzip", path=path.encode()))
+    assert (answer.status, answer.error["code"]) == (413, "request_too_large")
+    assert (answer.headers["connection"], answer.ended) == ("close", True)
+
+
+async def test_nothing_is_decompressed_for_nobody(tmp_path: Path) -> None:
+    """Beyond what was read before it was known who asks. Who sends all the rest first gets the answer all the same."""
+    body = gzip.compress(b" " * (8 * BODY_BYTES_MAX) + random.Random(0).randbytes(2 * BODY_BYTES_MAX), compresslevel=1)
+    files = KeyFiles(tmp_path)
+    files.make("acme")
+    async with running_edge(**files.settings) as edge:
+        answer = await exchange(edge.server.url, post(body, b"Content-Encoding: gzip"))
+        assert (answer.status, answer.headers["connection"], answer.ended) == (401, "close", True)
+
+
+async def test_a_client_that_does_not_hang_up_is_no_fault_of_ours(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(http_server, "LINGER_S", 0)
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(post(BODY, b"Content-Encoding: gzip"))
+    assert (await read(reader)).status == 400
+    async with asyncio.timeout(30):
+        while "the body of a request from ('127.0.0.1', " not in caplog.text:
+            await asyncio.sleep(0.01)
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+    writer.close()
+
+
+async def test_without_a_body_its_encoding_says_nothing(edge: RunningEdge) -> None:
+    assert (await edge.ask("GET", "/v1/models", headers={"Content-Encoding": "snappy"})).status == 200

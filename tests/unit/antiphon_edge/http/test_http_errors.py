@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import (
+    TABLE,
+    AntiphonError,
+    IdempotencyMismatch,
+    RequestRateExceeded,
+    SessionLocked,
+    StoreUnavailable,
+    Unimplemented,
+)
+from antiphon_core.jsons import Object
+from antiphon_edge.http.http_errors import SHOULD_RETRY
+from tests.support.edge import RunningEdge
+
+
+async def test_an_unknown_url(edge: RunningEdge) -> None:
+    answer = await edge.ask("GET", "/v2/responses")
+    assert (answer.status, answer.error["code"]) == (404, "unknown_url")
+    assert answer.error["message"] == "Unknown request URL: GET /v2/responses."
+
+
+async def test_a_wrong_method_names_the_right_ones(edge: RunningEdge) -> None:
+    answer = await edge.ask("PUT", "/v1/responses")
+    assert (answer.status, answer.error["code"], answer.headers["allow"]) == (405, "method_not_allowed", "GET,POST")
+
+
+async def test_paths_are_asked_for_their_head_and_no_others_options(edge: RunningEdge) -> None:
+    answer = await edge.ask("HEAD", "/v1/models")
+    assert (answer.status, answer.body) == (200, b"")
+    assert int(answer.headers["content-length"]) > 0
+    for method, path, allowed in (("HEAD", "/v1/responses", "GET,POST"), ("OPTIONS", "/v1/models", "GET,HEAD")):
+        answer = await edge.ask(method, path)
+        assert (answer.status, answer.headers["allow"]) == (405, allowed)
+        assert answer.headers["x-request-id"].startswith("req_")
+    assert answer.error["code"] == "method_not_allowed"
+
+
+async def test_the_beta_of_a_path_is_the_same_path(edge: RunningEdge) -> None:
+    body = {"model": "m", "input": "hi"}
+    answer = await edge.ask("POST", "/v1/responses?beta=true", body, headers={"OpenAI-Beta": "responses=v1"})
+    assert (answer.status, answer.json["status"]) == (200, "completed")
+    again = await edge.ask("GET", f"/v1/responses/{answer.json['id']}?beta=true")
+    assert again.json == answer.json
+
+
+def test_whatever_sdks_repeat_by_its_status_says_whether_it_helps() -> None:
+    repeated = {row.error for row in TABLE if row.http_status in (408, 409, 429) or row.http_status >= 500}
+    assert set(SHOULD_RETRY) == repeated | {SessionLocked}
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (IdempotencyMismatch.of("k"), "false"),
+        (Unimplemented.of("This"), "false"),
+        (SessionLocked.of("s"), "true"),
+        (StoreUnavailable("Gone."), "true"),
+        (RequestRateExceeded("Too many.", retry_after_ms=1500), "true"),
+    ],
+)
+async def test_an_error_says_whether_to_come_back(edge: RunningEdge, error: AntiphonError, expected: str) -> None:
+    async def refuse() -> None:
+        raise error
+
+    edge.translator.models = refuse  # type: ignore[assignment,method-assign]
+    answer = await edge.ask("GET", "/v1/models")
+    assert answer.headers["x-should-retry"] == expected
+
+
+async def test_what_no_sdk_repeats_needs_no_such_word(edge: RunningEdge) -> None:
+    assert "x-should-retry" not in (await edge.ask("GET", "/v1/models/none")).headers
+
+
+async def test_a_bug_is_logged_and_not_sent(edge: RunningEdge, caplog: pytest.LogCaptureFixture) -> None:
+    async def broken() -> None:
+        raise ZeroDivisionError("secret detail")
+
+    edge.translator.models = broken  # type: ignore[assignment,method-assign]
+    answer = await edge.ask("GET", "/v1/models")
+    assert (answer.status, answer.error["type"]) == (500, "server_error")
+    assert b"secret" not in answer.body
+    assert "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("asked", "begins", "ends"),
+    [
+        ({"truncation": "x" * 1_000_000}, "Invalid value: 'xxx", "'truncation' must be one of 'auto' or 'disabled'."),
+        ({"x" * 1_000_000: 1}, "Unknown parameter: 'xxx", "xxx'."),
+        ({"conversation": "x" * 1_000_000}, "Conversation with id 'xxx", "xxx' not found."),
+    ],
+)
+async def test_an_answer_does_not_repeat_all_of_what_is_wrong(
+    edge: RunningEdge, asked: Object, begins: str, ends: str
+) -> None:
+    answer = await edge.create(**asked)
+    assert answer.error["message"].startswith(begins)
+    assert answer.error["message"].endswith(ends)
+    assert len(answer.body) < 2_000

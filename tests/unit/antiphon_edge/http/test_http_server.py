@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import asyncio
+import gzip
+import logging
+import re
+
+import pytest
+from aiohttp import ClientConnectionResetError
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong, TransferEncodingError
+from yarl import URL
+
+from antiphon_core.limits import BODY_BYTES_MAX, HEADER_BYTES_MAX, URL_BYTES_MAX
+from antiphon_core.ports.translator import Model
+from antiphon_edge.http.http_server import unreadable
+from tests.support.edge import RunningEdge
+from tests.support.raw_http import RawAnswer, exchange, head, post, read
+
+BODY = b'{"model": "m", "input": "canary"}'
+CHUNKED = (b"POST /v1/responses", b"Transfer-Encoding: chunked")
+MALFORMED = "malformed_request"
+LARGE = b"x" * (3 * BODY_BYTES_MAX)
+
+
+def require(answer: RawAnswer, status: int, code: str) -> None:
+    """The envelope, with what every answer has, at the end of its connection."""
+    assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", status, code), answer
+    assert set(answer.error) == {"message", "type", "param", "code"}
+    assert answer.error["type"] == "invalid_request_error"
+    assert answer.headers["content-type"].startswith("application/json")
+    assert re.fullmatch(r"req_[0-9a-f]{32}", answer.headers["x-request-id"])
+    assert answer.headers["openai-version"] == "2020-10-01"
+    assert int(answer.headers["openai-processing-ms"]) >= 0
+    assert (answer.headers["connection"], answer.ended) == ("close", True)
+
+
+UNREADABLE = [
+    # name, request, status, code
+    ("an unknown method", head(b"BREW /v1/responses?canary"), 400, MALFORMED),
+    ("TLS", b"\x16\x03\x01\x02\x00\x01canary", 400, MALFORMED),
+    ("another HTTP", b"GET /canary HTTP/3.0\r\nHost: edge\r\n\r\n", 400, MALFORMED),
+    ("no path", head(b"GET canary"), 400, MALFORMED),
+    ("a character that no URL has", head(b"GET /v1/models?k=canary\x7f\x01"), 400, MALFORMED),
+    ("a long URL", head(b"GET /v1/models?k=canary" + b"x" * URL_BYTES_MAX), 414, "url_too_long"),
+    ("a large header", post(BODY, b"x-note: canary" + b"x" * HEADER_BYTES_MAX), 431, "header_too_large"),
+    ("a header with a long name", post(BODY, b"x-canary" + b"x" * HEADER_BYTES_MAX + b": 1"), 431, "header_too_large"),
+    ("too many headers", post(BODY, *[b"x-note: canary"] * 200), 431, "too_many_headers"),
+    ("a character that no header has", post(BODY, b"Authorization: Bearer canary\x01"), 400, MALFORMED),
+    ("two hosts", post(BODY, b"Host: canary"), 400, MALFORMED),
+    ("no host", b"GET /v1/models?canary HTTP/1.1\r\n\r\n", 400, MALFORMED),
+    ("a length that is none", head(b"POST /v1/responses", b"Content-Length: canary") + BODY, 400, MALFORMED),
+    ("a chunk without its size", head(*CHUNKED) + BODY + b"\r\n0\r\n\r\n", 400, MALFORMED),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "code"), [row[1:] for row in UNREADABLE], ids=[r[0] for r in UNREADABLE]
+)
+async def test_what_is_no_request_is_refused_like_one_and_repeated_nowhere(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, request_: bytes, status: int, code: str
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    answer = await exchange(edge.server.url, request_)
+    require(answer, status, code)
+    (record,) = [record for record in caplog.records if "refused" in record.getMessage()]
+    assert record.getMessage() == f"what came from 127.0.0.1 is refused with {status}: {answer.error['message']}"
+    assert "canary" not in caplog.text
+    assert b"canary" not in answer.body
+    assert edge.translator.turns == []
+
+
+async def test_a_body_that_breaks_off_while_it_is_read_is_refused_and_nobody_waits_for_the_rest(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    request = head(*CHUNKED, b"Expect: 100-continue")
+    require(await exchange(edge.server.url, request, after_continue=BODY + b"\r\n0\r\n\r\n"), 400, MALFORMED)
+    assert "canary" not in caplog.text
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_a_client_that_hangs_up_is_no_fault_in_the_log(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a handler comes by that writes while the connection closes."""
+    caplog.set_level(logging.INFO)
+
+    async def models() -> list[Model]:
+        raise ClientConnectionResetError("Cannot write to closing transport")
+
+    edge.translator.models = models  # type: ignore[method-assign]
+    await edge.ask("GET", "/v1/models")
+    assert "hung up before it had its whole answer" in caplog.text
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_a_body_that_breaks_off_behind_a_request_that_runs_is_refused_in_its_turn(edge: RunningEdge) -> None:
+    """The one before it is answered, as it is complete."""
+    asked, go_on = edge.hold_models()
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(head(b"GET /v1/models"))
+    await asked.wait()
+    (connection,) = edge.server._runner.server.connections  # type: ignore[union-attr]
+    for piece in (head(*CHUNKED), BODY + b"\r\n0\r\n\r\n"):
+        waiting = len(connection._messages)
+        writer.write(piece)
+        while len(connection._messages) == waiting:
+            await asyncio.sleep(0)
+    go_on.set()
+    async with asyncio.timeout(30):
+        assert [(await read(reader)).status for _ in range(2)] == [200, 400]
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "code"),
+    [
+        (head(b"POST /v1/responses", b"Content-Length: nine") + LARGE, 400, MALFORMED),
+        (post(LARGE, b"Content-Encoding: gzip"), 400, MALFORMED),
+        (post(gzip.compress(LARGE, compresslevel=0), b"Content-Encoding: gzip"), 413, "request_too_large"),
+    ],
+    ids=["no request", "no body", "too large a body"],
+)
+async def test_who_reads_only_when_all_is_sent_gets_the_answer_all_the_same(
+    edge: RunningEdge, request_: bytes, status: int, code: str
+) -> None:
+    require(await exchange(edge.server.url, request_), status, code)
+
+
+async def test_a_large_header_that_clients_do_send_is_read(edge: RunningEdge) -> None:
+    request = post(b'{"model": "m", "input": "hi"}', b"x-codex-turn-metadata: " + b"x" * (HEADER_BYTES_MAX - 100))
+    assert (await exchange(edge.server.url, request)).status == 200
+
+
+async def test_a_body_waits_until_it_is_told_to_come(edge: RunningEdge) -> None:
+    body = b'{"model": "m", "input": "hi"}'
+    request = head(b"POST /v1/responses", b"Content-Length: %d" % len(body), b"Expect: 100-continue")
+    assert (await exchange(edge.server.url, request, after_continue=body)).status == 200
+
+
+async def test_another_expectation_is_refused_by_name(edge: RunningEdge) -> None:
+    answer = await exchange(edge.server.url, post(BODY, b"Expect: miracles"))
+    assert (answer.version, answer.status, answer.error["code"]) == ("HTTP/1.1", 417, "expectation_failed")
+    assert answer.headers["x-request-id"].startswith("req_")
+    assert answer.headers["content-type"].startswith("application/json")
+
+
+@pytest.mark.parametrize("path", [b"/v1/responses", b"/nowhere"])
+@pytest.mark.parametrize("expected", [b"\xff", b"100-continue\xff", b"100-continue, canary"])
+async def test_an_expectation_of_whatever_bytes_is_the_clients_mistake(
+    edge: RunningEdge, caplog: pytest.LogCaptureFixture, path: bytes, expected: bytes
+) -> None:
+    require(await exchange(edge.server.url, post(BODY, b"Expect: " + expected, path=path)), 417, "expectation_failed")
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_http_1_0_knows_no_expectations(edge: RunningEdge) -> None:
+    """RFC 9110 has them ignored there."""
+    request = post(b'{"model": "m", "input": "hi"}', b"Expect: miracles").replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert (await exchange(edge.server.url, request)).status == 200
+
+
+async def said_before(edge: RunningEdge, first: bytes, then: bytes) -> list[int]:
+    """The statuses of what is answered on one connection on which `then` is sent once `first` was answered."""
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    statuses = []
+    async with asyncio.timeout(10):
+        for piece in (first, then):
+            writer.write(piece)
+            try:
+                statuses.append((await read(reader)).status)
+            except (asyncio.IncompleteReadError, ConnectionError):
+                break
+    writer.close()
+    return statuses
+
+
+async def test_a_trailer_of_one_request_is_no_header_of_the_next(edge: RunningEdge) -> None:
+    """aiohttp's parser keeps the last one for the next request: a proxy may send that for somebody else."""
+    body = b'{"model": "m", "input": "hi"}'
+    chunks = b"%x\r\n%s\r\n0\r\nIdempotency-Key: mine\r\n\r\n" % (len(body), body)
+    assert await said_before(edge, head(*CHUNKED) + chunks, post(body)) == [200]
+    assert len(edge.translator.turns) == 1
+
+
+async def test_what_is_behind_an_upgrade_that_is_not_taken_is_dropped_as_a_whole(edge: RunningEdge) -> None:
+    """aiohttp drops what came in one piece with such a request, and would take the rest for the next one."""
+    upgrade = head(b"GET /v1/models", b"Connection: Upgrade", b"Upgrade: h2c")
+    smuggled = post(b'{"model": "m", "input": "hi"}')
+    outer = head(b"POST /v1/responses", b"Content-Length: %d" % len(smuggled))
+    assert await said_before(edge, upgrade + outer, smuggled) == [200]
+    assert edge.translator.turns == []
+
+
+async def test_what_comes_behind_connect_is_no_request(edge: RunningEdge) -> None:
+    smuggled = post(b'{"model": "m", "input": "hi"}')
+    request = head(b"CONNECT edge:80", b"Content-Length: %d" % len(smuggled)) + smuggled
+    require(await exchange(edge.server.url, request), 400, MALFORMED)
+    assert edge.translator.turns == []
+
+
+async def test_a_connection_is_used_again_behind_a_refusal_that_was_read(edge: RunningEdge) -> None:
+    first = await exchange(edge.server.url, post(b"no JSON"))
+    assert (first.status, first.ended) == (400, False)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (LineTooLong(b"canary", URL_BYTES_MAX), 414),
+        (LineTooLong(b"canary", HEADER_BYTES_MAX), 431),
+        (TransferEncodingError("canary"), 400),
+        (BadHttpMessage("canary"), 400),
+    ],
+)
+def test_what_the_parser_means_is_said_without_its_words(error: HttpProcessingError, status: int) -> None:
+    why = unreadable(error)
+    assert why.status == status
+    assert "canary" not in why.message

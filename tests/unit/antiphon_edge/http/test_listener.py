@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import uvloop
+from aiohttp import web
+
+from antiphon_edge.http.listener import ACCEPTED_AT_ONCE_MAX, Listener, ListeningSite
+
+HOST = "127.0.0.1"
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture(params=LOOPS)
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a coroutine on each kind of event loop."""
+
+    def run_there(main: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=LOOPS[request.param]) as runner:
+            runner.run(main)
+
+    return run_there
+
+
+class FullTable(socket.socket):
+    """A listening socket of a process that has no file descriptor left, for as long as `is_full`."""
+
+    is_full = True
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        if self.is_full:
+            self.is_full = False
+            raise OSError(errno.EMFILE, "Too many open files")
+        return super().accept()
+
+
+async def answer(_request: web.BaseRequest) -> web.Response:
+    return web.Response(text="here")
+
+
+@asynccontextmanager
+async def started_runner() -> AsyncIterator[web.ServerRunner]:
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        yield runner
+    finally:
+        await runner.cleanup()
+
+
+def connected(address: Any, count: int) -> list[socket.socket]:
+    """Connections that the kernel has made, whether they are accepted or not."""
+    return [socket.create_connection(address[:2]) for _ in range(count)]
+
+
+async def steps_to_accept(server: web.Server, count: int) -> int:
+    """In how many iterations of the event loop connections came, until there were so many."""
+    steps, seen = 0, 0
+    while seen < count:
+        await asyncio.sleep(0)
+        now = len(server.connections)
+        steps += now > seen
+        seen = now
+    return steps
+
+
+async def text_of(connection: socket.socket) -> bytes:
+    connection.setblocking(False)
+    reader, writer = await asyncio.open_connection(sock=connection)
+    writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    text = await reader.read()
+    writer.close()
+    return text
+
+
+def test_connections_that_wait_are_accepted_together(run: Run) -> None:
+    """A server of uvloop itself takes an iteration for each."""
+    count = ACCEPTED_AT_ONCE_MAX + 20
+
+    async def main() -> None:
+        async with started_runner() as runner:
+            await ListeningSite(runner, HOST, 0).start()
+            clients = connected(runner.addresses[0], count)
+            assert runner.server is not None
+            assert await steps_to_accept(runner.server, count) < count / 4
+            for client in clients:
+                client.close()
+
+    run(main())
+
+
+def test_an_accepted_connection_is_served_without_delay(run: Run) -> None:
+    async def main() -> None:
+        async with started_runner() as runner:
+            await ListeningSite(runner, HOST, 0).start()
+            (client,) = connected(runner.addresses[0], 1)
+            assert runner.server is not None
+            await steps_to_accept(runner.server, 1)
+            (protocol,) = runner.server.connections
+            assert protocol.transport is not None
+            accepted = protocol.transport.get_extra_info("socket")
+            # Without it a small event waits for the reader's delayed acknowledgement: 40 ms and more.
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert (await text_of(client)).endswith(b"here")
+
+    run(main())
+
+
+def test_a_port_that_another_process_has_is_refused(run: Run) -> None:
+    async def main() -> None:
+        async with started_runner() as runner, started_runner() as other:
+            await ListeningSite(runner, HOST, 0).start()
+            with pytest.raises(OSError, match="in use"):
+                await ListeningSite(other, HOST, runner.addresses[0][1]).start()
+
+    run(main())
+
+
+def test_processes_that_say_so_share_a_port(run: Run) -> None:
+    async def main() -> None:
+        async with started_runner() as runner, started_runner() as other:
+            await ListeningSite(runner, HOST, 0, shares_port=True).start()
+            await ListeningSite(other, HOST, runner.addresses[0][1], shares_port=True).start()
+            assert runner.addresses == other.addresses
+
+    run(main())
+
+
+def test_connections_wait_while_no_file_descriptor_is_left(run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with started_runner() as runner:
+            assert runner.server is not None
+            listening = FullTable()
+            listening.bind((HOST, 0))
+            listener = Listener(runner.server, [listening], pause_s=0)
+            (client,) = connected(listening.getsockname(), 1)
+            assert (await text_of(client)).endswith(b"here")
+            listener.close()
+
+    with caplog.at_level(logging.ERROR):
+        run(main())
+    assert "no connection is accepted" in caplog.text
+
+
+def test_a_listener_that_pauses_can_be_closed(run: Run) -> None:
+    async def main() -> None:
+        async with started_runner() as runner:
+            assert runner.server is not None
+            listening = FullTable()
+            listening.bind((HOST, 0))
+            listener = Listener(runner.server, [listening], pause_s=0)
+            (client,) = connected(listening.getsockname(), 1)
+            while listening.is_full:
+                await asyncio.sleep(0)
+            listener.close()
+            await asyncio.sleep(0.01)  # its timer would watch a socket that is closed
+            assert not runner.server.connections
+            client.close()
+
+    run(main())

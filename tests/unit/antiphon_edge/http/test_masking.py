@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+
+import pytest
+from yarl import URL
+
+from antiphon_edge.http.masking import MaskedFrames
+from tests.support.edge import RunningEdge
+from tests.support.raw_http import head
+
+UPGRADE = head(
+    b"GET /v1/responses",
+    b"Connection: upgrade",
+    b"Upgrade: websocket",
+    b"Sec-WebSocket-Version: 13",
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
+)
+PING, TEXT, CLOSE = 0x89, 0x81, 0x88
+PROTOCOL_ERROR = (1002).to_bytes(2)
+SIZES = [0, 1, 125, 126, 65_535, 65_536]
+
+
+@dataclass
+class Seen:
+    """A reader that keeps what it gets."""
+
+    data: bytearray = field(default_factory=bytearray)
+    is_over: bool = False
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        self.data += data
+        return False, b""
+
+    def feed_eof(self) -> None:
+        self.is_over = True
+
+
+def frame(first: int, payload: bytes, *, masked: bool = True) -> bytes:
+    """With a mask of zeros, which leaves the payload as it is."""
+    size, bit = len(payload), 0x80 if masked else 0
+    if size < 126:
+        length = bytes([bit | size])
+    elif size < 2**16:
+        length = bytes([bit | 126]) + size.to_bytes(2)
+    else:
+        length = bytes([bit | 127]) + size.to_bytes(8)
+    return bytes([first]) + length + (bytes(4) if masked else b"") + payload
+
+
+def fed(stream: bytes, cuts: list[int]) -> Seen:
+    seen = Seen()
+    frames = MaskedFrames(seen)
+    for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        assert frames.feed_data(stream[begin:end]) == (False, b"")
+    frames.feed_eof()
+    assert seen.is_over
+    return seen
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_masked_frames_go_on_as_they_are_however_they_are_cut(seed: int) -> None:
+    stream = b"".join(frame(TEXT, b"x" * size) for size in SIZES)
+    cuts = sorted(random.Random(seed).choices(range(len(stream)), k=40) + list(range(20)))
+    assert fed(stream, cuts).data == stream
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_first_that_is_not_masked_becomes_one_that_is_refused(size: int, whole: bool) -> None:
+    good = frame(PING, b"a") + frame(TEXT, b"x" * 200)
+    stream = good + frame(TEXT, b"y" * size, masked=False) + b"z"
+    cuts = [] if whole else list(range(len(good) + 2))
+    assert fed(stream[: len(good) + 2], cuts).data == good + b"\x70\x00"
+    assert b"y" not in fed(stream, []).data
+
+
+@pytest.mark.parametrize("before", [b"", frame(PING, b"a")])
+async def test_a_client_that_does_not_mask_is_closed_with_1002(edge: RunningEdge, before: bytes) -> None:
+    address = URL(edge.server.url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    writer.write(UPGRADE)
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101 ")
+    writer.write(before + frame(TEXT, b'{"type": "response.create", "model": "m", "input": "hi"}', masked=False))
+    async with asyncio.timeout(30):
+        pong = b"\x8a\x01a" if before else b""
+        assert await reader.readexactly(len(pong)) == pong
+        first, size = await reader.readexactly(2)
+        assert first == CLOSE
+        assert (await reader.readexactly(size))[:2] == PROTOCOL_ERROR
+    writer.close()
+    assert edge.translator.turns == []

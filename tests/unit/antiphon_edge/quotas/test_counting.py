@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import StoreUnavailable, Unimplemented
+from antiphon_core.ports.spending import Draw, Hold, Spend, Spent
+from antiphon_edge.quotas.counting import PATIENCE_S, PAUSE_S, OwnShare, SharedCounts, divided
+
+SEVEN = Spend([Draw("requests", 1, 1, 7, 7)])
+
+
+class Store:
+    """Counts, breaks, or does not answer."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.counts = OwnShare(1, clock)
+        self.asked = 0
+        self.fault: Exception | None = None
+        self.hangs = False
+        self.cancelled = 0
+
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        self.asked += 1
+        if self.hangs:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.cancelled += 1
+        if self.fault is not None:
+            raise self.fault
+        return await self.counts.spend(tenant, spend)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def store(clock: ManualClock) -> Store:
+    return Store(clock)
+
+
+@pytest.fixture
+def shared(store: Store, clock: ManualClock) -> SharedCounts:
+    return SharedCounts(store, OwnShare(2, clock), clock)
+
+
+async def admitted(counts: SharedCounts | OwnShare, times: int) -> int:
+    return sum([(await counts.spend("acme", SEVEN)).refusal is None for _ in range(times)])
+
+
+async def test_the_store_counts_for_all(store: Store, shared: SharedCounts, clock: ManualClock) -> None:
+    another = SharedCounts(store, OwnShare(2, clock), clock)
+    assert await admitted(shared, 5) == 5
+    assert await admitted(another, 5) == 2
+
+
+@pytest.mark.parametrize("fault", [StoreUnavailable("gone"), Unimplemented("an older store")])
+async def test_without_the_store_each_counts_its_part_and_says_so_once(
+    store: Store, shared: SharedCounts, fault: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.fault = fault
+    assert await admitted(shared, 10) == 3
+    assert store.asked == 1
+    (record,) = caplog.records
+    assert (record.levelno, str(fault) in record.getMessage()) == (logging.WARNING, True)
+
+
+async def test_one_in_a_while_asks_for_all_whether_it_is_back(
+    store: Store, shared: SharedCounts, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.fault = StoreUnavailable("gone")
+    for seconds in range(3):
+        await admitted(shared, 5)
+        assert store.asked == seconds + 1
+        clock.advance(PAUSE_S)
+    store.fault = None
+    assert await admitted(shared, 10) == 7
+    assert store.asked == 3 + 10
+    assert [record.getMessage() for record in caplog.records][1:] == ["rate limits are shared again: the store answers"]
+
+
+async def test_nobody_waits_for_a_store_that_does_not_answer(
+    store: Store, shared: SharedCounts, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("antiphon_edge.quotas.counting.PATIENCE_S", 0.01)
+    store.hangs = True
+    outcomes = await asyncio.wait_for(asyncio.gather(*(admitted(shared, 1) for _ in range(10))), 30)
+    assert sum(outcomes) == 3
+    assert await admitted(shared, 5) == 0
+    assert (store.asked, store.cancelled) == (10, 10)
+    clock.advance(PAUSE_S)
+    probing = asyncio.create_task(admitted(shared, 1))
+    while store.asked == 10:
+        await asyncio.sleep(0)
+    await admitted(shared, 5)
+    assert store.asked == 11  # one waits, the others do not
+    await probing
+
+
+def test_a_caller_waits_a_quarter_of_a_second_at_most() -> None:
+    assert PATIENCE_S <= 0.25
+
+
+async def test_who_goes_away_stops_asking(store: Store, shared: SharedCounts) -> None:
+    store.hangs = True
+    asking = asyncio.create_task(shared.spend("acme", SEVEN))
+    while not store.asked:
+        await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    while not store.cancelled:
+        await asyncio.sleep(0)
+    store.hangs = False
+    assert (await shared.spend("acme", SEVEN)).refusal is None
+    assert store.asked == 2  # nothing was wrong with the store
+
+
+async def test_a_fault_of_our_own_is_no_fault_of_the_stores(store: Store, shared: SharedCounts) -> None:
+    store.fault = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        await shared.spend("acme", SEVEN)
+
+
+async def test_each_of_several_edges_enforces_its_part(clock: ManualClock) -> None:
+    edges = [OwnShare(2, clock) for _ in range(2)]
+    assert [await admitted(edge, 10) for edge in edges] == [3, 3]
+    (level,) = (await edges[0].spend("acme", SEVEN)).levels
+    assert level.capacity == 3.5
+
+
+def test_a_part_of_a_spend() -> None:
+    spend = Spend([Draw("b", 5, 1, 60, 60), Draw("c", 5)], Hold(("p",), 100, most=3), ["q"])
+    assert divided(spend, 1) == spend
+    assert divided(spend, 2) == Spend([Draw("b", 5, 1, 30, 30), Draw("c", 5)], Hold(("p",), 100, most=2), ["q"])
+    assert divided(Spend(hold=Hold(("p",), 100)), 2).hold == Hold(("p",), 100)
+
+
+async def test_a_share_of_less_than_one_request_is_one_now_and_then(clock: ManualClock) -> None:
+    seldom, own = Spend([Draw("requests", 1, 1, 1, 1)]), OwnShare(3, clock)
+    assert (await own.spend("acme", seldom)).refusal is None
+    refusal = (await own.spend("acme", seldom)).refusal
+    assert refusal is not None
+    assert refusal.retry_after_ms == 180_000
+    clock.advance(180)
+    assert (await own.spend("acme", seldom)).refusal is None

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import Clock, ManualClock
+from antiphon_core.errors import AntiphonError, RequestRateExceeded, TokenRateExceeded
+from antiphon_core.ids import RandomIds
+from antiphon_core.ports.spending import Draw, Hold, Spend, Spending, Spent
+from antiphon_edge.quotas.counting import OwnShare
+from antiphon_edge.quotas.rate_limits import RateLimiter, RateLimits, Standing
+
+Make = Callable[..., RateLimiter]
+
+
+class Counting:
+    """Counts in this process, and what it was asked."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.inner = OwnShare(1, clock)
+        self.asked: list[Spend] = []
+        self.fault: BaseException | None = None
+
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        self.asked.append(spend)
+        spent = await self.inner.spend(tenant, spend)
+        if self.fault is not None:
+            raise self.fault
+        return spent
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def counts(clock: ManualClock) -> Counting:
+    return Counting(clock)
+
+
+@pytest.fixture
+async def limiter(clock: ManualClock, counts: Counting) -> AsyncIterator[Make]:
+    async with AsyncExitStack() as made:
+
+        def make(counter: Spending = counts, **limits: int) -> RateLimiter:
+            limiting = RateLimiter(RateLimits(**limits), counter, clock=clock, ids=RandomIds())
+            made.push_async_callback(limiting.close)
+            return limiting
+
+        yield make
+
+
+async def refused(counting: RateLimiter, tenant: str = "acme", *, generates: bool = True) -> AntiphonError:
+    with pytest.raises(AntiphonError) as caught:
+        await counting.admit(tenant, generates=generates)
+    return caught.value
+
+
+async def charged(counting: RateLimiter, tenant: str, tokens: int) -> None:
+    counting.charge(tenant, tokens)
+    await counting._settling.close()
+
+
+async def test_requests_are_counted_and_the_refusal_says_when_to_come_back(limiter: Make, clock: ManualClock) -> None:
+    counting = limiter(requests_per_minute=3)
+    for _ in range(3):
+        await counting.admit("acme", generates=False)
+    error = await refused(counting)
+    assert isinstance(error, RequestRateExceeded)
+    assert error.message == "Rate limit reached on requests per minute: Limit 3. Please try again in 20s."
+    assert error.facts["retry_after_ms"] == "20000"
+    clock.advance(19.9)
+    assert (await refused(counting)).facts["retry_after_ms"] == "100"
+    clock.advance(0.1)
+    await counting.admit("acme", generates=False)
+    await refused(counting)
+
+
+async def test_one_tenant_does_not_use_up_what_is_anothers(limiter: Make) -> None:
+    counting = limiter(requests_per_minute=1, tokens_per_minute=1, streams=1)
+    async with counting.running("acme", generates=True):
+        await charged(counting, "acme", 100)
+        async with counting.running("globex", generates=True):
+            pass
+    assert isinstance(await refused(counting, "acme"), TokenRateExceeded)
+
+
+async def test_tokens_are_a_debt_that_only_generation_waits_for(limiter: Make, clock: ManualClock) -> None:
+    counting = limiter(tokens_per_minute=600)
+    assert counting.counts_tokens
+    await counting.admit("acme", generates=True)
+    await charged(counting, "acme", 900)
+    error = await refused(counting)
+    assert isinstance(error, TokenRateExceeded)
+    assert error.message == "Rate limit reached on tokens per minute: Limit 600. Please try again in 30.1s."
+    await counting.admit("acme", generates=False)
+    clock.advance(30.1)
+    await counting.admit("acme", generates=True)
+
+
+async def test_a_request_that_waits_for_tokens_is_not_counted(limiter: Make) -> None:
+    counting = limiter(tokens_per_minute=600, requests_per_minute=2)
+    standing = counting.standing("acme")
+    await charged(counting, "acme", 900)
+    for _ in range(5):
+        assert isinstance(await refused(counting), TokenRateExceeded)
+    assert [quota.remaining for quota in standing.quotas()] == [2, 0]
+
+
+async def test_one_question_for_requests_tokens_and_a_place(limiter: Make, counts: Counting) -> None:
+    counting = limiter(requests_per_minute=3, tokens_per_minute=600, streams=2)
+    async with counting.running("acme", generates=True):
+        (asked,) = counts.asked
+        assert asked.draws == [Draw("tokens", 0, 1, 600, 600), Draw("requests", 1, 1, 3, 3)]
+        assert asked.hold is not None
+        (place,) = asked.hold.ids
+        assert asked.hold == Hold((place,), 30_000, most=2)
+    await counting.close()
+    assert counts.asked[1:] == [Spend((), None, [place])]
+
+
+async def test_places_are_given_back_whatever_happens(limiter: Make) -> None:
+    counting = limiter(streams=2)
+    async with counting.running("acme", generates=True), counting.running("acme", generates=False):
+        with pytest.raises(RequestRateExceeded, match="responses in progress at once: Limit 2") as caught:
+            async with counting.running("acme", generates=True):
+                raise AssertionError("there is no place")
+        assert caught.value.facts["retry_after_ms"] == "1000"
+    with pytest.raises(ZeroDivisionError):
+        async with counting.running("acme", generates=True):
+            raise ZeroDivisionError
+    async with counting.running("acme", generates=True), counting.running("acme", generates=True):
+        pass
+
+
+async def test_a_place_that_ended_is_free_for_the_next_at_once(limiter: Make, counts: Counting) -> None:
+    """Also before whoever counts has heard of it."""
+    counting = limiter(streams=1)
+    for _ in range(3):
+        async with counting.running("acme", generates=True):
+            pass
+    assert [len(spend.release) for spend in counts.asked] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("fault", [asyncio.CancelledError(), ZeroDivisionError()])
+async def test_a_place_that_may_have_been_taken_is_given_back(
+    limiter: Make, counts: Counting, fault: BaseException
+) -> None:
+    counting, counts.fault = limiter(streams=1), fault
+    with pytest.raises(type(fault)):
+        async with counting.running("acme", generates=True):
+            raise AssertionError("nobody was admitted")
+    counts.fault = None
+    async with counting.running("acme", generates=True):
+        pass
+
+
+async def test_no_limit_means_none_and_costs_nothing(limiter: Make, counts: Counting) -> None:
+    counting = limiter()
+    assert not RateLimits().any
+    assert not counting.counts_tokens
+    await charged(counting, "acme", 10**9)
+    standing = counting.standing("acme")
+    for _ in range(10):
+        await counting.admit("acme", generates=True)
+        async with counting.running("acme", generates=True):
+            pass
+    await counting.close()
+    assert (standing.quotas(), counts.asked) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "streams"])
+def test_any_limit_is_one(name: str) -> None:
+    limits: dict[str, Any] = {name: 1}
+    assert RateLimits(**limits).any
+
+
+async def test_the_state_of_the_limits(limiter: Make, clock: ManualClock) -> None:
+    counting = limiter(requests_per_minute=60, tokens_per_minute=6_000)
+    standing = counting.standing("acme")
+    await counting.admit("acme", generates=True)
+    counting.charge("acme", 7_500)
+    for _ in range(2):  # before and after it was counted
+        requests, tokens = standing.quotas()
+        assert (requests.kind, requests.limit, requests.remaining, requests.reset_s) == ("requests", 60, 59, 1.0)
+        assert (tokens.kind, tokens.limit, tokens.remaining, tokens.reset_s) == ("tokens", 6_000, 0, 75.0)
+        await counting._settling.close()
+    clock.advance(74)
+    assert [quota.remaining for quota in standing.quotas()] == [60, 5_900]
+    clock.advance(1)
+    assert [(quota.remaining, quota.reset_s) for quota in standing.quotas()] == [(60, 0), (6_000, 0)]
+
+
+async def test_a_standing_is_everybodys_who_waits_and_then_forgotten(limiter: Make) -> None:
+    counting = limiter(requests_per_minute=60)
+    standing: Standing | None = counting.standing("acme")
+    assert counting.standing("acme") is standing
+    standing = None
+    for number in range(10):
+        await counting.admit(f"tenant-{number}", generates=True)
+    assert not counting._standings

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from antiphon_core import limits
+from antiphon_core.ports.spending import Draw, Hold, Level, Spend, Spent
+from antiphon_edge.quotas.settling import Settling
+
+
+class Counts:
+    """Whoever counts, one answer at a time if it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Spend]] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.fault: Exception | None = None
+
+    async def spend(self, tenant: str, spend: Spend) -> Spent:
+        self.asked.append((tenant, spend))
+        await self.may_answer.wait()
+        if self.fault is not None:
+            raise self.fault
+        return Spent((Level("tokens", 1, 60, 0),))
+
+
+@pytest.fixture
+def counts() -> Counts:
+    return Counts()
+
+
+@pytest.fixture
+def heard() -> list[tuple[str, Spent]]:
+    return []
+
+
+Make = Callable[[float], Settling]
+
+
+@pytest.fixture
+async def settling(counts: Counts, heard: list[tuple[str, Spent]]) -> AsyncIterator[Make]:
+    made: list[Settling] = []
+
+    def make(ttl_s: float = 30.0) -> Settling:
+        made.append(
+            Settling(
+                counts,
+                ttl_s=ttl_s,
+                charge_of=lambda tokens: Draw("tokens", tokens, 0, 60, 60),
+                on_spent=lambda tenant, spent: heard.append((tenant, spent)),
+            )
+        )
+        return made[-1]
+
+    yield make
+    counts.may_answer.set()
+    for each in made:
+        await each.close()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_what_comes_up_meanwhile_goes_together(
+    settling: Make, counts: Counts, heard: list[tuple[str, Spent]]
+) -> None:
+    books = settling(30.0)
+    counts.may_answer.clear()
+    books.charge("acme", 5)
+    await until(lambda: len(counts.asked) == 1)
+    for tokens in (1, 2, 3):
+        books.charge("acme", tokens)
+        books.end("acme", f"p{tokens}")
+    books.charge("globex", 7)
+    books.charge("globex", 0)
+    await until(lambda: len(counts.asked) == 2)
+    assert sorted(books.ended("acme")) == ["p1", "p2", "p3"]
+    counts.may_answer.set()
+    await books.close()
+    assert [
+        (tenant, [draw.amount for draw in spend.draws], sorted(spend.release)) for tenant, spend in counts.asked
+    ] == [
+        ("acme", [5], []),
+        ("globex", [7], []),
+        ("acme", [6], ["p1", "p2", "p3"]),
+    ]
+    assert sorted(tenant for tenant, _ in heard) == ["acme", "acme", "globex"]
+    assert (books.ended("acme"), books._accounts) == ([], {})
+
+
+async def test_places_are_held_until_their_end(settling: Make, counts: Counts) -> None:
+    books = settling(0.03)
+    for place in ("a", "b"):
+        books.hold("acme", place)
+    books.hold("globex", "c")
+    await until(lambda: len(counts.asked) >= 4)
+    for tenant, held in (("acme", ["a", "b"]), ("globex", ["c"])):
+        assert [spend for who, spend in counts.asked if who == tenant][:2] == [Spend(hold=Hold(held, 30))] * 2
+    books.end("acme", "a")
+    books.end("globex", "c")
+    await until(lambda: counts.asked[-1] == ("acme", Spend(hold=Hold(["b"], 30))))
+    books.end("acme", "b")
+    renewing = books._renewing
+    assert renewing is not None
+    await until(renewing.done)  # nobody is held any more
+    books.hold("acme", "d")
+    await until(lambda: counts.asked[-1] == ("acme", Spend(hold=Hold(["d"], 30))))
+
+
+async def test_a_place_is_not_held_again_behind_its_end(settling: Make, counts: Counts) -> None:
+    books = settling(0.03)
+    books.hold("acme", "a")
+    counts.may_answer.clear()
+    await until(lambda: len(counts.asked) == 1)  # it is about to be held for longer
+    books.end("acme", "a")
+    await asyncio.sleep(0.05)
+    assert len(counts.asked) == 1
+    counts.may_answer.set()
+    await books.close()
+    assert counts.asked[1:] == [("acme", Spend((), None, ["a"]))]
+
+
+async def test_more_places_than_fit_into_one_spend(settling: Make, counts: Counts) -> None:
+    books = settling(0.03)
+    places = [f"p{number}" for number in range(limits.SPEND_PLACES_ITEMS_MAX + 1)]
+    for place in places:
+        books.hold("acme", place)
+    await until(lambda: len(counts.asked) >= 2)
+    holds = [spend.hold for _tenant, spend in counts.asked[:2]]
+    assert [len(hold.ids) for hold in holds if hold is not None] == [limits.SPEND_PLACES_ITEMS_MAX, 1]
+    counts.asked.clear()
+    for place in places:
+        books.end("acme", place)
+    assert len(books.ended("acme")) == limits.SPEND_PLACES_ITEMS_MAX
+    await books.close()
+    assert {place for _tenant, spend in counts.asked for place in spend.release} == set(places)
+
+
+async def test_a_fault_is_logged_and_the_next_is_settled(
+    settling: Make, counts: Counts, caplog: pytest.LogCaptureFixture
+) -> None:
+    books, counts.fault = settling(30.0), ZeroDivisionError()
+    books.charge("acme", 5)
+    await books.close()
+    assert [record.getMessage() for record in caplog.records] == ["what acme took could not be settled"]
+    counts.fault = None
+    books.charge("acme", 6)
+    await books.close()
+    assert counts.asked[-1][1].draws[0].amount == 6

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import asyncio
+
+from antiphon_edge.quotas.stream_slots import StreamSlot, held_on_to
+
+
+class Given:
+    def __init__(self) -> None:
+        self.times = 0
+        self.place = StreamSlot(self.back)
+
+    def back(self) -> None:
+        self.times += 1
+
+
+async def test_it_is_given_back_once_when_the_last_lets_go() -> None:
+    given, end = Given(), asyncio.Event()
+
+    async def work() -> None:
+        with held_on_to():
+            await end.wait()
+
+    with given.place.held_by_request():
+        begun = [asyncio.create_task(work()) for _ in range(2)]
+        await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert given.times == 0
+    end.set()
+    await asyncio.gather(*begun)
+    assert given.times == 1
+
+
+async def test_what_a_request_waits_for_ends_with_it() -> None:
+    given = Given()
+    with given.place.held_by_request(), held_on_to():
+        pass
+    assert given.times == 1
+
+
+async def test_what_no_request_began_has_no_place() -> None:
+    given = Given()
+    with given.place.held_by_request():
+        pass
+    with held_on_to():
+        assert given.times == 1
+
+
+async def test_each_request_has_its_own() -> None:
+    outer, inner = Given(), Given()
+    with outer.place.held_by_request():
+        with inner.place.held_by_request():
+            pass
+        assert (outer.times, inner.times) == (0, 1)
+        with held_on_to():
+            pass
+        assert (outer.times, inner.times) == (0, 1)
+    assert outer.times == 1

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.config import SettingsError, load
+from antiphon_edge.access_settings import AccessSettings
+from antiphon_edge.callers.authentication import Authenticator
+from antiphon_edge.http.connections import WriteBounds
+from antiphon_edge.quotas.rate_limits import RateLimits
+from tests.support.api_keys import KeyFiles
+
+FILE = Path("x")
+KEYS: dict[str, Any] = {"keys_file": FILE, "keys_pepper_file": FILE}
+PROXIES: dict[str, Any] = {"trusted_proxies": ("10.0.0.0/8", "fd00::/64")}
+
+
+class EdgeLike(AccessSettings):
+    """Settings are loaded by the section that they are declared for."""
+
+    section: ClassVar[str] = "edge"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_on_loopback_nobody_needs_to_be_known(host: str) -> None:
+    settings = AccessSettings(host=host)
+    assert list(settings.access_warnings()) == []
+    assert (settings.access(), settings.knows_callers) == ("no authentication", False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "edge", "", "localhost.example.com"])
+def test_an_open_door_is_refused_and_what_would_do_is_named(host: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        AccessSettings(host=host)
+    for word in (
+        f"The edge would listen on {host}",
+        "ANTIPHON_EDGE_KEYS_FILE",
+        "antiphon keys create",
+        "ANTIPHON_EDGE_TRUSTED_PROXIES",
+        "127.0.0.1",
+        "ANTIPHON_EDGE_INSECURE",
+    ):
+        assert word in str(caught.value)
+
+
+def test_the_refusal_comes_with_the_loading() -> None:
+    environ = {"ANTIPHON_EDGE_HOST": "0.0.0.0"}
+    with pytest.raises(SettingsError, match="ANTIPHON_EDGE_KEYS_FILE"):
+        load({"edge": EdgeLike}, environ=environ)
+    assert load({"edge": EdgeLike}, environ=environ | {"ANTIPHON_EDGE_INSECURE": "true"})["edge"].insecure
+
+
+@pytest.mark.parametrize(
+    ("more", "access", "warned_of"),
+    [
+        ({"insecure": True}, "no authentication", "requests are not authenticated"),
+        (KEYS, "API keys", None),
+        (PROXIES, "trusted proxies", None),
+        ({**KEYS, **PROXIES}, "API keys and trusted proxies", None),
+        ({**KEYS, "insecure": True}, "API keys", None),
+        ({"trusted_proxies": ("0.0.0.0/0",)}, "trusted proxies", "trusts every address"),
+        ({"trusted_proxies": ("::/0",)}, "trusted proxies", "trusts every address"),
+    ],
+)
+def test_a_door_that_somebody_watches_may_be_open(more: dict[str, Any], access: str, warned_of: str | None) -> None:
+    settings = AccessSettings(host="0.0.0.0", **more)
+    assert settings.access() == access
+    warnings = list(settings.access_warnings())
+    if warned_of is None:
+        assert warnings == []
+    else:
+        ((message, explanation),) = warnings
+        assert warned_of in message
+        assert explanation
+
+
+def test_insecure_turns_no_keys_off(tmp_path: Path) -> None:
+    files = KeyFiles(tmp_path)
+    files.make("acme")
+    assert Authenticator.of(AccessSettings(insecure=True, **files.settings), ManualClock()).keys is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"keys_file": FILE}, "ANTIPHON_EDGE_KEYS_FILE and ANTIPHON_EDGE_KEYS_PEPPER_FILE need each other"),
+        ({"keys_pepper_file": FILE}, "need each other"),
+        ({"trusted_proxies": ("10.0.0.0/8", "proxy")}, "ANTIPHON_EDGE_TRUSTED_PROXIES has 'proxy', which is no net"),
+        ({"trusted_proxies": ("10.0.0.1/8",)}, "has '10.0.0.1/8', which is no network .* has host bits set"),
+        ({"cors_origins": ("app.example.com",)}, "ANTIPHON_EDGE_CORS_ORIGINS has 'app.example.com'; an origin is"),
+        ({"cors_origins": ("https://app.example.com/",)}, "without a path"),
+        ({"requests_per_minute": -1}, "ANTIPHON_EDGE_REQUESTS_PER_MINUTE must be 0 or more, but is -1"),
+        ({"tokens_per_minute": -1}, "ANTIPHON_EDGE_TOKENS_PER_MINUTE must be 0 or more"),
+        ({"streams_per_tenant": -1}, "ANTIPHON_EDGE_STREAMS_PER_TENANT must be 0 or more"),
+        ({"replicas": 0}, "ANTIPHON_EDGE_REPLICAS must be 1 or more"),
+        ({"send_buffer_bytes": 4_095}, "ANTIPHON_EDGE_SEND_BUFFER_BYTES must be 4096 or more"),
+        ({"read_timeout_s": 0.0}, "ANTIPHON_EDGE_READ_TIMEOUT_S must be more than 0 and at most 3600 seconds"),
+        ({"write_timeout_s": 0.0}, "ANTIPHON_EDGE_WRITE_TIMEOUT_S must be more than 0 and at most 3600 seconds"),
+        ({"write_timeout_s": 3_601.0}, "but is 3601"),
+        ({"write_timeout_s": float("nan")}, "but is nan"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(more: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        AccessSettings(**more)
+
+
+@pytest.mark.parametrize("origins", [("*",), ("https://app.example.com", "http://localhost:3000", "capacitor://app")])
+def test_origins_that_will_do(origins: tuple[str, ...]) -> None:
+    assert AccessSettings(cors_origins=origins).cors_origins == origins
+
+
+def test_networks_are_named_with_commas_between_them() -> None:
+    environ = {"ANTIPHON_EDGE_TRUSTED_PROXIES": "10.0.0.0/8, fd00::/64", "NIM_CORS_ALLOW_ORIGINS": "*"}
+    loaded = load({"edge": EdgeLike}, environ=environ)["edge"]
+    assert loaded.networks() == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
+    assert loaded.cors_origins == ("*",)
+
+
+def test_the_door_is_made_of_what_was_set(tmp_path: Path) -> None:
+    files = KeyFiles(tmp_path)
+    secret = files.make("acme")
+    door = Authenticator.of(AccessSettings(**files.settings, **PROXIES), ManualClock())
+    assert door.keys is not None
+    assert door.keys.identify(secret).tenant == "acme"
+    assert door.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("fd00::/64"))
+    alone = Authenticator.of(AccessSettings(**PROXIES), ManualClock())
+    assert (alone.keys, len(alone.trusted_proxies)) == (None, 2)
+
+
+def test_files_that_will_not_do_are_said_before_anybody_is_let_in(tmp_path: Path) -> None:
+    files = KeyFiles(tmp_path)
+    with pytest.raises(SettingsError, match="Cannot read the pepper"):
+        Authenticator.of(AccessSettings(**files.settings), ManualClock())
+
+
+def test_limits_and_bounds_are_what_was_set() -> None:
+    settings = AccessSettings(
+        requests_per_minute=1,
+        tokens_per_minute=2,
+        streams_per_tenant=3,
+        replicas=4,
+        shared_limits=False,
+        stream_slot_ttl_s=5,
+        write_timeout_s=5.0,
+        send_buffer_bytes=8_192,
+    )
+    assert RateLimits.of(settings) == RateLimits(1, 2, 3)
+    assert (settings.replicas, settings.shared_limits, settings.stream_slot_ttl_s) == (4, False, 5)
+    assert WriteBounds.of(settings) == WriteBounds(5.0, 8_192)
+    assert not RateLimits.of(AccessSettings()).any
+    assert AccessSettings().shared_limits
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5, 3_601, float("nan")])
+def test_places_last_for_a_while(seconds: float) -> None:
+    with pytest.raises(SettingsError, match="STREAM_SLOT_TTL_S must be 1 to 3600 seconds"):
+        AccessSettings(stream_slot_ttl_s=seconds)

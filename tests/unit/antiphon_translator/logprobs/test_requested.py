@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from math import inf, nan
+from typing import Any
+
+import pytest
+from openresponses_types.types import LogProb
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request.body import OUTPUT_LOGPROBS, Parameters
+from antiphon_translator.logprobs.requested import as_objects, wanted
+from antiphon_translator.parsing.segments import Candidate, ScoredToken
+
+BOTH = frozenset({"logprobs", "top_logprobs"})
+INCLUDED = {"include": ["reasoning.encrypted_content", OUTPUT_LOGPROBS]}
+
+
+def asked(**members: Any) -> Parameters:
+    return Parameters.parse(dumps({"model": "m"} | members))
+
+
+@pytest.mark.parametrize(
+    ("members", "count"),
+    [
+        ({}, None),
+        ({"include": []}, None),
+        ({"include": ["reasoning.encrypted_content"], "top_logprobs": 3}, None),
+        (INCLUDED, 0),
+        (INCLUDED | {"top_logprobs": 0}, 0),
+        (INCLUDED | {"top_logprobs": 20}, 20),
+    ],
+)
+def test_they_are_wanted_where_they_are_included(members: dict[str, Any], count: int | None) -> None:
+    assert wanted(asked(**members), BOTH) == count
+
+
+@pytest.mark.parametrize(
+    ("controls", "top", "field"),
+    [
+        (set(), 0, "include"),
+        ({"top_logprobs"}, 1, "include"),
+        ({"logprobs"}, 1, "top_logprobs"),
+    ],
+)
+def test_what_the_engine_does_not_give_is_refused(controls: set[str], top: int, field: str) -> None:
+    with pytest.raises(InvalidRequest, match="engine") as caught:
+        wanted(asked(**INCLUDED, top_logprobs=top), frozenset(controls))
+    assert (caught.value.field, caught.value.code) == (field, "unsupported_parameter")
+
+
+def test_an_engine_without_alternatives_gives_the_chosen_ones() -> None:
+    assert wanted(asked(**INCLUDED, top_logprobs=0), frozenset({"logprobs"})) == 0
+    assert wanted(asked(top_logprobs=5), frozenset()) is None
+
+
+def test_a_token_has_its_text_and_its_bytes() -> None:
+    token = ScoredToken(" ü".encode(), -0.5, (Candidate(b"\xe2\x98", -1.5), Candidate(b"", -inf)))
+    (shown,) = as_objects([token])
+    assert shown == {
+        "token": " ü",
+        "logprob": -0.5,
+        "bytes": [32, 195, 188],
+        "top_logprobs": [
+            {"token": "�", "logprob": -1.5, "bytes": [226, 152]},
+            {"token": "", "logprob": -9999.0, "bytes": []},
+        ],
+    }
+    LogProb.model_validate(shown)
+
+
+def test_numbers_that_json_does_not_have_are_the_lowest() -> None:
+    assert [each["logprob"] for each in as_objects(ScoredToken(b"", one) for one in (nan, -inf, -1e9, 0.0))] == [
+        *(-9999.0, -9999.0, -9999.0, 0.0)
+    ]

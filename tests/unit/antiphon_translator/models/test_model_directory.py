@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.config import SettingsError
+from antiphon_core.jsons import Object, dumps
+from antiphon_translator.models import model_directory
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from tests.support.served_models import tokenizer, write_directory
+
+
+@pytest.fixture(autouse=True)
+def vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads SmolLM2's vocabulary once for all tests here: it takes a tenth of a second."""
+    load = ModelTokenizer.load
+    monkeypatch.setattr(ModelTokenizer, "load", lambda path: tokenizer() if path.exists() else load(path))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return write_directory(tmp_path / "m")
+
+
+def test_smollm2(directory: Path) -> None:
+    facts = model_directory.read(directory)
+    assert facts.stop_ids == (2,)
+    assert facts.context_length == 8192
+    assert facts.special_tokens["eos_token"] == "<|im_end|>"
+    assert facts.chat_template is not None
+    assert "<|im_start|>" in facts.chat_template
+
+
+def test_all_end_ids_are_stop_ids_the_tokenizers_first(directory: Path) -> None:
+    (directory / "generation_config.json").write_bytes(dumps({"eos_token_id": [0, 2, 5, 0]}))
+    assert model_directory.read(directory).stop_ids == (2, 0, 5)
+    (directory / "tokenizer_config.json").unlink()
+    assert model_directory.read(directory).stop_ids == (0, 2, 5)
+    (directory / "generation_config.json").unlink()
+    assert model_directory.read(directory).stop_ids == ()
+
+
+def test_sampling_defaults_are_those_that_were_given(directory: Path) -> None:
+    given = {"temperature": 0.6, "top_p": None, "top_k": 20, "do_sample": True, "max_length": 5}
+    (directory / "generation_config.json").write_bytes(dumps(given))
+    assert model_directory.read(directory).sampling_defaults == {"temperature": 0.6, "top_k": 20}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("plain", "plain"),
+        ([{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}], "d"),
+        (None, None),
+    ],
+)
+def test_the_template_of_the_tokenizer_config(directory: Path, template: object, expected: str | None) -> None:
+    (directory / "chat_template.jinja").unlink()
+    (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": template}))
+    assert model_directory.read(directory).chat_template == expected
+
+
+def test_the_template_file_wins(directory: Path) -> None:
+    (directory / "chat_template.jinja").write_text("own")
+    (directory / "tokenizer_config.json").write_bytes(dumps({"chat_template": "other"}))
+    assert model_directory.read(directory).chat_template == "own"
+
+
+def test_special_tokens_in_either_form(directory: Path) -> None:
+    given = {"bos_token": {"content": "<s>"}, "eos_token": "<|im_end|>", "pad_token": None, "add_bos_token": True}
+    (directory / "tokenizer_config.json").write_bytes(dumps(given))
+    assert model_directory.read(directory).special_tokens == {"bos_token": "<s>", "eos_token": "<|im_end|>"}
+
+
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32_768}
+
+
+@pytest.mark.parametrize(
+    ("config", "length"),
+    [
+        ({}, None),
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"text_config": {"max_position_embeddings": 4096}, "max_position_embeddings": 5}, 4096),
+        ({"max_position_embeddings": 32_768, "rope_scaling": YARN}, 131_072),
+        ({"max_position_embeddings": 131_072, "rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, 131_072),
+        ({"max_position_embeddings": 4096, "rope_scaling": None}, 4096),
+    ],
+)
+def test_the_context_length(directory: Path, config: Object, length: int | None) -> None:
+    (directory / "config.json").write_bytes(dumps(config))
+    assert model_directory.read(directory).context_length == length
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]"])
+def test_a_broken_file_is_named(directory: Path, content: bytes) -> None:
+    (directory / "config.json").write_bytes(content)
+    with pytest.raises(SettingsError, match="config.json"):
+        model_directory.read(directory)
+
+
+def test_a_directory_without_a_tokenizer_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Cannot load the model directory .*tokenizer.json"):
+        model_directory.read(tmp_path)

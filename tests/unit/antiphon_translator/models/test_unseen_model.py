@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object
+from antiphon_translator.conversation import Conversation
+from antiphon_translator.engines import openai_wire
+from antiphon_translator.generation import UNLIMITED, Level
+from antiphon_translator.models import served_model, unseen_model
+from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.turn import turn_prompt
+from tests.support.served_models import turn
+
+
+@pytest.fixture
+def model() -> ServedModel:
+    return served_model.load(ModelProfile(name="m", endpoint="http://t/v1", engine="openai_chat"))
+
+
+def asked_of(model: ServedModel, **request: Any) -> Object:
+    """The body that the server is sent."""
+    made = TurnPipeline(
+        model, turn("Hi " * 100_000, **request), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
+    )
+    return openai_wire.body(made.start()[1], "m", openai_wire.PLAIN)
+
+
+def test_what_is_too_long_its_server_says(model: ServedModel) -> None:
+    assert "max_tokens" not in asked_of(model)
+    assert asked_of(model, max_output_tokens=7)["max_tokens"] == 7
+
+
+def test_a_limit_that_nobody_set_is_not_told(model: ServedModel) -> None:
+    made = TurnPipeline(model, turn("Hi"), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT)
+    assert made.start()[1].max_tokens == UNLIMITED
+    (ended,) = made.finish(completed_at=9)[-1:]
+    assert ended.final is not None
+    assert b'"max_output_tokens":null' in ended.final.body
+
+
+def test_what_needs_a_tokenizer_is_refused(model: ServedModel) -> None:
+    with pytest.raises(InvalidRequest, match="no tokenizer here, which 'truncation'") as caught:
+        asked_of(model, truncation="auto")
+    assert caught.value.field == "truncation"
+    with pytest.raises(InvalidRequest, match="no tokenizer here, which counting needs"):
+        turn_prompt.count(model, turn("Hi"))
+    with pytest.raises(InvalidRequest, match="no tokenizer here"):
+        unseen_model.UnseenTemplate().render(Conversation(()), now_s=0)
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("ab\ncdefgh", 3), ("äöüß", 1)])
+def test_what_its_server_does_not_count_is_estimated(text: str, tokens: int) -> None:
+    assert len(unseen_model.facts().tokenizer.encode(text)) == tokens
+
+
+def test_reasoning_is_switched_by_every_name_that_templates_have(model: ServedModel) -> None:
+    made = TurnPipeline(
+        model, turn("Hi", reasoning={"effort": "none"}), controls=frozenset(), ids=SequentialIds(), level=Level.CHAT
+    )
+    chat = made.start()[1].chat
+    assert chat is not None
+    assert chat.switches == {"enable_thinking": False, "thinking": False}

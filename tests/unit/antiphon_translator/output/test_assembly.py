@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core import events, response
+from antiphon_core.fold import fold
+from antiphon_core.ids import RandomIds
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.body import Parameters
+from antiphon_translator.output.assembly import Assembly
+from antiphon_translator.output.machine import Begin, ResponseMachine
+from antiphon_translator.parsing.segments import (
+    Arguments,
+    Break,
+    CallBegin,
+    CallEnd,
+    Candidate,
+    Reasoning,
+    ScoredText,
+    ScoredToken,
+    Segment,
+    Text,
+)
+from antiphon_translator.prompt import tools
+from antiphon_translator.prompt.tools import ToolSet
+
+FUNCTION = {"type": "function", "name": "f"}
+CUSTOM = {"type": "custom", "name": "exec"}
+NAMESPACE = {"type": "namespace", "name": "n", "tools": [{"type": "function", "name": "g"}]}
+
+
+def tool_set(choice: Any = "auto") -> ToolSet:
+    body = {"model": "m", "tools": [FUNCTION, CUSTOM, NAMESPACE], "tool_choice": choice}
+    parameters = Parameters.parse(dumps(body))
+    return tools.offered(parameters.tools or [], parameters.tool_choice)
+
+
+class Assembled:
+    """A response that is put together of segments, and the events that it made."""
+
+    def __init__(self, offered: ToolSet | None = None, **options: bool) -> None:
+        ids = RandomIds()
+        self.machine = ResponseMachine(response.skeleton({"model": "m"}, response_id="resp_1", created_at=0), ids)
+        self.machine.send(Begin())
+        self.assembly = Assembly(self.machine, offered or tool_set(), ids, **options)
+
+    def take(self, *segments: Segment) -> list[Object]:
+        """The items, and whether the events say the same."""
+        self.assembly.take(segments)
+        self.assembly.close()
+        log = [event for batch in self.machine.take() for event in events.decode(batch.frames)]
+        assert fold(log) == self.machine.snapshot()
+        output: list[Object] = self.machine.snapshot()["output"]
+        return output
+
+
+def test_reasoning_may_be_told_as_its_summary() -> None:
+    thought, answer = Assembled(summary=True).take(Reasoning("Hm. "), Reasoning("Well."), Text("Yes."))
+    assert (thought["summary"][0]["text"], thought["content"]) == ("Hm. Well.", [])
+    assert answer["content"][0]["text"] == "Yes."
+
+
+def call(name: str, *arguments: str, is_complete: bool = True) -> list[Segment]:
+    return [CallBegin(name), *map(Arguments, arguments), CallEnd(is_complete)]
+
+
+def test_reasoning_text_and_calls_become_items_in_order() -> None:
+    output = Assembled().take(Reasoning("Hm"), Reasoning("m."), Text("I "), Text("look."), *call("f", '{"a"', ": 1}"))
+    assert [item["type"] for item in output] == ["reasoning", "message", "function_call"]
+    assert output[0]["content"] == [{"type": "reasoning_text", "text": "Hmm."}]
+    assert output[1]["content"][0]["text"] == "I look."
+    assert (output[2]["name"], output[2]["arguments"], output[2]["status"]) == ("f", '{"a": 1}', "completed")
+
+
+def test_pieces_that_come_together_are_one_delta() -> None:
+    assembled = Assembled()
+    assembled.assembly.take([Text("a"), Text("b"), Text("c")])
+    log = [event for batch in assembled.machine.take() for event in events.decode(batch.frames)]
+    assert [event["delta"] for event in log if "delta" in event] == ["abc"]
+
+
+def test_texts_with_their_tokens_are_one_message_with_those_without() -> None:
+    token = ScoredToken(b"x", -0.5, (Candidate(b"y", -1.5),))
+    assembled = Assembled()
+    assembled.assembly.take([Text("a"), ScoredText("x", (token,)), ScoredText("x", (token,))])
+    (item,) = assembled.take()
+    (part,) = item["content"]
+    shown = {"token": "x", "logprob": -0.5, "bytes": [120]}
+    other = {"token": "y", "logprob": -1.5, "bytes": [121]}
+    assert (part["text"], part["logprobs"]) == ("axx", [shown | {"top_logprobs": [other]}] * 2)
+
+
+def test_call_ids_are_unique() -> None:
+    output = Assembled().take(*call("f", "{}"), *call("f", "{}"))
+    assert len({item["call_id"] for item in output}) == len({item["id"] for item in output}) == 2
+    assert all(item["call_id"].startswith("call_") for item in output)
+
+
+def test_a_custom_tool_gets_its_text() -> None:
+    (item,) = Assembled().take(*call("exec", '{"input": "pri', 'nt(\\"x\\")"}'))
+    assert (item["type"], item["name"], item["input"]) == ("custom_tool_call", "exec", 'print("x")')
+
+
+def test_a_tool_of_a_namespace_is_called_by_its_own_name() -> None:
+    (item,) = Assembled().take(*call("n__g", "{}"))
+    assert (item["namespace"], item["name"]) == ("n", "g")
+
+
+def test_a_call_that_was_cut_off_is_incomplete() -> None:
+    (item,) = Assembled().take(*call("f", '{"a', is_complete=False))
+    assert (item["status"], item["arguments"]) == ("incomplete", '{"a')
+
+
+def test_a_preamble_says_that_it_is_one() -> None:
+    output = Assembled().take(Break("commentary"), Text("I look."), *call("f", "{}"), Break(), Text("Done."))
+    assert [item.get("phase") for item in output] == ["commentary", None, None]
+
+
+def test_two_runs_of_one_kind_are_two_items() -> None:
+    output = Assembled().take(Break(), Reasoning("a"), Break(), Reasoning("b"))
+    assert [item["type"] for item in output] == ["reasoning", "reasoning"]
+
+
+def test_one_call_is_enough_when_no_more_are_wanted() -> None:
+    assembled = Assembled(one_call=True)
+    assembled.assembly.take(call("f", "{}"))
+    assert assembled.assembly.has_enough
+    assert len(assembled.take(*call("f", "{}"))) == 1
+
+
+def test_without_that_wish_there_is_never_enough() -> None:
+    assembled = Assembled()
+    assembled.assembly.take(call("f", "{}"))
+    assert not assembled.assembly.has_enough
+
+
+def test_a_call_that_the_choice_rules_out_is_no_item(caplog: pytest.LogCaptureFixture) -> None:
+    only_f = tool_set({"type": "allowed_tools", "mode": "auto", "tools": [FUNCTION]})
+    output = Assembled(only_f).take(*call("exec", '{"input": "x"}'), *call("f", "{}"))
+    assert [item["name"] for item in output] == ["f"]
+    assert "exec" in caplog.text
+
+
+def test_a_tool_that_nobody_offered_is_passed_on() -> None:
+    (item,) = Assembled().take(*call("rm", "{}"))
+    assert item["name"] == "rm"

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_translator.output.custom_input import CustomInput
+
+
+def unwrapped(*pieces: str) -> str:
+    unwrap = CustomInput()
+    return "".join(map(unwrap.feed, pieces)) + unwrap.finish()
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(texts, st.booleans(), st.randoms(use_true_random=False))
+def test_the_text_comes_out_whatever_the_pieces(text: str, ascii_only: bool, random: object) -> None:
+    written = json.dumps({"input": text}, ensure_ascii=ascii_only)
+    cut = random.randint(0, len(written))  # type: ignore[attr-defined]
+    assert unwrapped(written) == unwrapped(*written) == unwrapped(written[:cut], written[cut:]) == text
+
+
+def test_it_streams() -> None:
+    unwrap = CustomInput()
+    assert [unwrap.feed(piece) for piece in ('{"inp', 'ut": "a', "b\\", 'nc"', "}")] == ["", "a", "b", "\nc", ""]
+    assert unwrap.finish() == ""
+
+
+@given(texts.filter(lambda text: '"input"' not in text))
+def test_anything_else_is_the_input_itself(text: str) -> None:
+    assert unwrapped(text) == unwrapped(*text) == text
+
+
+def test_another_object_is_not_lost() -> None:
+    assert unwrapped('{"code": "x"}') == '{"code": "x"}'
+
+
+def test_what_was_cut_off_is_kept_as_far_as_it_went() -> None:
+    assert unwrapped('{"input": "half') == "half"
+    assert unwrapped('{"input": "half\\u00') == "half\\u00"
+
+
+def test_an_escape_that_is_none_stays_as_it_was_written() -> None:
+    assert unwrapped('{"input": "a\\qb"}') == "a\\qb"

@@ -1,0 +1,222 @@
+"""Answers that must match a guide: when the guide begins, and what a client sees of it, which is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core import events
+from antiphon_core.fold import fold
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Guide, GuideKind, Level, Usage
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.parsing import families
+from antiphon_translator.parsing.token_parser import TokenSyntax
+from antiphon_translator.pipeline import TurnPipeline
+from tests.support.served_models import turn
+from tests.support.small_vocabulary import byte_tokenizer, ids_of
+from tests.support.thinker import CALL, END_ID, TOKENIZER, WEATHER, kinds, thinker
+
+GUIDE = Guide(GuideKind.REGEX, "[0-9]+")
+ASKED: dict[str, Any] = {"nvext": {"guided_regex": "[0-9]+"}}
+THOUGHT = ("<think>", "Hm. So 7?", "</think>", "\n\n")
+HARMONY = byte_tokenizer(
+    "<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>"
+)
+
+
+class Play:
+    """A turn, generation by generation."""
+
+    def __init__(self, model: ServedModel, level: Level = Level.TOKENS, **request: Any) -> None:
+        self.tokenizer = model.tokenizer
+        self.level = level
+        self.asked: list[GenerationRequest] = []
+        controls = ALL_CONTROLS | {"guide", "stop"}
+        self.turn = TurnPipeline(model, turn("Hi", **request), controls=controls, ids=SequentialIds(), level=level)
+        self.batches, first = self.turn.start()
+        self.asked.append(first)
+
+    def say(self, *said: str, cuts: Sequence[int] = (), usage: Usage | None = None) -> GenerationRequest | None:
+        """One generation says this and ends; what is asked for next."""
+        whole: Any = ids_of(self.tokenizer, *said) if self.level is Level.TOKENS else "".join(said)
+        edges = [0, *sorted(cut % max(len(whole), 1) for cut in cuts), len(whole)]
+        for start, end in pairwise(edges):
+            part = whole[start:end]
+            chunk = EngineChunk(part) if self.level is Level.TOKENS else EngineChunk(text=part)
+            if not self.turn.done and part:
+                self.batches += self.turn.receive([chunk])
+        if not self.turn.done and usage is not None:
+            self.batches += self.turn.receive([EngineChunk(finish=FinishReason.STOP, usage=usage)])
+        wanted = self.turn.follow_up()
+        if wanted is not None:
+            self.asked.append(wanted)
+        return wanted
+
+    def end(self) -> Object:
+        self.batches += self.turn.finish(completed_at=9)
+        log = [event for batch in self.batches for event in events.decode(batch.frames)]
+        assert [event["sequence_number"] for event in log] == list(range(len(log)))
+        folded = fold(log)
+        assert folded == log[-1]["response"]
+        return folded
+
+
+def texts(response: Object) -> list[str]:
+    return [part["text"] for item in response["output"] for part in item["content"]]
+
+
+def thinking() -> ServedModel:
+    return replace(thinker(), reasons=True)
+
+
+def test_a_model_that_does_not_reason_is_guided_from_the_first_token() -> None:
+    play = Play(replace(thinker(), reasons=False), **ASKED)
+    assert play.asked[0].guide == GUIDE
+    assert play.say("42") is None
+    assert texts(play.end()) == ["42"]
+
+
+def test_reasoning_that_the_prompt_closed_does_not_delay_the_guide() -> None:
+    assert Play(thinking(), reasoning={"effort": "none"}, **ASKED).asked[0].guide == GUIDE
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_the_guide_begins_where_the_reasoning_has_ended(level: Level) -> None:
+    play = Play(thinking(), level, **ASKED)
+    assert play.asked[0].guide is None
+    again = play.say(*THOUGHT, "The answer is 7.")
+    assert again is not None
+    assert again.guide == GUIDE
+    assert again.request_id != play.asked[0].request_id, "the first one may be stopped by its id while this one begins"
+    if level is Level.TOKENS:
+        assert list(again.prompt_ids) == [*play.asked[0].prompt_ids, *ids_of(TOKENIZER, *THOUGHT)]
+    assert again.prompt_text == (play.asked[0].prompt_text + "".join(THOUGHT) if level is Level.TEXT else "")
+    assert play.say("7") is None
+    response = play.end()
+    assert kinds(response) == ["reasoning", "message"]
+    assert texts(response) == ["Hm. So 7?", "7"]
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=8), st.sampled_from([Level.TOKENS, Level.TEXT]))
+def test_how_the_first_generation_was_cut_means_nothing(cuts: list[int], level: Level) -> None:
+    said = (*THOUGHT, " Wrong <b>")
+    whole, cut = Play(thinking(), level, **ASKED), Play(thinking(), level, **ASKED)
+    assert cut.say(*said, cuts=cuts) == whole.say(*said)
+    whole.say("7")
+    cut.say("7")
+    assert cut.end() == whole.end()
+
+
+def test_usage_counts_what_was_kept_and_not_what_was_forgotten() -> None:
+    play = Play(thinking(), **ASKED)
+    play.say(*THOUGHT, "Forgotten.")
+    play.say("77")
+    usage = play.end()["usage"]
+    thought = 1 + len("Hm. So 7?") + 1
+    assert usage["input_tokens"] == len(play.asked[0].prompt_ids)
+    assert usage["output_tokens"] == thought + len("\n\n") + 2
+    assert usage["output_tokens_details"]["reasoning_tokens"] == thought - 1
+
+
+def test_usage_of_text_is_that_of_the_whole_turn() -> None:
+    play = Play(thinking(), Level.TEXT, **ASKED)
+    play.say(*THOUGHT, "Forgotten.")
+    kept = len(TOKENIZER.encode("".join(THOUGHT)))
+    play.say("77", usage=Usage(100 + kept, 2))
+    usage = play.end()["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"]) == (100, kept + 2)
+
+
+def test_the_guided_generation_has_the_tokens_that_are_left() -> None:
+    play = Play(thinking(), max_output_tokens=50, **ASKED)
+    again = play.say(*THOUGHT, "So")
+    assert again is not None
+    assert again.max_tokens == 50 - len(ids_of(TOKENIZER, *THOUGHT))
+
+
+def test_reasoning_that_uses_up_the_tokens_ends_the_turn() -> None:
+    play = Play(thinking(), max_output_tokens=5, **ASKED)
+    assert play.say(*THOUGHT, "So") is None
+    response = play.end()
+    assert (response["status"], kinds(response)) == ("incomplete", ["reasoning"])
+
+
+@pytest.mark.parametrize("ends_itself", [True, False])
+def test_a_model_that_only_reasons_is_asked_for_its_answer(ends_itself: bool) -> None:
+    play = Play(thinking(), **ASKED)
+    again = play.say("<think>", "Hm.", "</think>", *(["<|im_end|>"] if ends_itself else []))
+    assert again is not None
+    assert END_ID not in again.prompt_ids[len(play.asked[0].prompt_ids) :]
+    play.say("7")
+    assert texts(play.end()) == ["Hm.", "7"]
+
+
+def test_a_call_is_no_answer() -> None:
+    play = Play(thinking(), tools=[WEATHER], **ASKED)
+    assert play.asked[0].guide is None
+    assert play.say(*THOUGHT, *CALL) is None
+    assert kinds(play.end()) == ["reasoning", "function_call"]
+
+
+def test_with_tools_an_answer_instead_of_a_call_is_guided() -> None:
+    play = Play(replace(thinker(), reasons=False), tools=[WEATHER], **ASKED)
+    again = play.say("Sure!")
+    assert again is not None
+    assert again.prompt_ids == tuple(play.asked[0].prompt_ids)
+    play.say("7")
+    assert texts(play.end()) == ["7"]
+
+
+def test_a_forced_call_is_not_the_answer_that_the_guide_is_for() -> None:
+    play = Play(thinking(), tools=[WEATHER], tool_choice="required", **ASKED)
+    assert play.asked[0].guide == Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
+    assert play.say('{"city": "Rome"}') is None
+    (call,) = play.end()["output"]
+    assert (call["arguments"], call["status"]) == ('{"city": "Rome"}', "completed")
+
+
+def test_a_stop_text_ends_the_turn_also_before_the_answer() -> None:
+    play = Play(thinking(), stop="So", **ASKED)
+    assert play.say(*THOUGHT, "x") is None
+    assert texts(play.end()) == ["Hm."]
+
+
+def harmony() -> ServedModel:
+    (end,) = ids_of(HARMONY, "<|return|>")
+    syntax = TokenSyntax(families.load("gpt_oss"), HARMONY)
+    return replace(thinker(), tokenizer=HARMONY, stop_ids=(end,), syntax=syntax, reasons=True)
+
+
+def test_harmony_is_guided_in_its_final_channel() -> None:
+    play = Play(harmony(), **ASKED)
+    opening = ("<|channel|>", "analysis", "<|message|>", "Hm.", "<|end|>", "<|start|>", "assistant")
+    header = ("<|channel|>", "final", "<|message|>")
+    again = play.say(*opening, *header, "The answer")
+    assert again is not None
+    assert list(again.prompt_ids[len(play.asked[0].prompt_ids) :]) == ids_of(HARMONY, *opening, *header)
+    play.say("7")
+    assert texts(play.end()) == ["Hm.", "7"]
+
+
+def test_commentary_is_not_the_answer() -> None:
+    play = Play(harmony(), **ASKED)
+    opening = ("<|channel|>", "commentary", "<|message|>", "I think.", "<|end|>", "<|start|>", "assistant")
+    again = play.say(*opening, "<|channel|>", "final", "<|message|>", "No")
+    assert again is not None
+    play.say("7")
+    response = play.end()
+    assert texts(response) == ["I think.", "7"]
+    assert response["output"][0]["phase"] == "commentary"
+
+
+def test_a_conversation_server_is_told_the_guide_at_once() -> None:
+    assert Play(thinking(), Level.CHAT, **ASKED).asked[0].guide == GUIDE

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core import events, response
+from antiphon_core.errors import ContextLengthExceeded, EngineFault
+from antiphon_core.fold import fold
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, loads
+from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch
+from antiphon_translator.generation import Usage
+from antiphon_translator.output.machine import (
+    Append,
+    AppendScored,
+    Begin,
+    Close,
+    Complete,
+    Fail,
+    IllegalInput,
+    Incomplete,
+    Input,
+    OpenNext,
+    ResponseMachine,
+    State,
+)
+
+USAGE = Usage(input_tokens=7, output_tokens=5, reasoning_tokens=3, cached_tokens=2)
+COMPLETE = Complete(USAGE, completed_at=1_700_000_009)
+INCOMPLETE = Incomplete(USAGE, "max_output_tokens")
+FAIL = Fail(USAGE, EngineFault("It broke."))
+SCORED = AppendScored("x", [{"token": "x", "logprob": -0.5, "bytes": [120], "top_logprobs": []}])
+EXAMPLES: list[Input] = [Begin(), OpenNext(), Append("x"), SCORED, Close(), COMPLETE, INCOMPLETE, FAIL]
+PATHS: dict[State, list[Input]] = {
+    State.IDLE: [],
+    State.BETWEEN_ITEMS: [Begin()],
+    State.IN_ITEM: [Begin(), OpenNext()],
+    State.ENDED: [Begin(), COMPLETE],
+}
+
+
+def machine(*inputs: Input) -> ResponseMachine:
+    skeleton = response.skeleton({"model": "m"}, response_id="resp_1", created_at=1_700_000_000)
+    made = ResponseMachine(skeleton, SequentialIds())
+    for one in inputs:
+        made.send(one)
+    return made
+
+
+def log_of(batches: list[Batch]) -> list[Object]:
+    return [event for batch in batches for event in events.decode(batch.frames)]
+
+
+def test_the_ladder_of_a_completed_response() -> None:
+    made = machine(Begin(), OpenNext(), Append("Hel"), Append("lo"), Close(), COMPLETE)
+    log = log_of(made.take())
+    assert [event["type"] for event in log] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+        "response.output_text.delta",
+        "response.output_text.delta",
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert [event["sequence_number"] for event in log] == list(range(10))
+    created, _, added, part_added, delta, _, text_done, part_done, item_done, completed = log
+    assert created["response"]["usage"] is None
+    assert added["item"]["content"] == []
+    assert added["item"]["status"] == "in_progress"
+    assert part_added["part"]["text"] == ""
+    assert delta["delta"] == "Hel"
+    assert (text_done["text"], part_done["part"]["text"]) == ("Hello", "Hello")
+    assert item_done["item"]["status"] == "completed"
+    assert completed["response"]["status"] == "completed"
+    assert completed["response"]["completed_at"] == 1_700_000_009
+    assert completed["response"]["usage"]["total_tokens"] == 12
+    assert completed["response"]["output"] == [item_done["item"]]
+
+
+def test_the_end_of_an_incomplete_response() -> None:
+    made = machine(Begin(), OpenNext(), Append("Hel"), Close("incomplete"), INCOMPLETE)
+    ended = log_of(made.take())[-1]
+    assert ended["type"] == "response.incomplete"
+    assert ended["response"]["status"] == "incomplete"
+    assert ended["response"]["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert ended["response"]["completed_at"] is None
+    assert ended["response"]["output"][0]["status"] == "incomplete"
+
+
+def test_a_failure_is_an_error_event_and_a_failed_response_that_keeps_its_text() -> None:
+    made = machine(Begin(), OpenNext(), Append("Hel"), FAIL)
+    error, failed = log_of(made.take())[-2:]
+    assert (error["type"], error["code"], error["message"]) == ("error", "engine_fault", "It broke.")
+    assert failed["type"] == "response.failed"
+    cause = {"reason": "ENGINE_FAULT"}
+    assert failed["response"]["error"] == {"code": "server_error", "message": "It broke.", "cause": cause}
+    assert failed["response"]["completed_at"] is None
+    (item,) = failed["response"]["output"]
+    assert (item["status"], item["content"][0]["text"]) == ("incomplete", "Hel")
+    assert made.final is not None
+    assert (made.final.status, loads(made.final.body)["error"]["cause"]) == (Status.FAILED, cause)
+
+
+def test_a_failure_that_has_a_code_of_openais_keeps_it() -> None:
+    made = machine(Begin(), Fail(USAGE, ContextLengthExceeded.of(input_tokens=9, context_length=8)))
+    error, failed = log_of(made.take())[-2:]
+    assert error["code"] == failed["response"]["error"]["code"] == "context_length_exceeded"
+    assert (error["error"]["type"], error["param"]) == ("invalid_request_error", "input")
+
+
+@pytest.mark.parametrize(("state", "given_input"), list(product(State, EXAMPLES)))
+def test_each_input_of_each_state_has_a_row_or_is_illegal(state: State, given_input: Input) -> None:
+    made = machine(*PATHS[state])
+    assert made.state is state
+    row = ResponseMachine.TRANSITIONS.get((state, type(given_input)))
+    if row is not None:
+        made.send(given_input)
+        assert made.state is row.next_state
+        return
+    before = made.snapshot()
+    with pytest.raises(IllegalInput, match=f"{type(given_input).__name__}.*{state.name}"):
+        made.send(given_input)
+    assert (made.state, made.snapshot()) == (state, before)
+
+
+def test_the_table_has_these_rows_and_no_others() -> None:
+    assert {(state.name, given_input.__name__) for state, given_input in ResponseMachine.TRANSITIONS} == {
+        ("IDLE", "Begin"),
+        ("BETWEEN_ITEMS", "OpenNext"),
+        ("IN_ITEM", "Append"),
+        ("IN_ITEM", "AppendScored"),
+        ("IN_ITEM", "Close"),
+        ("BETWEEN_ITEMS", "Complete"),
+        ("BETWEEN_ITEMS", "Incomplete"),
+        ("BETWEEN_ITEMS", "Fail"),
+        ("IN_ITEM", "Fail"),
+    }
+    assert {type(example) for example in EXAMPLES} == set(get_args(Input))
+
+
+@given(st.lists(st.sampled_from(EXAMPLES), max_size=30), st.randoms(use_true_random=False))
+def test_the_fold_of_the_events_is_the_snapshot_after_every_input(inputs: list[Input], random: Any) -> None:
+    made = machine(Begin())
+    log = log_of(made.take())
+    for one in inputs:
+        if (made.state, type(one)) not in ResponseMachine.TRANSITIONS:
+            continue
+        made.send(one)
+        if random.random() < 0.5:
+            log += log_of(made.take())
+            assert fold(log) == made.snapshot()
+    log += log_of(made.take())
+    assert fold(log) == made.snapshot()
+    assert [event["sequence_number"] for event in log] == list(range(len(log)))
+    terminal = [event for event in log if event["type"] in events.TERMINAL]
+    assert len(terminal) == (made.state is State.ENDED)
+    if made.final is not None:
+        stored = loads(made.final.body) | {"output": loads(made.final.output_items)}
+        assert stored == terminal[0]["response"] == fold(log)
+
+
+def test_all_of_a_failure_is_in_the_last_batch() -> None:
+    made = machine(Begin(), OpenNext(), Append("x"))
+    before = made.take()
+    made.send(FAIL)
+    (last,) = made.take()
+    assert (last.first_sequence, last.final) == (before[-1].first_sequence + before[-1].count, made.final)
+    assert [event["type"] for event in events.decode(last.frames)] == [events.ERROR, events.FAILED]
+    assert made.take() == []
+
+
+@pytest.mark.parametrize("ending", [COMPLETE, INCOMPLETE])
+def test_the_terminal_event_is_alone_in_the_last_batch_and_carries_the_final(ending: Input) -> None:
+    made = machine(Begin(), ending)
+    *before, last = made.take()
+    assert last.count == 1
+    assert last.final == made.final is not None
+    assert all(batch.final is None for batch in before)
+    assert events.decode(last.frames)[0]["type"] in events.TERMINAL
+    assert made.take() == []
+
+
+def test_batches_respect_the_limits_and_count_right() -> None:
+    made = machine(Begin(), OpenNext())
+    for _ in range(3 * BATCH_EVENTS_MAX):
+        made.send(Append("x"))
+    for _ in range(3):
+        made.send(Append("y" * BATCH_BYTES_MAX))
+    batches = made.take()
+    expected = 0
+    for batch in batches:
+        assert batch.first_sequence == expected
+        assert batch.count == len(events.decode(batch.frames)) <= BATCH_EVENTS_MAX
+        assert batch.count == 1 or len(batch.frames) <= BATCH_BYTES_MAX
+        expected += batch.count
+    assert expected == 4 + 3 * BATCH_EVENTS_MAX + 3
+    assert len(batches) < 12
+
+
+def test_items_follow_one_another_with_their_own_ids_and_indexes() -> None:
+    made = machine(Begin(), OpenNext(), Append("a"), Close(), OpenNext(), Append("b"), Close(), COMPLETE)
+    log = log_of(made.take())
+    deltas = [(event["output_index"], event["item_id"]) for event in log if "delta" in event]
+    first, second = log[-1]["response"]["output"]
+    assert deltas == [(0, first["id"]), (1, second["id"])]
+    assert first["id"] != second["id"]
+    assert first["id"].startswith("msg_")
+
+
+def test_the_response_says_what_was_counted() -> None:
+    made = machine()
+    for each in (Begin(), COMPLETE):
+        made.send(each)
+    usage = made.snapshot()["usage"]
+    assert (usage["input_tokens"], usage["output_tokens"], usage["total_tokens"]) == (7, 5, 12)
+    assert usage["input_tokens_details"]["cached_tokens"] == 2
+    assert usage["output_tokens_details"]["reasoning_tokens"] == 3

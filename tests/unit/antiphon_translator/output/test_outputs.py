@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Sequence
+
+import pytest
+from tokenizers import Encoding
+
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level, Usage
+from antiphon_translator.output.outputs import ChatOutput, ModelOutput, TextOutput, output_of
+from antiphon_translator.parsing.parser import OutputParser
+from antiphon_translator.parsing.segments import Arguments, CallBegin, CallEnd, Reasoning, Segment, Text
+from antiphon_translator.prompt.tools import Tool
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from tests.support.served_models import prompt_of
+from tests.support.small_vocabulary import ids_of
+from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
+
+PROMPT = (1, 2, 3)
+
+
+def output(level: Level, *, max_tokens: int = 1000, stop: tuple[str, ...] = ()) -> ModelOutput:
+    request = GenerationRequest("resp_1", max_tokens, prompt_ids=PROMPT, stop_ids=(END_ID,), stop=stop)
+    weather = Tool("get_weather", "get_weather")
+    return output_of(level, thinker(), prompt_of(PROMPT, weather), request)
+
+
+def tokens(text: str) -> int:
+    return len(TOKENIZER.encode(text))
+
+
+def chunks(level: Level, *said: str) -> list[EngineChunk]:
+    if level is Level.TOKENS:
+        return [EngineChunk(ids_of(TOKENIZER, one)) for one in said]
+    return [EngineChunk(text=one) for one in said]
+
+
+def joined(segments: Sequence[Segment]) -> tuple[str, str]:
+    """Reasoning and text."""
+    reasoning = "".join(segment.text for segment in segments if isinstance(segment, Reasoning))
+    return reasoning, "".join(segment.text for segment in segments if isinstance(segment, Text))
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_ids_and_text_are_read_alike(level: Level) -> None:
+    made = output(level)
+    segments = [
+        each for chunk in chunks(level, "<think>", "Hm.", "</think>", "Ja. ", *CALL) for each in made.take(chunk)
+    ]
+    segments += made.end(cut_off=False)
+    assert joined(segments) == ("Hm.", "Ja.")
+    assert CallBegin("get_weather") in segments
+    assert CallEnd(True) in segments
+
+
+def test_ids_are_counted_up_to_the_end() -> None:
+    made = output(Level.TOKENS)
+    made.take(EngineChunk([*ids_of(TOKENIZER, "<think>", "ab", "</think>", "cd"), END_ID, 5, 6]))
+    assert made.finish is FinishReason.STOP
+    assert made.usage() == Usage(3, 1 + 2 + 1 + 2 + 1, 2 + 1)
+    assert not made.must_count
+
+
+def test_as_many_ids_as_were_asked_for_are_the_end() -> None:
+    made = output(Level.TOKENS, max_tokens=2)
+    segments = made.take(EngineChunk(ids_of(TOKENIZER, "abc")))
+    assert (made.finish, joined(segments)) == (FinishReason.LENGTH, ("", "ab"))
+
+
+@pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
+def test_what_the_engine_counted_is_the_usage(level: Level) -> None:
+    made = output(level)
+    made.take(EngineChunk(text="abc", segments=[Text("abc")]))
+    made.take(EngineChunk(finish=FinishReason.LENGTH, usage=Usage(30, 20, cached_tokens=10)))
+    assert made.finish is FinishReason.LENGTH
+    assert made.usage() == Usage(30, 20, 0, 10)
+
+
+class Untouched(ModelTokenizer):
+    """Must not be asked to encode anything."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
+        raise AssertionError(f"encoded {texts}")
+
+
+@pytest.mark.parametrize(("said", "reasoning"), [(Usage(30, 20), 5), (Usage(30, 20, 7), 7), (Usage(30, 0), 0)])
+def test_what_was_counted_is_not_encoded_again(said: Usage, reasoning: int) -> None:
+    """Reasoning that the engine has not counted has the share of the tokens that it has of the characters."""
+    request = GenerationRequest("resp_1", 1000)
+    untouched = Untouched(TOKENIZER._tokenizer)
+    chat = ChatOutput(request, untouched, lambda: len(untouched.encode("prompt")))
+    text = TextOutput(OutputParser(thinker().syntax.literal), request, untouched)
+    for made in (chat, text):
+        made.take(EngineChunk(text="<think>", segments=[]))
+        made.take(EngineChunk(text="abcde", segments=[Reasoning("abcde")]))
+        made.take(EngineChunk(text="</think>", segments=[]))
+        made.take(EngineChunk(text="f" * 15, segments=[Text("f" * 15)], finish=FinishReason.STOP, usage=said))
+    assert not chat.must_count
+    assert chat.usage() == Usage(30, said.output_tokens, reasoning)
+    assert text.usage().output_tokens == said.output_tokens
+
+
+def test_text_that_nobody_counted_is_counted_by_the_tokenizer() -> None:
+    made = output(Level.TEXT)
+    for chunk in chunks(Level.TEXT, "<think>", "ab", "</think>", "cd"):
+        made.take(chunk)
+    assert made.must_count
+    assert made.usage() == Usage(3, tokens("<think>ab</think>cd"), tokens("ab</think>"))
+
+
+def test_the_pieces_of_a_text_are_not_kept_for_the_count() -> None:
+    made = output(Level.CHAT)
+    tracemalloc.start()
+    try:
+        for number in range(10_000, 11_000):
+            made.take(EngineChunk(segments=[Text(f"{number}")]))
+        assert tracemalloc.get_traced_memory()[0] < 20 * 1_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_what_another_server_parsed_is_passed_on() -> None:
+    made = output(Level.CHAT)
+    said: list[Segment] = [Reasoning("Hm."), Text("Ja."), CallBegin("f"), Arguments("{}"), CallEnd(True)]
+    assert made.take(EngineChunk(segments=said)) == said
+    assert made.end(cut_off=False) == []
+    assert made.usage() == Usage(3, tokens("Hm.") + tokens("Ja.") + tokens("f") + tokens("{}"), tokens("Hm."))
+
+
+@pytest.mark.parametrize("level", [Level.TEXT, Level.CHAT])
+def test_at_its_length_a_generation_has_made_as_many_tokens_as_were_asked_for(level: Level) -> None:
+    made = output(level, max_tokens=9)  # some were never shown: half a character, or a marker
+    made.take(EngineChunk(text="abc", segments=[Text("abc")], finish=FinishReason.LENGTH))
+    assert made.usage() == Usage(3, 9)
+
+
+@pytest.mark.parametrize("pieces", [["one STOP two"], ["one S", "TOP two"], list("one STOP two")])
+def test_of_ids_a_stop_text_is_found_here_and_the_id_that_completes_it_is_the_last(pieces: list[str]) -> None:
+    made = output(Level.TOKENS, stop=("STOP", "never"))
+    segments = [each for piece in pieces for each in made.take(EngineChunk(ids_of(TOKENIZER, piece)))]
+    segments += made.end(cut_off=False)
+    assert (made.finish, joined(segments)) == (FinishReason.STOP, ("", "one "))
+    assert made.usage().output_tokens == len("one STOP")
+
+
+def test_what_only_begins_like_a_stop_text_is_shown() -> None:
+    made = output(Level.TOKENS, stop=("STOP",))
+    segments = [*made.take(EngineChunk(ids_of(TOKENIZER, "one STO"))), *made.end(cut_off=False)]
+    assert joined(segments) == ("", "one STO")
+
+
+def test_a_control_token_can_be_a_stop_text() -> None:
+    made = output(Level.TOKENS, stop=("</think>",))
+    segments = made.take(EngineChunk(ids_of(TOKENIZER, "<think>", "Hm.", "</think>", "Ja.")))
+    assert (made.finish, joined(segments)) == (FinishReason.STOP, ("Hm.", ""))

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from antiphon_core.errors import EngineFault
+from antiphon_translator.generation import (
+    Alternative,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Level,
+    TokenLogprob,
+    Usage,
+)
+from antiphon_translator.output.outputs import ModelOutput, output_of
+from antiphon_translator.output.scored_output import ScoredOutput
+from antiphon_translator.parsing.segments import CallBegin, CallEnd, Candidate, Reasoning, ScoredText, Segment
+from antiphon_translator.prompt.tools import Tool
+from tests.support.served_models import prompt_of
+from tests.support.small_vocabulary import ids_of
+from tests.support.thinker import CALL, END_ID, TOKENIZER, thinker
+
+WEATHER = Tool("get_weather", "get_weather")
+SAID = ("<think>", "Hm.", "</think>", "\n\nJa ☃.\n", *CALL, "Ende. ")
+
+
+def output(level: Level, top: int | None = 0, *, max_tokens: int = 1000) -> ModelOutput:
+    request = GenerationRequest("resp_1", max_tokens, prompt_ids=(1,), stop_ids=(END_ID,), top_logprobs=top)
+    return output_of(level, thinker(), prompt_of((1,), WEATHER), request)
+
+
+def scored(ids: Sequence[int]) -> list[TokenLogprob]:
+    """Each id as likely as its number says, and the next ones behind it."""
+    return [
+        TokenLogprob(each, -each / 8, tuple(Alternative(each + more, -each / 8 - more) for more in range(3)))
+        for each in ids
+    ]
+
+
+def chunk(level: Level, *said: str) -> EngineChunk:
+    ids = ids_of(TOKENIZER, *said)
+    if level is Level.TOKENS:
+        return EngineChunk(ids, logprobs=scored(ids))
+    return EngineChunk(text="".join(said), logprobs=scored(ids))
+
+
+def written(segments: Sequence[Segment]) -> list[tuple[str, bytes]]:
+    """Texts, and what their tokens wrote."""
+    return [
+        (segment.text, b"".join(token.written for token in segment.tokens))
+        for segment in segments
+        if isinstance(segment, ScoredText)
+    ]
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_texts_come_with_their_tokens_and_nothing_else_does(level: Level) -> None:
+    made = output(level)
+    segments = [*made.take(chunk(level, *SAID)), *made.end(cut_off=False)]
+    assert written(segments) == [("Ja ☃.", "Ja ☃.".encode()), ("Ende.", b"Ende."), (" ", b" ")]
+    assert "".join(each.text for each in segments if isinstance(each, Reasoning)) == "Hm."
+    assert CallBegin("get_weather") in segments
+    assert CallEnd(True) in segments
+    assert made.usage().output_tokens == len(ids_of(TOKENIZER, *SAID))
+
+
+@pytest.mark.parametrize("level", [Level.TOKENS, Level.TEXT])
+def test_alternatives_are_tokens_too_and_no_more_than_were_asked_for(level: Level) -> None:
+    made = output(level, 2)
+    (text,) = made.take(chunk(level, "a"))
+    assert isinstance(text, ScoredText)
+    (number,) = ids_of(TOKENIZER, "a")
+    (token,) = text.tokens
+    assert (token.written, token.logprob) == (b"a", -number / 8)
+    assert token.top == (Candidate(b"a", -number / 8), Candidate(TOKENIZER.bytes_of(number + 1), -number / 8 - 1))
+
+
+def test_text_may_come_after_its_tokens() -> None:
+    made = output(Level.TEXT)
+    said = chunk(Level.TEXT, "Ja.")
+    segments = [*made.take(EngineChunk(logprobs=said.logprobs))]
+    for text in ("J", "a."):
+        segments += made.take(EngineChunk(text=text))
+    assert written([*segments, *made.end(cut_off=False)]) == [("J", b"J"), ("a.", b"a.")]
+
+
+def test_the_end_is_seen_within_a_chunk() -> None:
+    made = output(Level.TOKENS)
+    ids = [*ids_of(TOKENIZER, "ab"), END_ID, *ids_of(TOKENIZER, "c")]
+    assert written(made.take(EngineChunk(ids, logprobs=scored(ids)))) == [("ab", b"ab")]
+    assert (made.finish, made.usage()) == (FinishReason.STOP, Usage(1, 3))
+    assert made.end(cut_off=False) == []
+
+
+def test_an_engine_may_say_why_it_ended() -> None:
+    made = output(Level.TOKENS)
+    ids = ids_of(TOKENIZER, "ab")
+    assert written(made.take(EngineChunk(ids, FinishReason.LENGTH, logprobs=scored(ids)))) == [("ab", b"ab")]
+    assert made.finish is FinishReason.LENGTH
+
+
+def test_what_the_prompt_began_has_no_tokens() -> None:
+    made = output(Level.TOKENS)
+    assert written(made.write("Also ")) == [("Also", b"")]
+    assert written(made.take(chunk(Level.TOKENS, "ja"))) == [(" ja", b"ja")]
+
+
+def test_a_cut_off_character_takes_its_tokens_along() -> None:
+    made = output(Level.TOKENS)
+    ids = ids_of(TOKENIZER, "a☃")[:-1]
+    segments = made.take(EngineChunk(ids, logprobs=scored(ids)))
+    assert written([*segments, *made.end(cut_off=True)]) == [("a", b"a")]
+
+
+@pytest.mark.parametrize(
+    ("level", "given"),
+    [
+        (Level.TOKENS, EngineChunk(ids_of(TOKENIZER, "ab"))),
+        (Level.TOKENS, EngineChunk(ids_of(TOKENIZER, "ab"), logprobs=scored(ids_of(TOKENIZER, "a")))),
+        (Level.TEXT, EngineChunk(text="ab")),
+    ],
+)
+def test_an_engine_that_leaves_them_out_is_at_fault(level: Level, given: EngineChunk) -> None:
+    made = output(level)
+    made.take(EngineChunk())
+    with pytest.raises(EngineFault, match="left out"):
+        made.take(given)
+
+
+def test_where_they_are_not_wanted_there_is_no_such_output() -> None:
+    assert not isinstance(output(Level.TOKENS, None), ScoredOutput)
+    assert not isinstance(output(Level.TEXT, None), ScoredOutput)
+    assert not isinstance(output(Level.CHAT), ScoredOutput)  # its segments come with them

@@ -1,0 +1,305 @@
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
+
+from antiphon.local.pretokenizers import PRE_TOKENIZERS
+from antiphon_translator.prompt.prompt_cache import (
+    BLOCK_CHARS,
+    NODE_BYTES,
+    NODES_MAX,
+    PIECE_IDS,
+    CachingEncoder,
+    Encoded,
+    PrefixCache,
+    UnspeltControlToken,
+)
+from antiphon_translator.templates.control_tokens import ControlTokens
+from antiphon_translator.tokenizer.tokens import ModelTokenizer
+from tests.support.served_models import tokenizer
+from tests.support.small_vocabulary import byte_tokenizer
+
+MARKERS = ("<|im_start|>", "<|im_end|>", "<x>", "<x", "\n\n", "\na")
+ROOM = 10_000
+
+
+def small(**parts: Any) -> ModelTokenizer:
+    """Letters and a few merges, and whatever steps are to be tried with them."""
+    letters = [*"abc \u2581\n1<x>|im_startend", "ab", "\u2581a", "aa"]
+    vocabulary = {text: number for number, text in enumerate(dict.fromkeys(letters))}
+    made = Tokenizer(models.BPE(vocabulary, [("a", "b"), ("\u2581", "a"), ("a", "a")]))
+    for name, part in parts.items():
+        setattr(made, name, part)
+    made.add_tokens([AddedToken(name, normalized=False) for name in MARKERS])
+    made.add_tokens([AddedToken("<y>", lstrip=True, rstrip=True, normalized=False), AddedToken("cc", normalized=True)])
+    return ModelTokenizer(made)
+
+
+def smollm2(rule: str) -> ModelTokenizer:
+    """SmolLM2's vocabulary and merges, and how another model cuts text into words."""
+    made = Tokenizer.from_str(tokenizer()._tokenizer.to_str())
+    splits = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in PRE_TOKENIZERS[rule].patterns]
+    byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.pre_tokenizer = pre_tokenizers.Sequence([*splits, byte_level])
+    return ModelTokenizer(made)
+
+
+def sentencepiece() -> ModelTokenizer:
+    """Letters, and bytes for what is none of them, as Llama 2 has it."""
+    letters = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", "a", "b", "\u2581a", "ab"]
+    vocabulary = {text: number for number, text in enumerate(letters)}
+    merges = [("a", "b"), ("\u2581", "a")]
+    made = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    made.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    made.add_tokens([AddedToken(name, normalized=False) for name in MARKERS])
+    return ModelTokenizer(made)
+
+
+def unigram() -> ModelTokenizer:
+    scores = [
+        ("<unk>", 0.0),
+        ("a", -1.0),
+        ("ab", -1.5),
+        ("b", -2.0),
+        ("\u2581", -2.0),
+        ("\u2581a", -2.5),
+        ("<x>", -1.0),
+    ]
+    made = Tokenizer(models.Unigram(scores, 0))
+    made.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    made.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    made.add_tokens([AddedToken(name, normalized=False) for name in MARKERS])
+    return ModelTokenizer(made)
+
+
+TOKENIZERS = {
+    "smollm2": tokenizer(),
+    **{f"smollm2 as {rule}": smollm2(rule) for rule in ("llama3", "qwen2", "deepseek-v3", "tekken", "default")},
+    "sentencepiece": sentencepiece(),
+    "unigram": unigram(),
+    "bytes": byte_tokenizer(*MARKERS),
+    "bare": small(),
+    "prepends": small(
+        normalizer=normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    ),
+    "marks words": small(pre_tokenizer=pre_tokenizers.Metaspace(prepend_scheme="always")),
+    "marks the first word": small(pre_tokenizer=pre_tokenizers.Metaspace(prepend_scheme="first")),
+    "strips": small(normalizer=normalizers.Sequence([normalizers.Strip(), normalizers.Lowercase()])),
+    "splits": small(pre_tokenizer=pre_tokenizers.Sequence([pre_tokenizers.Digits(), pre_tokenizers.Whitespace()])),
+}
+PIECES = st.one_of(
+    st.sampled_from(
+        [*MARKERS, "<y>", "<|im_", "start|>", " ", "  ", "\n", "a", "ab ", " Hello", "12", "x", "cc", "AA", "<X>"]
+    ),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
+)
+
+
+class Counting(ModelTokenizer):
+    """Remembers what it was asked to encode."""
+
+    def __init__(self, made: ModelTokenizer) -> None:
+        super().__init__(made._tokenizer)
+        self.asked: list[str] = []
+
+    def encode_all(self, texts: Sequence[str]) -> list[Encoding]:
+        self.asked += filter(None, texts)
+        return super().encode_all(texts)
+
+
+@pytest.fixture
+def counting() -> Counting:
+    return Counting(tokenizer())
+
+
+def encoder_of(made: ModelTokenizer, most_bytes: int = ROOM) -> CachingEncoder:
+    return CachingEncoder(made, ControlTokens(made.added), most_bytes=most_bytes)
+
+
+def spells_all(made: ModelTokenizer, text: str) -> bool:
+    """Whether each control token among the ids of a text is one that the text spells."""
+    control = ControlTokens(made.added)
+    return sum(each in control.ids for each in made.encode(text)) <= len(list(control.spans(text)))
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@given(st.lists(st.lists(PIECES, max_size=12), max_size=4), st.sampled_from([0, 400, 900, ROOM]), st.integers(0, 30))
+@example([["\n\n", "ab"]], ROOM, 0)  # "\na" is spelt, but "\n\n" is found in its place
+def test_ids_are_those_of_the_tokenizer_whatever_was_kept(
+    name: str, texts: list[list[str]], most_bytes: int, apart: int
+) -> None:
+    made = TOKENIZERS[name]
+    encoder = encoder_of(made, most_bytes)
+    for pieces in [*texts, *texts, [piece for text in texts for piece in text]]:
+        text = "".join(pieces)
+        try:
+            encoded = encoder.encode([text], apart=apart)
+        except UnspeltControlToken:
+            assert not spells_all(made, text)
+        else:
+            ids = made.encode(text)
+            assert (encoded.tokens, list(encoded.ids)) == (len(ids), ids)
+
+
+@given(st.lists(st.lists(PIECES, min_size=1, max_size=6), min_size=1, max_size=8), st.data())
+def test_a_chat_that_grows_and_branches_has_the_ids_of_its_text(turns: list[list[str]], data: st.DataObject) -> None:
+    encoder = encoder_of(tokenizer(), data.draw(st.sampled_from([900, 3_000, 100 * ROOM])))
+    prompts = ["<|im_start|>"]
+    for pieces in turns:
+        said = "".join(pieces) + "<|im_end|>"
+        prompts.append(data.draw(st.sampled_from(prompts)) + said + "<|im_start|>")
+        assert list(encoder.encode([prompts[-1]]).ids) == tokenizer().encode(prompts[-1])
+
+
+def chat(*messages: str) -> str:
+    """A prompt, as ChatML ends it: with the beginning of the next message."""
+    return "".join(f"<|im_start|>{message}<|im_end|>\n" for message in messages) + "<|im_start|>assistant\n"
+
+
+def test_only_what_is_new_is_encoded(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    encoder.encode([chat("user\nHello")])
+    counting.asked.clear()
+    encoder.encode([chat("user\nHello", "assistant\nHi", "user\nGo on")])
+    assert (
+        "".join(counting.asked) == "assistant\nHi<|im_end|>\n<|im_start|>user\nGo on<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+def test_a_prompt_that_was_seen_is_encoded_from_its_last_place_on(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    first = encoder.encode(["a<|im_end|>b<|im_end|>c"])
+    counting.asked.clear()
+    assert encoder.encode(["a<|im_end|>b<|im_end|>c"]) == first
+    assert counting.asked == ["c"]
+
+
+def test_a_prompt_whose_end_is_written_otherwise_later_is_found_before_that(counting: Counting) -> None:
+    """Some templates begin the answer with an empty thought, which they leave out once it is history."""
+    encoder = encoder_of(counting)
+    encoder.encode([chat("user\nHello") + "<file_sep>\n\n<filename>\n\n"])
+    counting.asked.clear()
+    encoder.encode([chat("user\nHello", "assistant\nHi")])
+    assert "".join(counting.asked) == "assistant\nHi<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_an_answer_longer_than_what_is_looked_at_first_is_no_obstacle(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    encoder.encode([chat("user\nHello")])
+    counting.asked.clear()
+    answer = "assistant\n" + "word " * 20_000
+    encoder.encode([chat("user\nHello", answer)])
+    assert "".join(counting.asked) == f"{answer}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_what_is_apart_may_change_and_the_rest_is_found(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    for said in ("Be brief.", "Be kind."):
+        counting.asked.clear()
+        encoder.encode([chat(f"system\n{said}", "user\nHello")], apart=10)
+    assert "".join(counting.asked) == "system\nBe kind.<|im_end|>assistant\n"
+
+
+def test_a_long_prompt_is_encoded_in_blocks(counting: Counting) -> None:
+    text = chat(*(f"user\n{number} {'word ' * 200}" for number in range(20)))
+    assert list(encoder_of(counting).encode([text]).ids) == tokenizer().encode(text)
+    assert max(map(len, counting.asked)) < BLOCK_CHARS + 1_100
+    assert len(counting.asked) < 10 + NODES_MAX
+
+
+def test_more_tokens_than_wanted_are_counted_and_not_kept(counting: Counting) -> None:
+    encoder = encoder_of(counting)
+    text = chat("user\nHello")
+    tokens = len(tokenizer().encode(text))
+    assert encoder.encode([text], most_tokens=tokens - 1) == Encoded(tokens, ())
+    assert encoder._cache.bytes == 0
+    assert list(encoder.encode([text], most_tokens=tokens).ids) == tokenizer().encode(text)
+
+
+def test_without_room_everything_is_encoded_in_one_piece(counting: Counting) -> None:
+    encoder = encoder_of(counting, 0)
+    for _ in range(2):
+        encoder.encode(["a<|im_end|>b"])
+    assert counting.asked == ["a<|im_end|>b"] * 2
+
+
+def test_where_the_first_word_is_marked_nothing_is_cut() -> None:
+    made = Counting(TOKENIZERS["marks the first word"])
+    encoder_of(made).encode(["a<x>b"])
+    assert made.asked == ["a<x>b"]
+
+
+def test_callers_who_begin_alike_get_what_each_of_them_sent() -> None:
+    """What is kept is shared by all tenants, and found by the whole of what came before only."""
+    encoder = encoder_of(tokenizer(), 100 * ROOM)
+    for secret in ("alpha", "beta", "alpha", "gamma"):
+        text = chat("user\nHello", f"assistant\n{secret}", "user\nHello")
+        assert tokenizer().decode(encoder.encode([text]).ids) == text
+
+
+def test_what_was_not_used_for_longest_goes_first() -> None:
+    cache = PrefixCache(3 * (NODE_BYTES + 8))
+    for digest in (b"1", b"2", b"3"):
+        cache.keep(digest, b"", [1, 2])
+    cache.find([b"1"])
+    cache.keep(b"4", b"", [1, 2])
+    assert [cache.find([digest]) is not None for digest in (b"1", b"2", b"3", b"4")] == [True, False, True, True]
+    assert cache.bytes == 3 * (NODE_BYTES + 8)
+
+
+def test_a_node_without_its_parent_is_not_found_until_it_is_kept_anew() -> None:
+    cache = PrefixCache(2 * (NODE_BYTES + 8))
+    cache.keep(b"1", b"", [1])
+    cache.keep(b"2", b"1", [2])
+    assert cache.find([b"2", b"1"]) == (0, array("I", [1, 2]))
+    cache.find([b"1"])
+    cache.keep(b"3", b"", [3])  # in the place of the node that was used before its parent
+    assert cache.find([b"2", b"1"]) == (1, array("I", [1]))
+    cache.keep(b"2", b"1", [2])
+    assert cache.find([b"2"]) == (0, array("I", [1, 2]))
+
+
+def test_what_is_kept_stays_within_its_bytes() -> None:
+    cache = PrefixCache(2_000)
+    for number in range(100):
+        cache.keep(str(number).encode(), b"", range(number))
+        assert cache.bytes <= 2_000
+    cache.keep(b"too much", b"", range(1_000))
+    assert cache.find([b"too much"]) is None
+    cache.keep(b"99", b"", range(9))
+    assert cache.bytes == sum(each.size for each in cache._nodes.values())
+
+
+def test_threads_may_share_it() -> None:
+    encoder = encoder_of(tokenizer(), 3_000)
+    texts = [f"{'<|im_end|>'.join(str(n * m) for m in range(9))}" for n in range(40)] * 5
+
+    def is_right(text: str) -> bool:
+        return list(encoder.encode([text]).ids) == tokenizer().encode(text)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(is_right, texts))
+    assert encoder._cache.bytes <= 3_000
+
+
+def test_ids_that_are_packed_in_pieces_are_those_of_the_tokenizer() -> None:
+    text = "word " * (3 * PIECE_IDS)
+    ids = tokenizer().encode(text)
+    assert len(ids) > 2 * PIECE_IDS
+    assert list(encoder_of(tokenizer()).encode([text]).ids) == ids
+
+
+def test_a_control_token_in_the_last_piece_is_found() -> None:
+    made = tokenizer()
+    encoder = encoder_of(made)
+    text = "word " * PIECE_IDS + chat("user")
+    plan = encoder._plan(text)
+    with pytest.raises(UnspeltControlToken):
+        encoder._require_spelt(plan, [array("I", [*made.encode(text), *encoder._control.ids])])

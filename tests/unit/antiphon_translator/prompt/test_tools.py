@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import dumps
+from antiphon_core.request.body import Parameters
+from antiphon_translator.prompt import tools
+from antiphon_translator.prompt.tools import NO_TOOLS, Tool, ToolSet
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
+WEATHER = {"type": "function", "name": "get_weather", "description": "Tells it.", "parameters": SCHEMA, "strict": True}
+EXEC = {"type": "custom", "name": "exec", "description": "Runs code."}
+AGENTS = {"type": "namespace", "name": "agents", "tools": [{"type": "function", "name": "close"}, EXEC]}
+
+
+def offered(*declared: Any, choice: Any = None) -> ToolSet:
+    body = {"model": "m", "tools": list(declared)} | ({} if choice is None else {"tool_choice": choice})
+    parameters = Parameters.parse(dumps(body))
+    return tools.offered(parameters.tools or [], parameters.tool_choice)
+
+
+def names(found: tuple[Tool, ...]) -> list[str]:
+    return [tool.shown_as for tool in found]
+
+
+def test_without_tools_there_is_nothing_to_call() -> None:
+    assert offered() == NO_TOOLS
+    assert NO_TOOLS.schemas is None
+
+
+def test_a_function_is_shown_as_it_was_declared() -> None:
+    (tool,) = offered(WEATHER).shown
+    assert tool == Tool("get_weather", "get_weather", description="Tells it.", parameters=SCHEMA, strict=True)
+    assert tool.as_function() == {
+        "type": "function",
+        "function": {"name": "get_weather", "description": "Tells it.", "parameters": SCHEMA},
+    }
+
+
+def test_a_custom_tool_is_a_function_of_one_string() -> None:
+    (tool,) = offered(EXEC).shown
+    assert tool.is_custom
+    assert tool.as_function()["function"]["parameters"]["properties"] == {"input": {"type": "string"}}
+
+
+def test_a_namespace_is_shown_flat_and_called_by_either_name() -> None:
+    found = offered(AGENTS, WEATHER)
+    assert names(found.shown) == ["agents__close", "agents__exec", "get_weather"]
+    for name in ("agents__close", "close"):
+        assert (found.called(name).name, found.called(name).namespace) == ("close", "agents")
+
+
+def test_a_bare_name_that_two_have_is_neithers() -> None:
+    other = AGENTS | {"name": "others"}
+    assert offered(AGENTS, other).called("close") == Tool("close", "close")
+
+
+def test_a_tool_that_was_never_offered_is_passed_on() -> None:
+    assert offered(WEATHER).called("rm") == Tool("rm", "rm")
+
+
+def test_hosted_tools_are_hidden() -> None:
+    assert offered({"type": "web_search"}, {"type": "tool_search"}, WEATHER) == offered(WEATHER)
+
+
+@pytest.mark.parametrize(
+    ("choice", "callable_", "required"),
+    [
+        (None, ["get_weather", "exec"], False),
+        ("auto", ["get_weather", "exec"], False),
+        ("none", [], False),
+        ("required", ["get_weather", "exec"], True),
+        ({"type": "function", "name": "get_weather"}, ["get_weather"], True),
+        ({"type": "custom", "name": "exec"}, ["exec"], True),
+        ({"type": "allowed_tools", "mode": "auto", "tools": [EXEC]}, ["exec"], False),
+        ({"type": "allowed_tools", "mode": "required", "tools": [EXEC]}, ["exec"], True),
+    ],
+)
+def test_the_choice_decides_what_may_be_called(choice: Any, callable_: list[str], required: bool) -> None:
+    found = offered(WEATHER, EXEC, choice=choice)
+    assert names(found.shown) == ["get_weather", "exec"]
+    assert (names(found.callable), found.required) == (callable_, required)
+    assert list(found.schemas or {}) == callable_
+
+
+@pytest.mark.parametrize(
+    ("declared", "choice", "field"),
+    [
+        ([WEATHER, WEATHER], None, "tools"),
+        ([], "required", "tool_choice"),
+        ([{"type": "web_search"}], "required", "tool_choice"),
+        ([WEATHER], {"type": "function", "name": "exec"}, "tool_choice"),
+        ([EXEC], {"type": "function", "name": "exec"}, "tool_choice"),
+        ([WEATHER], {"type": "allowed_tools", "mode": "auto", "tools": [WEATHER, EXEC]}, "tool_choice.tools[1]"),
+        ([WEATHER], {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp"}]}, "tool_choice.tools[0]"),
+    ],
+)
+def test_a_choice_of_what_is_not_there_is_refused(declared: list[Any], choice: Any, field: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        offered(*declared, choice=choice)
+    assert (caught.value.field, caught.value.code) == (field, "invalid_value")
+
+
+def test_items_may_bring_tools_along() -> None:
+    item = {"type": "additional_tools", "role": "developer", "tools": [AGENTS]}
+    found = tools.offered(tools.declared_in([{"type": "message"}, item], "input"), None)
+    assert names(found.shown) == ["agents__close", "agents__exec"]
+
+
+def test_a_bad_tool_in_an_item_is_named() -> None:
+    item = {"type": "additional_tools", "tools": [WEATHER, {"type": "function"}]}
+    with pytest.raises(InvalidRequest) as caught:
+        tools.declared_in([item], "input")
+    assert caught.value.field == "input[0].tools[1].name"
+    assert caught.value.message == "Missing required parameter: 'input[0].tools[1].name'."
+
+
+def test_parameters_that_are_no_schema_are_named_where_they_stand() -> None:
+    bad = {"type": "function", "name": "g", "parameters": {"type": "strnig"}}
+    item = {"type": "additional_tools", "tools": [WEATHER | {"strict": False}, bad]}
+    with pytest.raises(InvalidRequest) as caught:
+        tools.declared_in([{"type": "message"}, item], "input")
+    assert (caught.value.field, caught.value.code) == ("input[1].tools[1].parameters", "invalid_function_parameters")

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.request.body import Parameters
+from antiphon_translator.generation import Guide, GuideKind
+from antiphon_translator.schemas import guides
+
+ABLE = frozenset({"guide"})
+
+
+def of(controls: frozenset[str] = ABLE, **request: object) -> Guide | None:
+    return guides.of_request(Parameters.parse(dumps({"model": "m"} | request)), controls)
+
+
+def test_nothing_asked_is_no_guide_whatever_the_engine_can() -> None:
+    assert of() is None
+    assert of(frozenset(), nvext={"top_k": 1}) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "guide"),
+    [
+        ({"guided_json": {"type": "object"}}, Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')),
+        ({"guided_regex": "[0-9]+"}, Guide(GuideKind.REGEX, "[0-9]+")),
+        ({"guided_grammar": 'root ::= "a"'}, Guide(GuideKind.EBNF, 'root ::= "a"')),
+        ({"guided_choice": ["yes", "no"]}, Guide(GuideKind.REGEX, "(yes|no)")),
+    ],
+)
+def test_extensions_say_it_in_four_ways(given: Object, guide: Guide) -> None:
+    assert of(nvext=given) == guide
+
+
+def test_a_choice_is_taken_literally() -> None:
+    choices = ["1 + 1 (two)", "a|b", "[x]", "$5.00", "\\", "Ü-{}*?^"]
+    guide = of(nvext={"guided_choice": choices})
+    assert guide is not None
+    assert [text for text in [*choices, "a", "1 ++ 1 two"] if re.fullmatch(guide.text, text)] == choices
+
+
+def test_an_engine_that_takes_none_is_not_asked_in_silence() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        of(frozenset(), nvext={"guided_regex": "a"})
+    assert (caught.value.field, caught.value.code) == ("nvext.guided_regex", "unsupported_parameter")
+
+
+def test_the_format_of_the_answer_is_a_guide() -> None:
+    schema = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "integer"}}}
+    guide = of(text={"format": {"type": "json_schema", "name": "n", "schema": schema}})
+    assert guide is not None
+    assert (guide.kind, loads(guide.text)) == (GuideKind.JSON_SCHEMA, schema)
+    assert list(loads(guide.text)["properties"]) == ["b", "a"]  # answered in this order
+    json_object = of(text={"format": {"type": "json_object"}})
+    assert json_object is not None
+    assert json_object.kind is GuideKind.JSON
+    assert of(text={"format": {"type": "text"}}) is None
+
+
+def test_a_format_is_not_ignored_where_the_engine_takes_no_guide() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        of(frozenset(), text={"format": {"type": "json_object"}})
+    assert (caught.value.field, caught.value.code) == ("text.format", "unsupported_parameter")
+
+
+def test_a_schema_of_nvext_must_be_one_that_a_grammar_can_follow() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        of(nvext={"guided_json": {"$ref": "#/nowhere"}})
+    assert (caught.value.field, caught.value.code) == ("nvext.guided_json", "invalid_json_schema")

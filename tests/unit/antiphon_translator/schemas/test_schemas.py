@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.limits import SCHEMA_BYTES_MAX
+from antiphon_translator.schemas import schemas, strict_schemas
+from antiphon_translator.schemas.schema_outline import KEYWORDS, InvalidSchema, Outline
+
+STRING: Object = {"type": "string"}
+DRAFT_07 = "http://json-schema.org/draft-07/schema#"
+
+
+def guidable(schema: Object) -> Outline:
+    outline = schemas.read(schema)
+    schemas.require_guidable(outline)
+    return outline
+
+
+def refusal(schema: Object) -> InvalidSchema:
+    with pytest.raises(InvalidSchema) as caught:
+        schemas.compiled(guidable(schema))
+    return caught.value
+
+
+def with_patterns(*patterns: str) -> Object:
+    return {"properties": {f"p{i}": {"pattern": pattern} for i, pattern in enumerate(patterns)}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "object"},
+        {"type": ["string", "null"], "format": "no-such-format", "nullable": True, "x-order": 3, "example": None},
+        {"$schema": DRAFT_07, "items": [STRING, STRING], "definitions": {"a": STRING}},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": True},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema", "prefixItems": [STRING]},
+        {"$schema": "https://example.com/our-own-schema"},
+        {"$schema": ""},
+        {"$schema": 5},
+        {"pattern": "("},
+        {"properties": {"a": {"$ref": "#/$defs/nobody"}}},
+        {"properties": {"$ref": {"type": "string"}, "type": {"type": "string"}}},
+        {"const": {"$ref": "http://example.com/"}, "default": {"type": "strnig"}},
+    ],
+)
+def test_odd_schemas_that_do_no_harm_are_read(schema: Object) -> None:
+    schemas.read(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "words"),
+    [
+        ({"type": "strnig"}, "type", "strnig"),
+        ({"properties": {"a": {"type": "strnig"}}}, "properties a type", "strnig"),
+        ({"properties": {"type": "object"}}, "properties type", "not of types"),
+        ({"required": True}, "required", "not of type"),
+        ({"properties": {"a": {"required": True}}}, "properties a required", "not of type"),
+        ({"items": [STRING]}, "items", "not of types"),
+        ({"anyOf": [STRING, {"minLength": -1}]}, "anyOf 1 minLength", "minimum"),
+        ({"$ref": 5}, "$ref", "not of type"),
+        ({"$schema": "http://json-schema.org/draft-04/schema#", "$ref": 5}, "$ref", "must refer to a place"),
+        ({"$ref": "http://example.com/schema"}, "$ref", "must refer to a place in the schema itself"),
+        ({"$ref": "//example.com/schema"}, "$ref", "must refer to a place in the schema itself"),
+        ({"$ref": "other.json#/a"}, "$ref", "must refer to a place in the schema itself"),
+        ({"$id": "http://example.com/", "$ref": "http://example.com/#"}, "$ref", "must refer to a place"),
+        ({"allOf": [{"$dynamicRef": "file:///etc/passwd"}]}, "allOf 0 $dynamicRef", "must refer to a place"),
+        ({"if": {"$recursiveRef": "http://x/"}}, "if $recursiveRef", "must refer to a place"),
+        ({"description": "x" * SCHEMA_BYTES_MAX}, "", "at most 262144"),
+        ({"const": 10**30}, "", "cannot be written as JSON"),
+        ({"const": "\ud800"}, "", "cannot be written as JSON"),
+    ],
+)
+def test_what_is_no_schema_is_refused_with_its_place(schema: Object, path: str, words: str) -> None:
+    with pytest.raises(InvalidSchema) as caught:
+        schemas.read(schema)
+    assert caught.value.path == tuple(path.split())
+    assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"$ref": "#/$defs/a"}, "$defs": {"a": STRING}},
+        {"properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}},
+        {"$schema": DRAFT_07, "$ref": "#/definitions/a", "definitions": {"a": STRING}},
+        {"$id": "https://example.com/mine", "$ref": "#here", "$defs": {"a": {"$anchor": "here"}}},
+        {"oneOf": [STRING, {"type": "null"}], "minProperties": 2, "uniqueItems": True},
+        with_patterns(
+            "^[a-z]+$", r"^\d{4}-\d\d$", r"^[\w.-]+@[\w.-]+\.\w{2,}$", r"^(?:a|b)(?<year>\d)\s\.\\b$", "[(?=]"
+        ),
+        with_patterns("^(a+)+$", "^.{1,800}$"),
+        with_patterns(*["^(?:\\d\\d[2468][048])-02-29$"] * 500),
+    ],
+)
+def test_schemas_that_guide_are_compiled(schema: Object) -> None:
+    schemas.compiled(guidable(schema))
+
+
+@pytest.mark.parametrize(
+    ("schema", "path", "words"),
+    [
+        ({"$ref": "#/$defs/a"}, "$ref", "there is no schema at '#/$defs/a'"),
+        ({"properties": {"a": {"$ref": "#nobody"}}}, "properties a $ref", "there is no schema at '#nobody'"),
+        ({"$ref": "#/x", "x": STRING}, "$ref", "there is no schema at '#/x'"),
+        ({"$ref": "#"}, "", "only that it matches this schema"),
+        ({"$defs": {"a": {"$id": "http://x/", "type": "string"}}}, "$defs a $id", "not permitted within a schema"),
+        (
+            {"$schema": DRAFT_07, "properties": {"a": {"items": [STRING]}}},
+            "properties a items",
+            "not of types",
+        ),
+        ({"properties": {f"p{i}": True for i in range(5_001)}}, "", "5001 properties; at most 5000"),
+        ({"anyOf": [{"enum": [1] * 600}] * 2}, "", "1200 enum values; at most 1000"),
+        ({"enum": ["x" * 1_000] * 121}, "", "121000 characters"),
+        (with_patterns("("), "properties p0 pattern", "not a regular expression"),
+        (with_patterns("a{1000}{1000}"), "properties p0 pattern", "takes too much memory"),
+        (with_patterns("x" * 1_001), "properties p0 pattern", "at most 1000 characters"),
+        (with_patterns("ok", "^(?!a)"), "properties p1 pattern", "'(?!': lookahead"),
+        (with_patterns("(?<=a)b"), "properties p0 pattern", "'(?<=': lookahead"),
+        (with_patterns(r"(a)\1"), "properties p0 pattern", r"'\\1': backreferences"),
+        (with_patterns(r"\bword\b"), "properties p0 pattern", "word boundaries"),
+        (with_patterns(r"^\p{L}+$"), "properties p0 pattern", "Unicode classes"),
+        (with_patterns(r"^[\p{L} ]+$"), "properties p0 pattern", "Unicode classes"),
+        (with_patterns("(?i)a"), "properties p0 pattern", "groups with flags"),
+        ({"patternProperties": {"(?=a)": True}}, "patternProperties (?=a)", "lookahead"),
+        (with_patterns(*(f"a{i}" for i in range(33))), "", "33 different patterns; at most 32"),
+    ],
+)
+def test_what_cannot_guide_is_refused_with_its_place(schema: Object, path: str, words: str) -> None:
+    found = refusal(schema)
+    assert found.path == tuple(path.split())
+    assert words in found.message
+
+
+def test_a_schema_nested_without_end_is_refused() -> None:
+    deep: Object = {}
+    for _ in range(3_000):
+        deep = {"properties": {"a": deep}}
+    assert "JSON" in refusal(deep).message or "nested deeper" in refusal(deep).message
+
+
+# ---- Nothing is fetched ----
+
+
+class Asked:
+    """What a server was asked for."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.paths: list[str] = []
+
+
+@pytest.fixture
+def server() -> Iterator[Asked]:
+    """A server that gives everybody a schema, and remembers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.paths.append(self.path)
+            body = dumps(STRING)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    asked = Asked(f"http://127.0.0.1:{listening.server_port}")
+    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield asked
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+def reaching_out(url: str) -> list[Object]:
+    """Every way in which the library, left alone, asks for something."""
+    return [
+        {"$ref": url},
+        {"properties": {"a": {"$ref": f"{url}#/a"}}},
+        {"$id": url, "$ref": "other"},
+        {"$schema": url},
+        {"$schema": url, "$ref": "#/$defs/a", "$defs": {"a": STRING}},
+        {"properties": {"a": {"$schema": url, "$id": f"{url}/id", "type": "string"}}},
+        {"$dynamicRef": url},
+        {"$recursiveRef": url},
+        {"$vocabulary": {url: True}},
+    ]
+
+
+def test_nothing_is_fetched_from_the_network(server: Asked) -> None:
+    for schema in reaching_out(f"{server.url}/schema"):
+        with suppress(InvalidSchema):
+            strict_schemas.require(guidable(schema))
+    assert server.paths == []
+
+
+def test_nothing_would_be_fetched_even_if_nobody_had_looked_before(server: Asked) -> None:
+    for schema in reaching_out(f"{server.url}/schema"):
+        with suppress(InvalidSchema):
+            schemas.compiled(Outline(schema))
+    assert server.paths == []
+
+
+def test_nothing_is_read_from_the_disk(server: Asked, tmp_path: Path) -> None:
+    # Whoever opened the file would go on to the server: that is how it shows.
+    trap = tmp_path / "schema.json"
+    trap.write_bytes(dumps({"$ref": f"{server.url}/from-the-file"}))
+    for schema in reaching_out(trap.as_uri()):
+        for look in (schemas.read, lambda each: schemas.compiled(Outline(each))):
+            with suppress(InvalidSchema):
+                look(schema)
+    assert server.paths == []
+
+
+# ---- Whatever is sent ----
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    # what schemas are made of, so that some of them get far
+    | st.sampled_from(["object", "string", "integer", "#", "#/$defs/a", "http://127.0.0.1:9/", "^(a+)+$", "", "é"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*KEYWORDS, *strict_schemas.REMARKS, *strict_schemas.DECISIVE, "type", "enum", "required"])
+            | st.sampled_from(["a", "pattern", "format", "minimum", "maximum", "minLength", "$anchor", "$dynamicRef"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from([*KEYWORDS, "type", "$ref", "$schema", "$id", "enum", "const"]), VALUES))
+def test_whatever_is_sent_is_read_or_refused(schema: Object) -> None:
+    with suppress(InvalidSchema):
+        outline = guidable(schema)
+        schemas.compiled(outline)
+        strict_schemas.require(outline)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_translator.conversation import Call, Conversation, Image, Message
+from antiphon_translator.templates.roles import CAPABILITIES, Roles, short_id
+
+ALL = Roles.of_names(CAPABILITIES)
+SYSTEM, DEVELOPER = Message("system", ("s",)), Message("developer", ("d",))
+USER, MORE, ANSWER = Message("user", ("u",)), Message("user", ("v",)), Message("assistant", ("a",))
+CALLING = Message("assistant", (), "hm", (Call("call_1", "f", {}),))
+RESULT = Message("tool", ("r",), call_id="call_1", name="f")
+MARKED = "<developer_message>\nd\n</developer_message>"
+IMAGE = Image(b"", "png", 1, 1)
+
+
+def adapted(roles: Roles, *messages: Message) -> list[str]:
+    """The messages, each as its role and its text."""
+    return [f"{each.role}:{each.text}" for each in roles.adapt(Conversation(messages)).messages]
+
+
+@pytest.mark.parametrize(
+    "chat",
+    [
+        (SYSTEM, DEVELOPER, USER, MORE, ANSWER, ANSWER, DEVELOPER, USER),
+        (USER, CALLING, RESULT, USER),
+        (SYSTEM, USER, Message("assistant", ("",)), USER),
+    ],
+)
+def test_a_conversation_that_is_read_as_it_is_stays_the_same_object(chat: tuple[Message, ...]) -> None:
+    conversation = Conversation(chat)
+    assert ALL.adapt(conversation) is conversation
+
+
+def test_an_ordinary_chat_stays_the_same_object_for_an_unseen_template() -> None:
+    conversation = Conversation((SYSTEM, USER, ANSWER, MORE))
+    assert Roles().adapt(conversation) is conversation
+
+
+@pytest.mark.parametrize(
+    ("lacking", "chat", "shown"),
+    [
+        ("developer", (DEVELOPER, USER), ["system:d", "user:u"]),
+        ("developer", (SYSTEM, DEVELOPER, USER), ["system:s\n\nd", "user:u"]),
+        ("several_system", (SYSTEM, DEVELOPER, USER), ["system:s\n\nd", "user:u"]),
+        ("late_system", (USER, DEVELOPER, MORE), ["developer:d", "user:u", "user:v"]),
+        ("late_system", (SYSTEM, USER, SYSTEM), ["system:s\n\ns", "user:u"]),
+        ("late_system", (USER, ANSWER, DEVELOPER, MORE), ["user:u", "assistant:a", f"user:{MARKED}\n\nv"]),
+        ("late_system", (USER, ANSWER, MORE, DEVELOPER), ["user:u", "assistant:a", f"user:v\n\n{MARKED}"]),
+        ("late_system", (USER, ANSWER, MORE, DEVELOPER, ANSWER), [*"ua", f"user:v\n\n{MARKED}", "assistant:a"]),
+        ("late_system", (USER, CALLING, RESULT, DEVELOPER, ANSWER), [*"uc", "tool:r", f"user:{MARKED}", "assistant:a"]),
+        ("system", (DEVELOPER, USER), [f"user:{MARKED}\n\nu"]),
+        ("user_runs", (USER, MORE, ANSWER, USER, MORE), ["user:u\n\nv", "assistant:a", "user:u\n\nv"]),
+        ("assistant_runs", (USER, ANSWER, ANSWER, USER), ["user:u", "assistant:a\n\na", "user:u"]),
+        ("assistant_runs", (USER, ANSWER, CALLING, RESULT), ["user:u", "assistant:a", "tool:r"]),
+        ("empty", (USER, Message("assistant"), MORE), ["user:u", "user:v"]),
+    ],
+)
+def test_what_a_template_lacks_is_said_otherwise(lacking: str, chat: tuple[Message, ...], shown: list[str]) -> None:
+    short = {"u": "user:u", "a": "assistant:a", "c": "assistant:"}
+    assert adapted(replace(ALL, **{lacking: False}), *chat) == [short.get(each, each) for each in shown]
+
+
+def test_late_instructions_side_by_side_become_one_where_they_are_read() -> None:
+    assert adapted(ALL, USER, ANSWER, SYSTEM, SYSTEM, MORE)[2:] == ["system:s\n\ns", "user:v"]
+    assert adapted(replace(ALL, developer=False), USER, ANSWER, SYSTEM, DEVELOPER)[2:] == ["system:s\n\nd"]
+
+
+def test_a_joined_message_keeps_reasoning_calls_and_the_order_of_its_parts() -> None:
+    answer = Message("assistant", ("a",), "why")
+    (_, joined, _) = replace(ALL, assistant_runs=False).adapt(Conversation((USER, answer, CALLING, RESULT))).messages
+    assert (joined.text, joined.reasoning, joined.calls) == ("a", "why\nhm", CALLING.calls)
+    shown = Message("user", ("u", IMAGE)), Message("user", (IMAGE, "v"))
+    (joined,) = replace(ALL, user_runs=False).adapt(Conversation(shown)).messages
+    assert joined.parts == ("u", IMAGE, IMAGE, "v")
+
+
+@pytest.mark.parametrize(
+    ("lacking", "chat", "words"),
+    [
+        ("tool", (USER, CALLING, RESULT), "no results of tool calls"),
+        ("user_after_tool", (USER, CALLING, RESULT, USER), "between the result"),
+        ("empty", (Message("user", ("",)),), "without text"),
+    ],
+)
+def test_what_cannot_be_said_is_refused(lacking: str, chat: tuple[Message, ...], words: str) -> None:
+    with pytest.raises(InvalidRequest, match=words) as caught:
+        replace(ALL, **{lacking: False}).adapt(Conversation(chat))
+    assert caught.value.field == "input"
+
+
+def test_a_late_instruction_behind_a_result_is_refused_where_no_user_may_speak() -> None:
+    roles = replace(ALL, late_system=False, user_after_tool=False)
+    with pytest.raises(InvalidRequest, match="between the result"):
+        roles.adapt(Conversation((USER, CALLING, RESULT, DEVELOPER)))
+
+
+def test_ids_of_calls_become_nine_letters_and_digits_and_still_match() -> None:
+    messages = replace(ALL, long_call_ids=False).adapt(Conversation((USER, CALLING, RESULT))).messages
+    assert messages[1].calls[0].id == messages[2].call_id == short_id("call_1")
+    assert len(short_id("call_1")) == 9
+    assert short_id("call_1").isalnum()
+    assert short_id("abcdef123") == "abcdef123"
+    assert short_id("call_2") != short_id("call_1")
+
+
+def test_capabilities_have_names() -> None:
+    assert Roles.of_names(Roles().names) == Roles()

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import BPE
+
+from antiphon_translator.tokenizer.tokens import PENDING_IDS_MAX, Detokenizer, ModelTokenizer
+from tests.support.served_models import tokenizer, write_directory
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+IDS = st.lists(st.integers(0, 49_151) | st.sampled_from([173, 242, 10813, 0, 1, 2]), max_size=60)
+
+
+def decoded(ids: list[int], *, prompt: list[int] | None = None, cut_off: bool = False) -> str:
+    detokenizer = Detokenizer(tokenizer(), prompt_ids=prompt or [])
+    return "".join(map(detokenizer.feed, ids)) + detokenizer.finish(cut_off=cut_off)
+
+
+def encoded(text: str) -> list[int]:
+    return tokenizer().encode(text)
+
+
+@given(TEXTS)
+def test_a_text_in_pieces_is_the_text_in_one(text: str) -> None:
+    ids = encoded(text)  # a few bytes are not in this vocabulary, so what counts is what the ids say
+    assert decoded(ids) == tokenizer().decode(ids)
+    assert decoded(ids, prompt=encoded("user\nhello<|im_end|>\n")) == tokenizer().decode(ids)
+
+
+def test_letters_of_the_world_survive_the_way_there_and_back() -> None:
+    text = "naïve Größe 北京 👩‍👩‍👧 עברית \t  x\n"
+    assert decoded(encoded(text)) == text
+
+
+@given(IDS)
+def test_any_ids_are_decoded_without_failing_and_no_character_comes_early(ids: list[int]) -> None:
+    detokenizer = Detokenizer(tokenizer())
+    for token_id in ids:
+        assert len(detokenizer._run) - detokenizer._emitted < PENDING_IDS_MAX
+        detokenizer.feed(token_id)
+    detokenizer.finish(cut_off=False)
+
+
+def test_a_character_of_several_tokens_comes_when_it_is_complete() -> None:
+    detokenizer = Detokenizer(tokenizer())
+    ids = encoded("☃")
+    assert len(ids) == 3
+    assert [detokenizer.feed(token_id) for token_id in ids] == ["", "", "☃"]
+
+
+def test_the_end_is_flushed() -> None:
+    detokenizer = Detokenizer(tokenizer())
+    (token_id,) = encoded("\ufffd")
+    assert detokenizer.feed(token_id) == ""
+    assert detokenizer.finish(cut_off=False) == "\ufffd"
+    assert detokenizer.finish(cut_off=False) == ""
+
+
+def test_a_character_that_was_cut_off_is_left_out() -> None:
+    half = encoded("ab☃")[:-1]
+    assert decoded(half, cut_off=True) == "ab"
+    assert decoded(half, cut_off=False) == "ab\ufffd"
+    assert decoded(encoded("ab\ufffd"), cut_off=True) == "ab\ufffd"
+
+
+def test_a_run_of_invalid_bytes_does_not_wait_for_ever() -> None:
+    (lead, *_) = encoded("☃")
+    detokenizer = Detokenizer(tokenizer())
+    texts = [detokenizer.feed(lead) for _ in range(4 * PENDING_IDS_MAX)]
+    assert [len(text) for text in texts if text] == [PENDING_IDS_MAX] * 4
+    assert "".join(texts) == "\ufffd" * 4 * PENDING_IDS_MAX
+    assert "".join(map(detokenizer.feed, encoded("then text"))) == "then text"
+
+
+def test_ids_outside_the_vocabulary_stand_for_nothing() -> None:
+    hello = encoded("Hello there")
+    strange = [tokenizer().size, 2**31, 2**40, -1]
+    assert decoded([hello[0], *strange, *hello[1:]]) == "Hello there"
+
+
+def test_added_tokens_stand_for_themselves_and_separate_runs() -> None:
+    half = encoded("☃")[:2]
+    assert decoded([*half, 3, *encoded("x")]) == "\ufffd<repo_name>x"
+    assert decoded([1, 2]) == "<|im_start|><|im_end|>"
+
+
+def test_a_prompt_that_ends_in_an_incomplete_character_is_not_repeated() -> None:
+    assert decoded(encoded("yes"), prompt=encoded("a☃")[:-1]) == "yes"
+
+
+@pytest.fixture(scope="module")
+def sentencepiece() -> ModelTokenizer:
+    """A decoder that strips the first space, as Llama 2's does."""
+    vocab = {piece: n for n, piece in enumerate(["▁Hello", "▁there", "▁", "!", "<0xE2>", "<0x98>", "<0x83>"])}
+    made = Tokenizer(BPE(vocab, [], byte_fallback=True))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    made.add_tokens([AddedToken("</s>", special=True)])
+    return ModelTokenizer(made)
+
+
+def test_the_first_space_of_an_answer_is_kept(sentencepiece: ModelTokenizer) -> None:
+    primed = Detokenizer(sentencepiece, prompt_ids=[3])
+    assert [primed.feed(token_id) for token_id in (0, 1)] == [" Hello", " there"]
+    after_marker = Detokenizer(sentencepiece, prompt_ids=[3])
+    assert [after_marker.feed(token_id) for token_id in (7, 0)] == ["</s>", " Hello"]
+    assert [Detokenizer(sentencepiece).feed(0)] == ["Hello"]
+
+
+def test_the_flush_of_such_a_decoder_keeps_spaces_too(sentencepiece: ModelTokenizer) -> None:
+    detokenizer = Detokenizer(sentencepiece, prompt_ids=[3])
+    texts = [detokenizer.feed(token_id) for token_id in (0, 4, 5)]
+    # This decoder has one U+FFFD per byte; cut_off takes one away: what counts is that " Hello" is not there twice.
+    assert texts == [" Hello", "", ""]
+    assert detokenizer.finish(cut_off=False) == "\ufffd\ufffd"
+
+
+def test_a_stream_that_breaks_is_started_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    detokenizer = Detokenizer(tokenizer())
+    ids = encoded("one two three")
+    text = detokenizer.feed(ids[0])
+    with monkeypatch.context() as broken:
+        broken.setattr(ModelTokenizer, "step", _invalid_prefix)
+        text += detokenizer.feed(ids[1])
+    text += "".join(map(detokenizer.feed, ids[2:]))
+    assert text == "one two three"
+
+
+def _invalid_prefix(*_: object) -> str:
+    raise Exception("Invalid prefix encountered")  # the library has no class for it
+
+
+def test_loading(tmp_path: Path) -> None:
+    directory = write_directory(tmp_path / "m")
+    loaded = ModelTokenizer.load(directory / "tokenizer.json")
+    assert (loaded.size, loaded.token_id("<|im_end|>"), loaded.token_id("<nothing>")) == (49_152, 2, None)
+    (tmp_path / "bad.json").write_text("{}")
+    with pytest.raises(ValueError, match="bad.json"):
+        ModelTokenizer.load(tmp_path / "bad.json")
+    with pytest.raises(OSError, match="none.json"):
+        ModelTokenizer.load(tmp_path / "none.json")
+
+
+def test_truncation_and_padding_of_the_training_are_switched_off() -> None:
+    trained = Tokenizer(BPE({"a": 0, "<pad>": 1}, []))
+    trained.enable_truncation(2)
+    trained.enable_padding(length=8, pad_id=1, pad_token="<pad>")
+    assert ModelTokenizer(trained).encode("aaaa") == [0, 0, 0, 0]
+
+
+def test_a_long_answer_is_decoded_whole_and_keeps_only_its_last_ids() -> None:
+    text = "naïve Größe 北京 👩‍👩‍👧 and then some words. " * 400
+    detokenizer = Detokenizer(tokenizer())
+    pieces = [detokenizer.feed(token_id) for token_id in encoded(text)]
+    assert len(detokenizer._run) < 100
+    assert "".join(pieces) + detokenizer.finish(cut_off=False) == text

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object, loads
+from antiphon_core.request.tools import CustomTool
+from antiphon_translator.generation import Guide, GuideKind
+from antiphon_translator.parsing import families
+from antiphon_translator.prompt.tools import Tool, ToolSet, offered
+from antiphon_translator.turn import forced_calls
+
+SCHEMA: Object = {"type": "object", "properties": {"city": {"type": "string"}}}
+WEATHER = Tool("weather", "weather", parameters=SCHEMA)
+LOOSE = Tool("loose", "loose", strict=False, parameters={"odd": True})
+
+
+def force(family: str, *tools: Tool, guides: bool = True, tail: str = "") -> forced_calls.ForcedCall:
+    return forced_calls.of(families.load(family), ToolSet(tools, tools, required=True), tail, guides=guides)
+
+
+def schema_of(guide: Guide | None) -> Object:
+    assert guide is not None
+    assert guide.kind is GuideKind.JSON_SCHEMA
+    schema: Object = loads(guide.text)
+    return schema
+
+
+def test_one_tool_is_begun_up_to_its_arguments_and_their_schema_guides() -> None:
+    forced = force("hermes", WEATHER)
+    assert forced.begun == '<tool_call>\n{"name": "weather", "arguments": '
+    assert schema_of(forced.guide) == SCHEMA
+
+
+def test_of_several_each_may_be_called_with_its_own_arguments() -> None:
+    forced = force("hermes", WEATHER, LOOSE)
+    assert forced.begun == "<tool_call>\n"
+    weather, loose = schema_of(forced.guide)["anyOf"]
+    assert (weather["properties"]["name"], weather["properties"]["arguments"]) == ({"const": "weather"}, SCHEMA)
+    assert (loose["properties"]["name"], loose["properties"]["arguments"]) == ({"const": "loose"}, {"type": "object"})
+
+
+def test_arguments_are_an_object_whatever_the_schema_leaves_open() -> None:
+    assert schema_of(force("mistral", Tool("any", "any", parameters={})).guide) == {"type": "object"}
+
+
+def test_a_tool_that_is_not_strict_is_held_to_json_only() -> None:
+    assert force("mistral", LOOSE).guide == Guide(GuideKind.JSON)
+
+
+@pytest.mark.parametrize("family", ["qwen_coder", "glm", "deepseek_v32", "gemma4"])
+def test_arguments_that_are_no_json_have_no_guide(family: str) -> None:
+    forced = force(family, WEATHER)
+    assert "weather" in forced.begun
+    assert forced.guide is None
+
+
+def test_an_engine_without_guides_gets_the_beginning() -> None:
+    assert force("hermes", WEATHER, guides=False) == forced_calls.ForcedCall(
+        '<tool_call>\n{"name": "weather", "arguments": '
+    )
+    assert force("hermes", WEATHER, LOOSE, guides=False).begun == '<tool_call>\n{"name": "'
+
+
+def test_reasoning_that_the_prompt_opened_is_closed_first() -> None:
+    assert force("hermes", WEATHER, LOOSE, tail="<think>\n").begun == "\n</think>\n\n<tool_call>\n"
+
+
+def test_a_family_that_nobody_can_force_is_not_begun() -> None:
+    assert force("plain", WEATHER) == forced_calls.ForcedCall()
+
+
+@pytest.mark.parametrize("name", families.names())
+def test_what_is_held_to_json_is_begun_first(name: str) -> None:
+    family = families.load(name)
+    assert family.forced or not (family.forced_json or family.forced_object)
+
+
+def test_a_schema_that_no_grammar_can_follow_does_not_guide() -> None:
+    odd = Tool("odd", "odd", parameters={"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}})
+    assert force("mistral", odd).guide == Guide(GuideKind.JSON)
+    _, odd_call = schema_of(force("hermes", WEATHER, odd).guide)["anyOf"]
+    assert odd_call["properties"]["arguments"] == {"type": "object"}
+
+
+def custom(name: str, definition: str, syntax: str = "regex") -> Tool:
+    form = {"type": "grammar", "syntax": syntax, "definition": definition}
+    declared = CustomTool.model_validate({"type": "custom", "name": name, "format": form})
+    (tool,) = offered([declared], None).shown
+    return tool
+
+
+def require(family: str, *tools: Tool, guides: bool = True) -> None:
+    forced_calls.require_grammars(ToolSet(tools, tools, required=True), force(family, *tools, guides=guides))
+
+
+def test_a_forced_custom_tool_is_held_to_its_regular_expression() -> None:
+    tool = custom("date", r"\d{4}")
+    require("hermes", tool)
+    require("hermes", tool, WEATHER)
+    assert schema_of(force("hermes", tool).guide)["properties"]["input"]["pattern"] == "^([0-9]{4})$"
+
+
+@pytest.mark.parametrize(
+    ("family", "tools", "guides"),
+    [
+        ("hermes", [custom("patch", "start: A", "lark")], True),
+        ("hermes", [WEATHER, custom("patch", "start: A", "lark")], True),
+        ("hermes", [custom("any", ".*")], True),
+        ("hermes", [custom("long", "a" * 2_000)], True),
+        ("hermes", [custom("date", "a+")], False),
+        ("qwen_coder", [custom("date", "a+")], True),
+    ],
+)
+def test_one_that_could_not_be_held_is_not_forced(family: str, tools: list[Tool], guides: bool) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        require(family, *tools, guides=guides)
+    assert (caught.value.field, caught.value.code) == ("tool_choice", "unsupported_value")

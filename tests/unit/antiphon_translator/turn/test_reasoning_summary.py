@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.request.options import Reasoning
+from antiphon_translator.generation import Level
+from antiphon_translator.turn import reasoning_summary
+from tests.support.served_models import model
+from tests.support.thinker import log_of_play, thinker
+
+SAID = ("<think>", "Hm. Well.", "</think>", "Yes.")
+
+
+@pytest.mark.parametrize(
+    ("members", "level", "changes", "told"),
+    [
+        ({"summary": "auto"}, Level.TOKENS, {"reasons": True}, True),
+        ({"generate_summary": "concise"}, Level.TEXT, {"reasons": True}, True),
+        ({"summary": "auto"}, Level.TOKENS, {"reasons": False}, False),
+        ({"summary": "auto"}, Level.CHAT, {"reasons": False}, True),
+        ({"summary": "auto"}, Level.CHAT, {"shows_reasoning": False}, False),
+        ({"effort": "high"}, Level.CHAT, {"reasons": True}, False),
+        (None, Level.CHAT, {"reasons": True}, False),
+    ],
+)
+def test_a_summary_is_told_where_it_is_wanted_and_may_be(
+    members: dict[str, Any] | None, level: Level, changes: dict[str, Any], told: bool
+) -> None:
+    asked = None if members is None else Reasoning(**members)
+    assert reasoning_summary.is_told(asked, model(**changes), level) is told
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_told", "echoed"),
+    [
+        ({"effort": "low", "summary": "auto"}, True, {"effort": "low", "summary": "detailed"}),
+        ({"generate_summary": "concise"}, True, {"summary": "detailed"}),
+        ({"effort": "low", "summary": "concise"}, False, {"effort": "low", "summary": None}),
+    ],
+)
+def test_the_response_says_what_was_done(asked: dict[str, str], is_told: bool, echoed: dict[str, Any]) -> None:
+    assert reasoning_summary.effective({"reasoning": asked}, is_told=is_told) == {"reasoning": echoed}
+    assert reasoning_summary.effective({"reasoning": {"effort": "low"}}, is_told=is_told) == {}
+
+
+@pytest.mark.parametrize("cut", [1, 4, 9])
+def test_however_it_is_cut_the_summary_is_the_reasoning(cut: int) -> None:
+    served = replace(thinker(), reasons=True)
+    told = log_of_play(*SAID, cuts=[cut], served=served, reasoning={"summary": "auto"})[-1]["response"]
+    thought, answer = told["output"]
+    assert (thought["summary"], thought["content"]) == ([{"type": "summary_text", "text": "Hm. Well."}], [])
+    assert answer["content"][0]["text"] == "Yes."
+    assert told["reasoning"] == {"effort": None, "summary": "detailed"}
+
+
+def test_a_model_whose_reasoning_is_not_summed_up_tells_it_as_ever() -> None:
+    served = replace(thinker(), reasons=True, shows_reasoning=False)
+    told = log_of_play(*SAID, served=served, reasoning={"summary": "auto"})[-1]["response"]
+    assert (told["output"][0]["summary"], told["output"][0]["content"][0]["text"]) == ([], "Hm. Well.")
+    assert told["reasoning"]["summary"] is None

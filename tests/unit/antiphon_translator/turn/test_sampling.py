@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import Sampling
+from antiphon_translator.turn import sampling
+
+
+def choose(
+    asked: Object, defaults: dict[str, float | int] | None = None, controls: frozenset[str] = ALL_CONTROLS
+) -> tuple[Sampling, Object]:
+    return sampling.choose(asked=asked, defaults=defaults or {}, controls=controls, seed=7)
+
+
+def test_what_is_asked_wins_over_the_model_and_the_model_over_the_standard() -> None:
+    chosen, effective = choose({"temperature": 0.3}, {"temperature": 0.6, "top_p": 0.9, "top_k": 20})
+    assert chosen == Sampling(temperature=0.3, top_p=0.9, top_k=20, seed=7)
+    assert (effective["temperature"], effective["top_p"]) == (0.3, 0.9)
+
+
+def test_temperature_and_top_p_are_always_sent_and_neutral_penalties_never() -> None:
+    chosen, effective = choose({"presence_penalty": 0})
+    assert chosen == Sampling(temperature=1.0, top_p=1.0, seed=7)
+    assert effective["frequency_penalty"] == 0.0
+
+
+def test_zero_is_a_value() -> None:
+    chosen, effective = choose({"temperature": 0}, {"temperature": 0.6})
+    assert (chosen.temperature, effective["temperature"]) == (0.0, 0.0)
+
+
+def test_what_the_engine_lacks_is_refused_when_it_was_asked_for() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        choose({"presence_penalty": 1.5}, controls=ALL_CONTROLS - {"presence_penalty"})
+    assert (caught.value.field, caught.value.code) == ("presence_penalty", "unsupported_parameter")
+
+
+def test_what_the_engine_lacks_is_left_out_otherwise_and_not_claimed() -> None:
+    chosen, effective = choose({"top_p": 1}, {"temperature": 0.6}, frozenset())
+    assert chosen == Sampling()
+    assert effective["temperature"] == 1.0
+
+
+def test_a_seed_that_was_asked_for_is_the_seed() -> None:
+    assert choose({"seed": 42})[0].seed == 42
+
+
+def test_no_seed_is_promised_where_the_engine_takes_none() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        choose({"seed": 42}, controls=ALL_CONTROLS - {"seed"})
+    assert caught.value.field == "seed"
+
+
+def test_an_extension_is_refused_under_its_own_name() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        choose({"top_k": 5}, controls=frozenset())
+    assert caught.value.field == "nvext.top_k"

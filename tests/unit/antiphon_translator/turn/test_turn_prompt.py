@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
+from antiphon_core.ids import SequentialIds
+from antiphon_core.jsons import Object, dumps
+from antiphon_core.request.body import Parameters
+from antiphon_translator.engines.scripted import ALL_CONTROLS
+from antiphon_translator.generation import Level
+from antiphon_translator.media.sight import Sight
+from antiphon_translator.media.turn_media import TurnMedia
+from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.pipeline import TurnPipeline
+from antiphon_translator.prompt import tools
+from antiphon_translator.prompt.prompt import PromptEncoder
+from antiphon_translator.prompt.read_history import HistoryCache
+from antiphon_translator.templates.jinja import JinjaTemplate
+from antiphon_translator.turn import turn_prompt
+from antiphon_translator.turn.turn_prompt import TurnPrompt
+from tests.support.images import GIF, PNG, data_url, image_part, user
+from tests.support.served_models import message, model, tokenizer, turn
+
+TOOL = {"type": "function", "name": "f"}
+
+
+def prompt(
+    *texts: str, history: list[Object] | None = None, served: Any = None, level: Level = Level.TOKENS, **request: Any
+) -> TurnPrompt:
+    given = turn(*texts, history=history, **request)
+    return TurnPrompt.of(served or model(), given, Parameters.parse(given.request), level=level)
+
+
+def test_tools_may_come_from_request_history_and_input() -> None:
+    brought: Object = {"type": "additional_tools", "tools": [{"type": "function", "name": "g"}]}
+    found = prompt("Hi", history=[brought], tools=[TOOL])
+    assert [tool.name for tool in found.tools.shown] == ["f", "g"]
+    assert [tool["function"]["name"] for tool in found.conversation.tools] == ["f", "g"]
+
+
+def test_the_parameters_of_tools_are_looked_at() -> None:
+    with pytest.raises(InvalidRequest, match="Invalid schema for function 'f'") as caught:
+        prompt("Hi", tools=[{"type": "web_search"}, TOOL | {"parameters": {"type": "strnig"}}])
+    assert caught.value.field == "tools[1].parameters"
+
+
+def test_the_same_prompt_is_counted_written_and_told() -> None:
+    given = turn("Hi")
+    made = prompt("Hi")
+    assert turn_prompt.count(model(), given) == len(made.ids)
+    assert made.text(model()) == model().tokenizer.decode(made.ids)
+    assert made.chat().messages == [{"role": "user", "content": "Hi"}]
+
+
+def test_text_that_spells_a_control_token_cannot_be_sent_as_text() -> None:
+    made = prompt("<|im_end|>")
+    with pytest.raises(InvalidRequest, match="control token"):
+        made.text(model())
+
+
+def test_the_oldest_turns_go_when_truncation_is_asked_for() -> None:
+    history = [message("user", "word " * 200), message("assistant", "word")]
+    small = model(context_length=300)
+    made = prompt("Last.", history=history, served=small, truncation="auto", max_output_tokens=100)
+    assert [each.text for each in made.conversation.messages] == ["Last."]
+    assert len(made.ids) <= 200
+
+
+def test_images_are_those_that_are_left() -> None:
+    history = [user("word " * 200, image_part()), message("assistant", "word")]
+    given = replace(
+        turn(history=history, truncation="auto", max_output_tokens=100), input=dumps([user(image_part(data_url(GIF)))])
+    )
+    for context_length, images in ((8192, (PNG, GIF)), (300, (GIF,))):
+        served = model(context_length=context_length, image_tokens=50)
+        media = TurnMedia(Sight.NATIVE)
+        made = TurnPrompt.of(served, given, Parameters.parse(given.request), media)
+        assert made.images == images
+        assert turn_prompt.count(served, given, TurnMedia(Sight.NATIVE)) == len(made.ids) + 50 * len(images)
+
+
+def test_images_count_when_the_context_is_full() -> None:
+    """Neither turn fits with both images, though the text of both is short."""
+    history = [user("word", image_part()), message("assistant", "word")]
+    given = replace(turn(history=history, truncation="auto", max_output_tokens=100), input=dumps([user(image_part())]))
+    served = model(context_length=300, image_tokens=120)
+    made = TurnPrompt.of(served, given, Parameters.parse(given.request), TurnMedia(Sight.NATIVE))
+    assert made.images == (PNG,)
+
+
+def test_nothing_goes_that_fits() -> None:
+    history = [message("user", "word"), message("assistant", "word")]
+    made = prompt("Last.", history=history, truncation="auto")
+    assert len(made.conversation.messages) == 3
+
+
+# ---- Engines that take a conversation ----
+
+LONG = "word " * 150
+"""150 tokens, 750 bytes."""
+
+
+def chat(*texts: str, context_length: int, **request: Any) -> TurnPrompt:
+    return prompt(*texts, served=model(context_length=context_length), level=Level.CHAT, **request)
+
+
+def test_a_prompt_far_from_the_limit_is_not_encoded() -> None:
+    made = chat(LONG, context_length=8192)
+    assert made.encoded is None
+    assert made.ids == ()
+    assert 150 < made.count() < made.tokens <= 8192 // 4
+
+
+def test_a_prompt_that_leaves_all_of_the_answer_that_was_asked_for_is_not_encoded() -> None:
+    made = chat(LONG, context_length=1_200, max_output_tokens=200)
+    assert made.encoded is None
+    assert made.tokens <= 1_000
+
+
+@pytest.mark.parametrize(("context_length", "asked"), [(2_000, None), (300, 200), (100, 200)])
+def test_a_prompt_near_the_limit_is_counted(context_length: int, asked: int | None) -> None:
+    made = chat(LONG, context_length=context_length, max_output_tokens=asked)
+    assert made.tokens == made.count() == prompt(LONG).tokens
+
+
+@given(st.integers(1, 400), st.integers(1, 3_000), st.integers(1, 3_000) | st.none(), st.booleans())
+def test_what_chat_servers_are_asked_for_is_what_fits(words: int, length: int, asked: int | None, cut: bool) -> None:
+    """The length of the answer is exact where one was asked for, and never more than there is room for."""
+    served = model(context_length=length)
+    given_turn = turn("word " * words, max_output_tokens=asked, truncation="auto" if cut else "disabled")
+
+    def most(level: Level) -> int | str:
+        try:
+            made = TurnPipeline(served, given_turn, controls=ALL_CONTROLS, ids=SequentialIds(), level=level)
+        except ContextLengthExceeded as error:
+            return error.message
+        return made.start()[1].max_tokens
+
+    exact, told = most(Level.TOKENS), most(Level.CHAT)
+    if asked is None and isinstance(exact, int):
+        assert isinstance(told, int)
+        assert min(exact, length * 3 // 4) <= told <= exact
+    else:
+        assert told == exact
+
+
+def test_the_oldest_turns_of_a_chat_go_only_where_the_count_says_so() -> None:
+    history = [message("user", LONG), message("assistant", "word")]
+    for context_length, left in ((250, 3), (200, 1)):
+        made = chat("Last.", history=history, context_length=context_length, truncation="auto", max_output_tokens=50)
+        assert len(made.conversation.messages) == left
+
+
+def test_the_calls_of_a_chat_are_forced_by_its_server() -> None:
+    made = chat("Hi", context_length=8192, tools=[TOOL], tool_choice="required")
+    assert made.encoded is None
+    assert made.chat().tool_choice == {"type": "function", "function": {"name": "f"}}
+
+
+def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_refuse() -> None:
+    template = JinjaTemplate("{{ raise_exception('no') if messages | length > 1 else 'x' }}", special_tokens={})
+    served = model(prompt=PromptEncoder(template, tokenizer()))
+    history = [message("user", "a"), message("assistant", "b")]
+    made = prompt("c", history=history, served=served, level=Level.CHAT)
+    assert made.count() == made.tokens
+    with pytest.raises(InvalidRequest, match="refuses the conversation"):
+        prompt("c", history=history, served=served)
+
+
+def caching() -> ServedModel:
+    """A model that has read no history yet."""
+    return model(histories=HistoryCache(10**6))
+
+
+def forgetting() -> ServedModel:
+    return model(histories=HistoryCache(0))
+
+
+def outcome(served: ServedModel, history: list[Object], level: Level) -> object:
+    """All that is made of a turn behind a history, or the refusal of it."""
+    try:
+        made = prompt("Go on", history=history, served=served, level=level, instructions="Be brief.")
+        return made.conversation, made.tools, made.tokens, list(made.ids), made.chat()
+    except InvalidRequest as error:
+        return error.message, error.field
+
+
+def _call(call_id: str, status: str = "completed") -> Object:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": '{"x": 1}', "status": status}
+
+
+def _result(call_id: str) -> Object:
+    return {"type": "function_call_output", "call_id": call_id, "output": "42"}
+
+
+def _tools(name: str, **parameters: object) -> Object:
+    return {"type": "additional_tools", "tools": [{"type": "function", "name": name} | parameters]}
+
+
+_REASONING: Object = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "hm"}]}
+_ADDED: list[list[Object]] = [
+    [message("user", "a"), message("assistant", "b")],
+    [message("user", "a"), message("assistant", "<|im_end|>")],
+    [_REASONING],
+    [message("assistant", "c")],
+    [message("system", "d")],
+    [message("developer", "e")],
+    [_call("1"), _result("1")],
+    [_call("1")],
+    [_result("1")],
+    [_call("1", "incomplete")],
+    [_call("2"), _call("1", "incomplete"), _result("2")],
+    [_tools("f")],
+]
+_REFUSED: list[list[Object]] = [
+    [_tools("g", parameters={"type": "strnig"})],
+    [{"role": "user", "content": [image_part(data_url(PNG))]}],
+    [{"role": "nobody", "content": "a"}],
+]
+
+
+@given(
+    st.lists(st.sampled_from(_ADDED), min_size=1, max_size=8),
+    st.sampled_from([[], *_REFUSED]),
+    st.sampled_from([Level.TOKENS, Level.CHAT]),
+)
+def test_a_chat_that_grows_is_read_as_if_it_were_read_for_the_first_time(
+    turns: list[list[Object]], last: list[Object], level: Level
+) -> None:
+    served, history = caching(), [message("user", "0" * 100)]
+    for items in [*turns, last, []]:
+        history = [*history, *items]
+        for shown in (history, [*history, message("assistant", "b")]):  # a sibling that nobody continues
+            assert outcome(served, shown, level) == outcome(forgetting(), shown, level)
+
+
+def test_a_refusal_names_the_place_in_the_whole_history() -> None:
+    served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
+    prompt("Hi", history=history, served=served)
+    with pytest.raises(InvalidRequest) as caught:
+        prompt("Hi", history=[*history, _tools("g", parameters={"type": "strnig"})], served=served)
+    assert caught.value.field == "history[2].tools[0].parameters"
+
+
+def test_of_a_history_that_grew_only_what_is_new_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    served, history = caching(), [message("user", "0" * 100), message("assistant", "b")]
+    prompt("Hi", history=history, served=served)
+    read: list[Object] = []
+    declared_in = tools.declared_in
+
+    def noting(items: list[Object], *where: Any) -> list[Any]:
+        read.extend(items)
+        return declared_in(items, *where)
+
+    monkeypatch.setattr(tools, "declared_in", noting)
+    more = [message("user", "c"), message("assistant", "d")]
+    prompt("Hi again", history=[*history, *more], served=served)
+    assert read == [*more, message("user", "Hi again")]
+
+
+def test_an_earlier_item_that_changed_or_was_deleted_is_not_shown() -> None:
+    served = caching()
+    first, secret, last = message("user", "0" * 100), message("assistant", "secret"), message("user", "b")
+    assert "secret" in str(prompt("Hi", history=[first, secret, last], served=served).conversation)
+    assert "secret" not in str(prompt("Hi", history=[first, last], served=served).conversation)
+    assert "secret" not in str(
+        prompt("Hi", history=[first, message("assistant", "-"), last], served=served).conversation
+    )
+    assert "0" * 100 not in str(prompt("Hi", history=[secret, last], served=served).conversation)
+
+
+def test_images_in_a_history_are_counted_in_every_turn() -> None:
+    served = model(histories=HistoryCache(10**6), sight=Sight.PLACEHOLDER)
+    history = [message("user", "0" * 100), {"role": "user", "content": [image_part(data_url(PNG))]}]
+    for _ in range(2):
+        media = TurnMedia(Sight.PLACEHOLDER)
+        given = turn("Hi", history=history)
+        TurnPrompt.of(served, given, Parameters.parse(given.request), media)
+        assert media.has_read
