@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -203,25 +205,37 @@ async def test_a_tool_call_with_a_typed_output(somebody: Visitor, api: Http) -> 
     assert loads(call["arguments"]) == loads(PLACE)
 
 
-async def test_an_image(somebody: Visitor, api: Http, tmp_path: Path) -> None:
-    picture = tmp_path / "dot.png"
-    picture.write_bytes(png(8, 8))
+async def test_an_image_that_is_dropped(somebody: Visitor, api: Http) -> None:
+    picture = png(8, 8)
     await somebody.open()
-    await somebody.page.locator("input[type=file]").set_input_files(picture)
+    dropped = await somebody.page.evaluate_handle(
+        """(bytes) => {
+          const transfer = new DataTransfer();
+          transfer.items.add(new File([new Uint8Array(bytes)], "dot.png", { type: "image/png" }));
+          return transfer;
+        }""",
+        list(picture),
+    )
+    await somebody.page.dispatch_event(".composer", "drop", {"dataTransfer": dropped})
     await expect(somebody.page.locator(".attachments")).to_contain_text("dot.png")
     response_id = await somebody.ask("What is this?")
     await expect(somebody.turns.first.locator(".answered")).to_contain_text("I see an image.")
     await expect(somebody.turns.first.get_by_role("img", name="Image")).to_be_visible()
     (item,) = (await api.get(f"/v1/responses/{response_id}/input_items")).json["data"]
     urls = [part["image_url"] for part in item["content"] if part["type"] == "input_image"]
-    assert urls == [f"data:image/png;base64,{b64encode(picture.read_bytes()).decode()}"]
+    assert urls == [f"data:image/png;base64,{b64encode(picture).decode()}"]
 
 
 async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: Path) -> None:
     keys = KeyFiles(tmp_path)
     good, wrong = keys.make("default"), keys.make("default")[:-1] + "x"
     (port,) = free_ports(1)
-    options = (f"--edge-keys-file={keys.keys}", f"--edge-keys-pepper-file={keys.pepper}")
+    traces = "https://traces.example/{trace_id}"
+    options = (
+        f"--edge-keys-file={keys.keys}",
+        f"--edge-keys-pepper-file={keys.pepper}",
+        f"--edge-console-trace-url={traces}",
+    )
     url = f"http://127.0.0.1:{port}"
     async with another_edge(console_system, port, *options), visitor(browser, url) as here:
         await here.open()
@@ -242,6 +256,9 @@ async def test_a_wrong_key(browser: Browser, console_system: System, tmp_path: P
         assert kept[0]["antiphon.key"] == good
         assert good not in str(kept[1:])
         assert not [address for address in here.addresses if good in address or wrong in address]
+        await here.go(f"#/response/{response_id}")
+        link = await here.page.get_by_role("link", name="Trace").get_attribute("href")
+        assert re.fullmatch(traces.replace("{trace_id}", "[0-9a-f]{32}"), link or "")
         await here.button("Sign out").click()
         await expect(here.page.get_by_label("API key")).to_be_visible()
         assert await here.page.evaluate("sessionStorage.length") == 0
@@ -265,6 +282,21 @@ async def test_delete_leaves_what_continues_it(somebody: Visitor, api: Http) -> 
     await expect(items).to_have_count(2)
     await expect(items.first).to_have_accessible_name("Deleted …" + first[-6:])
     assert (await api.get(f"/v1/responses/{first}")).status == 404
+
+
+async def test_export_a_branch(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    ids = [await somebody.ask(text) for text in ("One", "Two")]
+    saved = []
+    for form in ("Branch as JSON lines", "Branch as Markdown"):
+        await somebody.page.get_by_text("Export").click()
+        async with somebody.page.expect_download() as download:
+            await somebody.button(form).click()
+        saved.append(await asyncio.to_thread((await (await download.value).path()).read_text, "utf-8"))
+    lines = [loads(line) for line in saved[0].splitlines()]
+    assert [line["id"] for line in lines] == ids
+    assert lines[1]["output"] == (await api.get(f"/v1/responses/{ids[1]}")).json["output"]
+    assert re.findall(r"^## (\w+)$", saved[1], re.MULTILINE) == ["user", "assistant"] * 2
 
 
 async def test_below_a_path_prefix(browser: Browser, console_system: System, api: Http) -> None:

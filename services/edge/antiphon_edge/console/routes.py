@@ -3,13 +3,13 @@ the HTTP API with the key of its user."""
 
 from __future__ import annotations
 
-from functools import cache
+import asyncio
 
 from aiohttp import hdrs, web
 
 from antiphon_edge.callers import authentication
-from antiphon_edge.console.assets import assets
-from antiphon_edge.console.page import Page, page
+from antiphon_edge.console.assets import Assets, assets
+from antiphon_edge.console.page import page
 from antiphon_edge.http.http_errors import refuse
 
 PATH = "/console"
@@ -24,7 +24,7 @@ class ConsoleRoutes:
 
     def __init__(self, *, trace_url: str = "") -> None:
         """`trace_url` is where a trace can be looked at, with {trace_id} in it; empty for no links."""
-        self._page = cache(lambda: page(assets(), trace_url=trace_url))
+        self._trace_url = trace_url
 
     def table(self) -> list[web.RouteDef]:
         return [
@@ -39,7 +39,7 @@ class ConsoleRoutes:
             authentication.open_path(app, path)
 
     async def document(self, _request: web.Request) -> web.Response:
-        made: Page = self._page()
+        made = page(await _files_read(), trace_url=self._trace_url)
         return web.Response(body=made.body, content_type="text/html", charset="utf-8", headers=dict(made.headers))
 
     async def without_slash(self, _request: web.Request) -> web.Response:
@@ -47,8 +47,9 @@ class ConsoleRoutes:
         return web.Response(status=308, headers={hdrs.LOCATION: "../console"})
 
     async def file(self, request: web.Request) -> web.Response:
-        found = assets().files.get(request.match_info["path"])
-        if found is None or request.match_info["version"] != assets().version:
+        files = await _files_read()
+        found = files.files.get(request.match_info["path"])
+        if found is None or request.match_info["version"] != files.version:
             return refuse(404, "unknown_url", "The console has no such file. Load /console again.")
         headers = {
             hdrs.CACHE_CONTROL: _FOREVER,
@@ -60,3 +61,8 @@ class ConsoleRoutes:
             headers[hdrs.CONTENT_ENCODING] = "gzip"
         body = found.compressed if is_compressed else found.body
         return web.Response(body=body, content_type=found.content_type, charset="utf-8", headers=headers)
+
+
+async def _files_read() -> Assets:
+    """The files, read by a thread the first time: compressing them would stop the event loop for 40 ms."""
+    return await asyncio.to_thread(assets)
