@@ -157,6 +157,7 @@ async def test_follow_a_background_run_across_an_edge_restart(
         await expect(here.page.get_by_text("Connection lost.")).to_be_visible()
         async with another_edge(console_system, port):
             await expect(here.page.get_by_text("Connection lost.")).to_be_hidden()
+            assert re.search(r"stream=true&starting_after=\d+$", here.addresses[-1])
             model.open_gate()
             row = here.page.locator(f"[data-id={response_id}]")
             await expect(row.locator(".status")).to_have_text("Completed")
@@ -282,6 +283,20 @@ async def test_delete_leaves_what_continues_it(somebody: Visitor, api: Http) -> 
     await expect(items).to_have_count(2)
     await expect(items.first).to_have_accessible_name("Deleted …" + first[-6:])
     assert (await api.get(f"/v1/responses/{first}")).status == 404
+
+
+async def test_a_rejected_request_can_be_corrected(somebody: Visitor, api: Http) -> None:
+    await somebody.open()
+    await somebody.page.get_by_label("Tools").fill('[{"type": "functionz", "name": "x"}]')
+    await somebody.write("Hello")
+    refused = await api.create(model=MODEL, input="Hello", tools=[{"type": "functionz", "name": "x"}])
+    for alert in await somebody.page.get_by_role("alert").all():
+        await expect(alert).to_contain_text(refused.error["message"])
+    await expect(somebody.page.get_by_role("alert")).to_have_count(2)
+    await somebody.page.get_by_label("Tools").fill("")
+    await somebody.button("Send").click()
+    response_id = await somebody.ended_turn(0)
+    assert text_of((await api.get(f"/v1/responses/{response_id}")).json) == "You said: Hello"
 
 
 async def test_export_a_branch(somebody: Visitor, api: Http) -> None:

@@ -19,6 +19,16 @@ test("every word that is shown stands in the table", () => {
   }
 });
 
+test("every word of the table is shown somewhere", () => {
+  const names = readdirSync(APP, { recursive: true }).filter((name) => name.endsWith(".js") && name !== "strings.js");
+  const text = names.map((name) => readFileSync(new URL(name, APP), "utf8")).join("\n");
+  for (const [group, words] of Object.entries(STRINGS)) {
+    assert.ok(text.includes(`STRINGS.${group}`), group);
+    if (typeof words !== "object" || group === "status") continue;
+    for (const word of Object.keys(words)) assert.match(text, new RegExp(`\\.${word}\\b`), `${group}.${word}`);
+  }
+});
+
 test("every status has a word and a shape of its own", () => {
   assert.deepEqual(Object.keys(SHAPES).toSorted(), Object.keys(STRINGS.status).toSorted());
   assert.equal(new Set(Object.values(SHAPES).map((shape) => shape(0, 0, 4))).size, Object.keys(SHAPES).length);

@@ -241,12 +241,9 @@ async function stoppedResponse(id) {
 
 /** @param {Fields} body @param {Item[]} input @param {unknown} error @param {AbortController} controller */
 function giveUp(body, input, error, controller) {
-  if (controller.signal.aborted) {
-    pending.value = null;
-    if (typeof body.input === "string") draft.value = body.input;
-    return;
-  }
-  pending.value = { body, input, error };
+  if (draft.peek() === "" && typeof body.input === "string") draft.value = body.input; // to be sent again with a change
+  pending.value = controller.signal.aborted ? null : { body, input, error };
+  if (controller.signal.aborted) return;
   refused.value = mistakeOf(error);
 }
 

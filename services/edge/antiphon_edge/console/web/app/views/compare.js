@@ -1,5 +1,5 @@
 /** Two responses side by side: the words that differ, and what differs in their requests.
- * @import { Fields, Response } from "../../types" */
+ * @import { Response } from "../../types" */
 import { useEffect, useMemo } from "preact/hooks";
 import { differences } from "../core/differences.js";
 import { diff } from "../core/diff.js";

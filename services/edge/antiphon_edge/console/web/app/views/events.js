@@ -1,4 +1,4 @@
-/** The events of a response with their numbers, and a replay of them. @import { Arrival, Response } from "../../types" */
+/** The events of a response with their numbers, and a replay of them. @import { Arrival } from "../../types" */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { fold } from "../core/fold.js";
 import { duration, paceOf } from "../core/timings.js";

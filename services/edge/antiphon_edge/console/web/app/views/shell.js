@@ -1,11 +1,12 @@
 /** The frame around all views: where one can go, and who one is. */
 import { useEffect, useRef } from "preact/hooks";
+import { ApiError } from "../core/errors.js";
 import { askedOf, shortId } from "../core/texts.js";
 import { html } from "../parts/html.js";
 import { Icon } from "../parts/icons.js";
 import * as conversation from "../state/conversation.js";
 import * as library from "../state/library.js";
-import { recent } from "../state/recent.js";
+import { forget, recent } from "../state/recent.js";
 import { route } from "../state/router.js";
 import { followed } from "../state/runs.js";
 import { hasKey, isAsking, models, signOut } from "../state/session.js";
@@ -81,12 +82,19 @@ function Recents() {
   </section>`;
 }
 
+/** Loads the title of a conversation; one that was deleted meanwhile is left out. @param {string} root */
+async function title(root) {
+  await library.load(root);
+  const { error } = library.peek(root);
+  if (error instanceof ApiError && error.status === 404) forget(root);
+}
+
 /** @param {{ root: string, head: string }} props */
 function RecentLink({ root, head }) {
   const asked = useRef(false);
   const { input } = library.read(root);
   useEffect(() => {
-    if (!asked.current) void library.load(root);
+    if (!asked.current) void title(root);
     asked.current = true;
   }, [root]);
   const isHere = conversation.path.value[0] === root;
