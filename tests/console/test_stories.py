@@ -19,9 +19,9 @@ from tests.support.api_keys import KeyFiles
 from tests.support.console.chat_model import MODEL, PLACE, ChatModel
 from tests.support.console.prefix_proxy import below_prefix
 from tests.support.console.visitor import Visitor, visitor
-from tests.support.http import Http
+from tests.support.http import Answer, Http
 from tests.support.images import png
-from tests.support.patience import until
+from tests.support.patience import PAUSE_S, until
 from tests.support.ports import free_ports
 from tests.support.system import Command, System
 
@@ -36,6 +36,13 @@ WEATHER = {
 
 def text_of(response: dict[str, Any]) -> str:
     return "".join(part["text"] for item in response["output"] for part in item.get("content") or [])
+
+
+async def once_stored(api: Http, response_id: str) -> Answer:
+    """A response as soon as it is stored. One that was stopped is stored a moment after its client hung up."""
+    while (answer := await api.get(f"/v1/responses/{response_id}")).status == 404:
+        await asyncio.sleep(PAUSE_S)
+    return answer
 
 
 async def test_ask(somebody: Visitor, api: Http) -> None:
@@ -75,7 +82,7 @@ async def test_stop(somebody: Visitor, api: Http, model: ChatModel) -> None:
     await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-2")
     await somebody.button("Stop").click()
     response_id = await somebody.ended_turn(0, "Cancelled")
-    stored = (await api.get(f"/v1/responses/{response_id}")).json
+    stored = (await once_stored(api, response_id)).json
     assert stored["status"] == "cancelled"
     assert text_of(stored).startswith("word-1 ")
     await expect(somebody.turns.first.locator(".answered")).to_contain_text("word-2")

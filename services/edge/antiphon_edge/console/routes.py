@@ -16,7 +16,7 @@ PATH = "/console"
 _FILES = PATH + "/{version}/{path:.+}"
 _OPEN = (PATH, PATH + "/", PATH + "/{version}/{path}")
 """As the router names these routes."""
-_FOREVER = "public, max-age=31536000, immutable"
+_FOREVER, _NEVER = "public, max-age=31536000, immutable", "no-store"
 
 
 class ConsoleRoutes:
@@ -49,10 +49,11 @@ class ConsoleRoutes:
     async def file(self, request: web.Request) -> web.Response:
         files = await _files_read()
         found = files.files.get(request.match_info["path"])
-        if found is None or request.match_info["version"] != files.version:
+        if found is None:
             return refuse(404, "unknown_url", "The console has no such file. Load /console again.")
         headers = {
-            hdrs.CACHE_CONTROL: _FOREVER,
+            # While edges of two releases stand behind one address, the page of one may ask the other for its files.
+            hdrs.CACHE_CONTROL: _FOREVER if request.match_info["version"] == files.version else _NEVER,
             hdrs.VARY: hdrs.ACCEPT_ENCODING,
             "X-Content-Type-Options": "nosniff",
         }

@@ -41,9 +41,15 @@ async def test_files_are_compressed_for_clients_that_can_read_it() -> None:
     assert plain.body == small.body == gzip.decompress(assets().files[ENTRY].compressed)
 
 
-async def test_what_is_no_file_of_this_version_is_not_found() -> None:
+async def test_the_page_of_another_release_gets_files_that_nobody_keeps() -> None:
     async with running_edge() as edge:
-        for path in ("0000/app.js", f"{assets().version}/../../settings.py", f"{assets().version}/README.md"):
+        script = await edge.ask("GET", f"/console/0000/{ENTRY}")
+    assert (script.status, script.headers["cache-control"]) == (200, "no-store")
+
+
+async def test_other_paths_are_not_found() -> None:
+    async with running_edge() as edge:
+        for path in ("0000/main.js", f"{assets().version}/../../settings.py", f"{assets().version}/vendor/README.md"):
             answer = await edge.ask("GET", f"/console/{path}")
             assert (answer.status, answer.error["code"]) == (404, "unknown_url"), path
 
