@@ -10,7 +10,7 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check check-commits changelog version site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile screenshots console-libraries goldens fuzz schemathesis clean
+.PHONY: help install run unit test-service test nightly check check-commits changelog version site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile screenshots console-libraries goldens fuzz schemathesis clean
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -158,6 +158,9 @@ bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each 
 
 bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and a peer
 	$(BIN)/python -m tests.bench.gateway $(ARGS)
+
+bench-scaling: $(VENV)/.installed-dev  ## sizes and a simulation from one laptop to a million sessions, from the measured costs
+	$(BIN)/python -m tests.bench.scaling $(ARGS)
 
 profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
 	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)

@@ -274,7 +274,10 @@ class TokenRateExceeded(LimitExceeded):
 
 
 class Unavailable(AntiphonError):
-    pass
+    @property
+    def is_away(self) -> bool:
+        """Whether the caller has no connection: nobody answered that something is wrong."""
+        return "away" in self.facts
 
 
 class StoreUnavailable(Unavailable):

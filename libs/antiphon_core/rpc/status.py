@@ -133,7 +133,7 @@ def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailabl
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         service = unavailable.__name__.removesuffix("Unavailable").lower()
         log.warning("the %s cannot be reached: %s", service, details)  # addresses are nothing for strangers
-        return unavailable(f"The {service} cannot be reached.")
+        return unavailable(f"The {service} cannot be reached.", away=True)
     by_code: dict[grpc.StatusCode, type[AntiphonError]] = {
         grpc.StatusCode.DEADLINE_EXCEEDED: Timeout,
         grpc.StatusCode.UNIMPLEMENTED: Unimplemented,

@@ -77,5 +77,5 @@ async def _reason_at(profile: ModelProfile) -> str:
 async def _missing(profile: ModelProfile, engine: OpenAIChatEngine) -> str:
     """Whether a chat server lists the model that it will be asked for."""
     listed = [model.name for model in await engine.listed()]
-    asked = profile.lora or profile.chat_model or profile.name
+    asked = profile.lora or profile.served_name
     return "" if asked in listed else f"has no model '{asked}' (chat_model); it lists {', '.join(listed) or 'none'}"

@@ -59,6 +59,13 @@ class AccessSettings:
             "closed networks, and service meshes that authenticate."
         },
     )
+    models_open: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether callers without an API key may list the models (/v1/models, /v1/metadata), as NIM allows. "
+            "The NIM Operator does so before it calls a NIMService ready."
+        },
+    )
     requests_per_minute: int = field(
         default=0, metadata={"doc": "Requests that a tenant may send in a minute; 0 for no limit."}
     )

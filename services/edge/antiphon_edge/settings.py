@@ -60,6 +60,13 @@ class EdgeSettings(AccessSettings):
             "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
         },
     )
+    restart_wait_s: float = field(
+        default=10.0,
+        metadata={
+            "doc": "Seconds for which a store or translator that cannot be reached is waited for: as long as a restart "
+            "takes. One that has been away for longer, or is connected and silent, is told as unavailable at once."
+        },
+    )
     sealing_keys_file: Path | None = field(
         default=None,
         metadata={

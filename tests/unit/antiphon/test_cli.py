@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli import main
+from antiphon.cli import COMMANDS, main
 
 
 def test_the_package_can_be_run() -> None:
@@ -75,3 +75,12 @@ def test_a_shell_completes_commands(tmp_path: Path) -> None:
     }  # fmt: skip
     subprocess.run([sys.executable, "-m", "antiphon"], env=environ, check=True)
     assert out.read_text().split() == ["doctor"]
+
+
+@pytest.mark.parametrize(
+    "command", [*([name] for name in COMMANDS), ["keys", "create"], ["store", "backup"]], ids=" ".join
+)
+def test_the_help_of_a_command_fits_a_screen(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    assert len(capsys.readouterr().out.splitlines()) <= 40

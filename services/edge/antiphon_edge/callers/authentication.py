@@ -92,9 +92,9 @@ class Authenticator:
         return any(address in network for network in self.trusted_proxies)
 
 
-def open_path(app: web.Application, path: str) -> None:
-    """Has one more path of this application ask nobody."""
-    app[_OPENED] = app.get(_OPENED, frozenset()) | {path}
+def open_paths(app: web.Application, *paths: str) -> None:
+    """Opens more paths of this application to callers without a key. `paths` are canonical paths of routes."""
+    app[_OPENED] = app.get(_OPENED, frozenset()) | set(paths)
 
 
 def is_open(request: web.Request) -> bool:
