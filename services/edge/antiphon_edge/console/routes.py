@@ -35,8 +35,7 @@ class ConsoleRoutes:
 
     def open_to_all(self, app: web.Application) -> None:
         """Has the application ask nobody for a key who wants these files."""
-        for path in _OPEN:
-            authentication.open_path(app, path)
+        authentication.open_paths(app, *_OPEN)
 
     async def document(self, _request: web.Request) -> web.Response:
         made = page(await _files_read(), trace_url=self._trace_url)
