@@ -70,7 +70,6 @@ export function begin() {
     rerunOf.value = null;
     pending.value = null;
   });
-  settle({ view: "chat", id: null });
 }
 
 /** Has the next message continue this response, whatever continues it already. @param {string} id */
@@ -151,6 +150,7 @@ async function run(body) {
     else if (parent === null) begin();
     pending.value = { body, input, error: null };
   });
+  if (parent === null && route.peek().view === "chat") settle({ view: "chat", id: null });
   try {
     await (body.background ? runInBackground(body, input, controller) : runHere(body, input, controller));
   } catch (error) {

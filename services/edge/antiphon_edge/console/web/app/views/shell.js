@@ -7,7 +7,7 @@ import { Icon } from "../parts/icons.js";
 import * as conversation from "../state/conversation.js";
 import * as library from "../state/library.js";
 import { forget, recent } from "../state/recent.js";
-import { route } from "../state/router.js";
+import { go, route } from "../state/router.js";
 import { followed } from "../state/runs.js";
 import { hasKey, isAsking, models, signOut } from "../state/session.js";
 import { toggleTheme } from "../state/theme.js";
@@ -61,13 +61,18 @@ function Side() {
       ${link("tree", head ? `#/tree/${head}` : "#/tree")}
       ${link("live", "#/live", running > 0 && html`<span class="badge" title=${STRINGS.live.running(running)}>${running}</span>`)}
     </nav>
-    <button type="button" class="quiet wide fresh" onClick=${() => conversation.begin()}><${Icon} name="plus" /><span>${STRINGS.nav.fresh}</span></button>
+    <button type="button" class="quiet wide fresh" onClick=${beginAnew}><${Icon} name="plus" /><span>${STRINGS.nav.fresh}</span></button>
     <${Recents} />
     <div class="foot">
       <button type="button" class="quiet square" aria-label=${STRINGS.theme.toggle} onClick=${toggleTheme}><${Icon} name="theme" /></button>
       ${hasKey.value && html`<button type="button" class="quiet" onClick=${signOut}><${Icon} name="out" /><span>${STRINGS.signOut}</span></button>`}
     </div>
   </aside>`;
+}
+
+function beginAnew() {
+  conversation.begin();
+  go({ view: "chat", id: null });
 }
 
 function Mark() {
