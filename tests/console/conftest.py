@@ -1,4 +1,4 @@
-"""What the tests of the console share: `antiphon up` with a model that answers by rules, and one browser."""
+"""Fixtures for the console: `antiphon up` with a model that answers by rules, and one browser."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 
 
 async def serious(page: Page) -> list[str]:
-    """What axe-core finds, by rule and element."""
+    """Serious and critical violations that axe-core finds, by rule and element."""
     await page.evaluate(AXE.read_text("utf-8"))
     found: list[dict[str, Any]] = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })"))[
         "violations"

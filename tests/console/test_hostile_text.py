@@ -1,4 +1,4 @@
-"""What people and models write executes nothing: not even where a browser is told to ignore the page's policy."""
+"""Text of users and models executes nothing, not even where a browser is told to ignore the page's policy."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class ChatModel:
     """Between two words."""
     first_pause_s: float = 0.0
     waiting_words: Sequence[str] = ()
-    """What it says, over and over, while the gate is closed; numbered words where there are none."""
+    """Words that are repeated while the gate is closed. Empty: numbered words."""
     requests: list[Object] = field(default_factory=list)
     stopped: int = 0
     """How many answers were broken off by those who had asked."""

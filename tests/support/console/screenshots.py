@@ -66,7 +66,7 @@ WAITING = "The organ builder listens to each pipe twice, and turns the slider by
 
 @dataclass
 class Conversation:
-    """What the pictures show."""
+    """Ids of the responses that the pictures show."""
 
     leaf: str
     echoes: list[str]

@@ -11,7 +11,7 @@ export const SCALE_OF_CARDS = 0.42;
 /** @typedef {{ x: number, y: number, scale: number }} Camera */
 /** @typedef {{ width: number, height: number }} Size */
 
-/** What a camera sees of the plane, and a margin around it, in pixels of the screen.
+/** The part of the plane that a camera sees, with a margin around it in pixels of the screen.
  * @param {Camera} camera @param {Size} size @param {number} margin @returns {Rectangle} */
 export function seen({ x, y, scale }, { width, height }, margin) {
   return {

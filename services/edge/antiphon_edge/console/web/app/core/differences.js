@@ -1,4 +1,4 @@
-/** What differs in how two responses were made. @import { Response } from "../../types" */
+/** Differences between the requests of two responses. @import { Response } from "../../types" */
 
 const MEMBERS = [
   "model", "instructions", "temperature", "top_p", "max_output_tokens", "reasoning", "tools", "tool_choice", "text",

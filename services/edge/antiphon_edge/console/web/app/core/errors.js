@@ -1,5 +1,5 @@
 /**
- * What went wrong, in the API's own sentence, and what its reader can do about it.
+ * Errors of the API in its own sentence, and advice for the reader.
  * @import { ApiProblem } from "../../types"
  */
 import { STRINGS } from "../strings.js";
@@ -36,7 +36,7 @@ export function mayPass(error) {
   return error instanceof TypeError || (error instanceof DOMException && error.name === "NetworkError");
 }
 
-/** What to do about it. @param {unknown} error @returns {string} */
+/** Advice for the reader of an error. @param {unknown} error @returns {string} */
 export function adviceFor(error) {
   const advice = STRINGS.advice;
   if (!(error instanceof ApiError)) return error instanceof TypeError ? advice.network : advice.reload;

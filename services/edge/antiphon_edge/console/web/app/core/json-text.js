@@ -46,7 +46,7 @@ export function firstMistake(text) {
   }
 }
 
-/** What is taken at a place, and the state behind it; null where nothing may stand there.
+/** The length of the token at a place and the state behind it; null where no token may stand.
  * @param {string} state @param {string | undefined} here @param {string[]} open @param {string} text @param {number} position
  * @returns {{ next: string, length: number, opens?: boolean, closes?: boolean } | null} */
 function stepOf(state, here, open, text, position) {

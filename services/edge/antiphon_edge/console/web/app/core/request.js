@@ -20,7 +20,7 @@ export const DEFAULTS = Object.freeze({
   store: true,
 });
 
-/** What the fields say, and what is wrong with them.
+/** The request body that the fields make, and their mistakes.
  * @param {Settings} settings
  * @param {string | Item[]} input
  * @param {string | null} previousId

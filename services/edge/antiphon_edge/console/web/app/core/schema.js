@@ -1,5 +1,5 @@
 /**
- * What can be seen to be wrong with tools and schemas before they are sent. The API has the last word, and its own
+ * Mistakes in tools and schemas that are visible before the request is sent. The API has the last word, and its own
  * sentence is shown at the same place.
  * @import { Fields } from "../../types"
  */

@@ -15,7 +15,7 @@ export function edge(from, to) {
 /** How much lower than a card a run is drawn, above and below. @param {Placed} placed */
 const inset = ({ spot }) => (spot.ids.length > 1 ? (CARD.height - RUN_HEIGHT) / 2 : 0);
 
-/** What each status looks like besides its colour. */
+/** The shape of each status, besides its colour. */
 export const SHAPES = /** @type {Record<string, (x: number, y: number, r: number) => string>} */ ({
   completed: (x, y, r) => `M${x - r} ${y}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`,
   failed: (x, y, r) => `M${x} ${y - r * 1.2}L${x + r * 1.2} ${y}L${x} ${y + r * 1.2}L${x - r * 1.2} ${y}z`,

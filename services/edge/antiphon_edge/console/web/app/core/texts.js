@@ -1,5 +1,5 @@
 /**
- * What items say, as text.
+ * The text of items.
  * @import { Fields, Item, Response } from "../../types"
  */
 
@@ -9,7 +9,7 @@ export function textOf(item) {
   return (item.content ?? []).map((/** @type {Fields} */ part) => part.text ?? part.refusal ?? "").join("");
 }
 
-/** What the model thought, from its text or its summary. @param {Item} item */
+/** The reasoning of an item, from its text or its summary. @param {Item} item */
 export function reasoningOf(item) {
   return [...(item.content ?? []), ...(item.summary ?? [])].map((part) => part.text ?? "").join("\n\n");
 }

@@ -1,5 +1,5 @@
 /**
- * What is known of one tree of responses. Pages may come in any order, and the same node again.
+ * One tree of responses, as far as it is loaded. Pages may come in any order, and may repeat a node.
  * @import { TreeNode } from "../../types"
  */
 

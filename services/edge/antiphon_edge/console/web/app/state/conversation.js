@@ -31,7 +31,7 @@ export const stopper = signal(/** @type {AbortController | null} */ (null));
 
 export const continued = computed(() => (forkPoint.value === null ? storedHead() : forkPoint.value || null));
 export const path = computed(() => (void forest.changes.value, forest.tree.value.pathTo(head.value)));
-/** What the fields would send now. */
+/** The body that the fields make now, and their mistakes. */
 export const request = computed(() => bodyOf(effectiveSettings(), inputOf(draft.value, attachments.value), continued.value));
 /** Mistakes of the API's own, shown where its `param` points. */
 export const refused = signal(/** @type {Mistake | null} */ (null));
@@ -215,7 +215,7 @@ function accept(id, body) {
   if (route.peek().view === "chat") settle({ view: "chat", id: response?.store === false ? null : id });
 }
 
-/** What the store has of a response that has ended: also how one ended that was stopped. @param {string} id @param {boolean} stopped */
+/** Updates the tree with the status of a response that has ended. One that was stopped is read from the store. @param {string} id @param {boolean} stopped */
 async function finish(id, stopped) {
   const { response } = library.peek(id);
   if (response && stopped && UNFINISHED.has(response.status)) await stoppedResponse(id);

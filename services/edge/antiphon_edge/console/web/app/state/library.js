@@ -40,7 +40,7 @@ function cell(id) {
   return found;
 }
 
-/** What is known of a response; a view that reads it is drawn again when that changes. @param {string} id @returns {Entry} */
+/** The entry of a response. A view that reads it is drawn again when the entry changes. @param {string} id @returns {Entry} */
 export function read(id) {
   const found = cell(id);
   void found.changes.value;

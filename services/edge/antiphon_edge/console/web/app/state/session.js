@@ -1,4 +1,4 @@
-/** Who the user is, and what can be asked for. The key lives in this tab only.
+/** Authentication and the list of models. The key lives in this tab only.
  * @import { Fields } from "../../types" */
 import { computed, signal } from "@preact/signals";
 import { ApiError } from "../core/errors.js";
@@ -7,7 +7,7 @@ import { Api } from "./api.js";
 const KEY = "antiphon.key";
 
 const key = signal(sessionStorage.getItem(KEY) ?? "");
-/** What became of signing in: nothing yet, a question, a problem, or the models. */
+/** State of signing in: a question under way, its error, or the models. */
 export const isAsking = signal(true);
 export const problem = signal(/** @type {unknown} */ (null));
 export const models = signal(/** @type {Fields[] | null} */ (null));

@@ -1,4 +1,4 @@
-/** What the tree's views share: the drawn tree, and which of its nodes is selected. */
+/** State that the views of the tree share: the drawn tree, and the selected node. */
 import { computed, signal } from "@preact/signals";
 import { collapse } from "../core/collapse.js";
 import { Layout } from "../core/layout.js";

@@ -1,4 +1,4 @@
-/** What tools gave back, typed by the user. @import { Item } from "../../types" */
+/** A form for the outputs of tool calls. @import { Item } from "../../types" */
 import { useState } from "preact/hooks";
 import { outputsOf } from "../core/request.js";
 import { html } from "../parts/html.js";
