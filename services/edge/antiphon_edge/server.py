@@ -20,6 +20,7 @@ from antiphon_edge.background.background import Background
 from antiphon_edge.callers import authentication
 from antiphon_edge.callers.authentication import Authenticator
 from antiphon_edge.compaction.compacting_translator import CompactingTranslator
+from antiphon_edge.console.routes import ConsoleRoutes
 from antiphon_edge.http import connections, encodings, pages, request_ids
 from antiphon_edge.http.connections import WriteBounds
 from antiphon_edge.http.cors import Cors
@@ -116,6 +117,10 @@ class EdgeServer:
         ):
             self.app.add_routes(routes.table())
         self.app.add_routes(openapi_routes.table())
+        if self._settings.console:
+            console = ConsoleRoutes(trace_url=self._settings.console_trace_url)
+            console.open_to_all(self.app)
+            self.app.add_routes(console.table())
 
     def _add_access_checks(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
         """Adds the checks of access in their order: CORS, authentication, pages, admission, slow readers."""
