@@ -201,6 +201,11 @@ class Bench:
         self.store = self.new_store()
         self.edge = self.replica()
 
+    def serve(self, name: str, engine: StoryEngine) -> None:
+        """Adds a model beside `m`."""
+        assert self._service is not None
+        self._service.add(model(name=name), engine)
+
     def new_store(self) -> MortalStore:
         settings = StoreSettings(lease_poll_ms=5, event_poll_ms=5, job_poll_ms=5)
         return MortalStore(StoreService(self.backend, settings))

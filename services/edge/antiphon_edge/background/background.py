@@ -49,8 +49,6 @@ log = logging.getLogger(__name__)
 
 BROKEN_OFF_MS = 60_000
 """A queued response without a job is one whose creation broke off, once it is so old."""
-TICKET_LOST_MS = 10_000
-"""A job that waits for so long gets its ticket again, in case its creation broke off before."""
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
 _NEXT_STATE = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
@@ -206,8 +204,6 @@ class Background:
         try:
             job = await self._store.describe_job(tenant, record.id)
             status, reason = _NEXT_STATE.get(job.state), job.reason
-            if job.state is JobState.QUEUED and age_ms > TICKET_LOST_MS:
-                await queueing.hand_in(self._store, tenant, record.id)
         except JobNotFound:
             status, reason = (Status.FAILED if age_ms > BROKEN_OFF_MS else None), "it was never queued"
         if status is None:

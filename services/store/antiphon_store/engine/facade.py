@@ -8,6 +8,7 @@ from antiphon_store.engine.jobs import EventLogOperations, JobOperations
 from antiphon_store.engine.lineage import LineageOperations
 from antiphon_store.engine.reclaiming import Reclaiming
 from antiphon_store.engine.records import KeyedOperations, RecordOperations, SessionOperations
+from antiphon_store.engine.tenant_line import TenantLine
 from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.runner import DecisionRunner
@@ -25,7 +26,8 @@ class RowEngine:
         sessions = SessionOperations(trees, records)
         keyed = KeyedOperations(runner, sessions, records, trees)
         lineage = LineageOperations(rows, runner, trees)
-        jobs, logs = JobOperations(rows, trees), EventLogOperations(trees)
+        jobs = JobOperations(rows, trees, TenantLine(rows, runner))
+        logs = EventLogOperations(trees)
         conversations = ConversationOperations(trees)
 
         self.open, self.close, self.ready = rows.open, rows.close, rows.ready

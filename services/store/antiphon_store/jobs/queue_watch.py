@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
 from antiphon_core.errors import AntiphonError
-from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, QueueHead
+from antiphon_core.ports.jobs import QueueHead
 from antiphon_core.telemetry import metrics, remedies
 
 log = logging.getLogger(__name__)
@@ -21,8 +21,8 @@ COUNTED_MAX = 1_000
 class Queues(Protocol):
     """An engine that can tell how long a queue is."""
 
-    async def queue_head(self, tenant: str, queue: str, *, limit: int) -> QueueHead:
-        """The jobs of a queue that are due, counted up to `limit`."""
+    async def queue_head(self, *, limit: int) -> QueueHead:
+        """The background responses of all tenants that wait, counted up to `limit`."""
 
 
 class QueueWatch:
@@ -46,7 +46,7 @@ class QueueWatch:
     async def _look_for_ever(self, queues: Queues) -> None:
         while True:
             try:
-                head = await queues.queue_head(DISPATCH_TENANT, DISPATCH_QUEUE, limit=COUNTED_MAX)
+                head = await queues.queue_head(limit=COUNTED_MAX)
                 metrics.JOB_QUEUE_DEPTH.of().set(head.due)
                 metrics.JOB_QUEUE_AGE.of().set(head.oldest_ms / 1000)
             except AntiphonError as error:

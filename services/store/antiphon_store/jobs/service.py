@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antiphon_core import limits
-from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
+from antiphon_core.ports.jobs import (
+    DISPATCH_QUEUE,
+    DISPATCH_TENANT,
+    Job,
+    JobDescription,
+    JobDraft,
+    JobOutcome,
+    JobPulse,
+)
 from antiphon_core.ports.store import Fence
 from antiphon_store import rules as store_rules
 from antiphon_store.backends.engine import StoreEngine
@@ -24,8 +32,9 @@ class JobOperations:
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
         rules.check_draft(draft)
-        await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
-        self._claimers.wake(tenant, draft.queue)
+        places = self._settings.job_places(tenant)
+        await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
+        self._wake(tenant, draft.queue)
 
     async def claim_job(
         self,
@@ -56,11 +65,16 @@ class JobOperations:
         store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
         return await self._backend.heartbeat_job(tenant, fence, lease_ttl_ms=lease_ttl_ms)
 
-    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "") -> None:
+    async def settle_job(
+        self, tenant: str, fence: Fence, outcome: JobOutcome, *, reason: str = "", after_ms: int = 0
+    ) -> None:
         store_rules.check_tenant(tenant)
         rules.check_job_fence(fence)
         rules.check_reason(reason)
-        await self._backend.settle_job(tenant, fence, outcome, reason)
+        store_rules.check_range(after_ms, 0, limits.JOB_DELAY_MS_MAX, "after_ms")
+        queue = await self._backend.settle_job(tenant, fence, outcome, reason, after_ms)
+        if queue is not None and after_ms == 0:
+            self._wake(tenant, queue)
 
     async def cancel_job(self, tenant: str, job_id: str) -> bool:
         store_rules.check_tenant(tenant)
@@ -71,3 +85,7 @@ class JobOperations:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(job_id, "id")
         return await self._backend.describe_job(tenant, job_id)
+
+    def _wake(self, tenant: str, queue: str) -> None:
+        """Tells whoever waits for a job in this process that there may be one."""
+        self._claimers.wake(DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant, queue)
