@@ -23,7 +23,7 @@ from antiphon_core.ports.translator import Batch, Translator, Turn
 from antiphon_core.request.body import CreateRequest
 from antiphon_edge.background import queueing, worker
 from antiphon_edge.background.background import Background
-from antiphon_edge.background.queued_turn import QueuedTurn, TurnCancelled
+from antiphon_edge.background.queued_turn import Postponed, QueuedTurn, TurnCancelled
 from antiphon_edge.background.worker import Worker
 from antiphon_edge.sealed.sealing import Sealer, SealingKeys
 from antiphon_edge.settings import SEALED_TTL_S, WorkerSettings
@@ -254,10 +254,18 @@ class Bench:
         return Attempt(self, job, tenant, cast("FullStore", store or self.store))
 
     async def run_next(self) -> None:
-        """Runs the next job to its end."""
-        job = await self.claimed()
-        await self.run_of(job).go()
-        await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
+        """Runs the next job to its end, in as many attempts as that takes."""
+        while True:
+            job = await self.claimed()
+            try:
+                await self.run_of(job).go()
+            except Postponed as postponed:
+                outcome = JobOutcome.RETRY if postponed.counts else JobOutcome.POSTPONED
+                await self.store.settle_job(TENANT, job.fence, outcome)
+                await asyncio.sleep(postponed.pause_s)
+            else:
+                await self.store.settle_job(TENANT, job.fence, JobOutcome.SUCCEEDED)
+                return
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -168,8 +168,11 @@ class QueuedTurn:
         return has_attempts_left and self._pause_s is not None and _can_go_on(state)
 
     async def _postponed(self, error: AntiphonError) -> Postponed:
-        """The error that has the job postponed. The turn keeps its conversation to itself until it runs again."""
+        """The error that has the job postponed. The log has all that was sent, and the turn keeps its conversation to
+        itself until it runs again."""
         lease = self.turn_run.accepted.lease
+        with suppress(AntiphonError):
+            await self._flushed(self.turn_run)
         if lease is not None and lease.fence.token:
             with suppress(AntiphonError):
                 await self._store.renew_session(self._accepted.tenant, lease.fence, ttl_ms=queueing.WAITING_LEASE_MS)

@@ -11,7 +11,6 @@ from antiphon_core import events
 from antiphon_core.errors import (
     IdempotencyMismatch,
     InvalidRequest,
-    JobNotFound,
     ModelNotFound,
     ResponseNotFound,
     SessionLocked,
@@ -23,10 +22,12 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
-from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
+from antiphon_edge.background.background import BROKEN_OFF_MS
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
-from antiphon_store.rows.model import Kind
+from antiphon_store.decisions.tenant_line import place_id
+from antiphon_store.engine.reclaiming import partition_of
+from antiphon_store.rows.model import Delete, Index, Kind, Ref, Unfile
 from tests.support.background import TENANT, TIMING, Bench, background_request, bench, hasten, text_of, whole
 from tests.support.patience import PATIENCE_S
 
@@ -289,13 +290,11 @@ async def test_one_whose_log_never_began_fails_as_well(shop: Bench) -> None:
     assert fold(await shop.log(record.id)) == ended
 
 
-async def test_a_job_without_a_ticket_gets_it_again(shop: Bench) -> None:
+async def test_a_job_whose_tenant_is_not_in_line_is_claimed_when_somebody_asks_after_it(shop: Bench) -> None:
     record = await shop.create()
-    await shop.backend.lose(queueing.DISPATCH_TENANT, Kind.JOB, record.id)
-    await shop.edge.current(TENANT, record.id)
-    with pytest.raises(JobNotFound):
-        await shop.store.describe_job(queueing.DISPATCH_TENANT, record.id)
-    shop.clock.advance(TICKET_LOST_MS / 1000 + 1)
+    places = [Unfile(Index.QUEUE, queueing.QUEUE, place_id(TENANT, 0)), Delete(Ref(Kind.LINE, TENANT))]
+    await shop.backend.change(*partition_of(queueing.DISPATCH_TENANT, Kind.LINE, TENANT), *places)
+    assert await shop.store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="test") is None
     assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
     assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
 
