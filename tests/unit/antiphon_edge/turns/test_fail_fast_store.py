@@ -78,9 +78,9 @@ async def test_its_errors_are_its_own(store: Store) -> None:
         await asked(store).get("t", "r")
 
 
-async def test_what_a_turn_must_not_lose_waits(store: Store) -> None:
+async def test_what_takes_long_by_itself_waits(store: Store) -> None:
     store.is_there = False
-    waiting = asyncio.create_task(asked(store).commit_turn("t", "r"))
+    waiting = asyncio.create_task(asked(store).begin_turn("t", "r"))
     await asyncio.sleep(10 * SLOW_S)
     store.go.set()
     assert await waiting == "t r"
