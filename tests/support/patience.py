@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from antiphon_core.errors import Unavailable
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 """Longer than any machine is busy with something else."""
 PAUSE_S = 0.05
 

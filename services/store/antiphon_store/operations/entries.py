@@ -42,7 +42,8 @@ def _of_job(row_id: str, row: Row) -> Iterator[File | Unfile]:
     fields = row.fields
     is_held = fields["holder"] != jobs.NOBODY
     if fields["ended"] is None:
-        yield File(Index.QUEUE, fields["queue"], row_id, fields["lease_until" if is_held else "available"])
+        due_at = fields["lease_until" if is_held else "available"]
+        yield File(Index.QUEUE, fields["queue"], row_id, min(due_at, fields.get("stamp", due_at) + jobs.LOOK_MS))
     if is_held:
         yield File(Index.HOLDER, jobs.held_key(fields["queue"], fields["holder"]), row_id, fields["lease_until"])
     ends_at = fields["lease_until"] + fields["retention"] if is_held else jobs.forgettable_at(fields)

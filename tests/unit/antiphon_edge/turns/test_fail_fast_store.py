@@ -37,7 +37,7 @@ class Store:
             raise self.error
         return f"{tenant} {response_id}"
 
-    commit_turn = get
+    begin_turn = get
 
 
 @pytest.fixture
