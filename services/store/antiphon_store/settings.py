@@ -87,6 +87,13 @@ class StoreSettings(RpcServerSettings):
         },
     )
     job_ttl_s: int = field(default=_DAY_S, metadata={"doc": "How long a job is remembered after its end."})
+    jobs_per_tenant: int = field(
+        default=2_000,
+        metadata={
+            "doc": "Background responses that a tenant may have queued or running; one more is refused. 0 for any "
+            "number."
+        },
+    )
     job_weights: tuple[str, ...] = field(
         default=(),
         metadata={
@@ -123,6 +130,8 @@ class StoreSettings(RpcServerSettings):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise SettingsError(f"{name} must be at least 1, but is {value}.")
+        if self.jobs_per_tenant < 0:
+            raise SettingsError(f"jobs_per_tenant must be 0 or more, but is {self.jobs_per_tenant}.")
         for each in self.job_weights:
             name, _, weight = each.partition("=")
             if not (name and weight.isdecimal() and 1 <= int(weight) <= JOB_WEIGHT_MAX):

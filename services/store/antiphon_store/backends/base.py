@@ -131,6 +131,10 @@ class Backend(Protocol):
 
         PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong."""
 
+    async def require_room(self, tenant: str, session_id: str, *, holder: str, most: int) -> None:
+        """Returns if a turn of `holder` may make one more response in the session, which may have `most`: before a
+        model runs. The commit decides. LimitExceeded."""
+
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
         """`put` and, under the fence of a session: that its lease lives, the session's head, the end of the lease. All
         or nothing. The session's own head may be the parent even when its id was deleted. The precondition may bring

@@ -32,6 +32,7 @@ class RowEngine:
 
         self.open, self.close, self.ready = rows.open, rows.close, rows.ready
         self.put, self.fetch, self.remove = records.put, records.fetch, records.remove
+        self.require_room, self.count_jobs = records.require_room, jobs.count_jobs
         self.ancestry, self.change_status = records.ancestry, records.change_status
         self.acquire_lease, self.renew_lease = sessions.acquire_lease, sessions.renew_lease
         self.release_lease, self.describe_session = sessions.release_lease, sessions.describe_session

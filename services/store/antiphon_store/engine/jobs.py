@@ -108,6 +108,10 @@ class JobOperations:
             await self._line.join(tenant, only_missing=True)  # whoever enqueued it may have died before that
         return job
 
+    async def count_jobs(self, tenant: str, queue: str, *, limit: int) -> int:
+        _, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
+        return len(entries)
+
     async def queue_head(self, *, limit: int) -> QueueHead:
         """The jobs of all tenants in DISPATCH_QUEUE that are due, counted up to `limit`."""
         due: list[int] = []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from antiphon_core import limits
+from antiphon_core.errors import JobNotFound, RequestRateExceeded
 from antiphon_core.ports.jobs import (
     DISPATCH_QUEUE,
     DISPATCH_TENANT,
@@ -21,6 +23,8 @@ from antiphon_store.jobs import rules
 from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.settings import StoreSettings
 
+OPEN_JOBS_RETRY_MS = 10_000  # when one of them will end is not known
+
 
 class JobOperations:
     """The part of StoreService that implements `antiphon_core.ports.jobs.Jobs`."""
@@ -32,6 +36,8 @@ class JobOperations:
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
         rules.check_draft(draft)
+        if draft.queue == DISPATCH_QUEUE:
+            await self._require_room_for(tenant, draft)
         places = self._settings.job_places(tenant)
         await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
         self._wake(tenant, draft.queue)
@@ -85,6 +91,20 @@ class JobOperations:
         store_rules.check_tenant(tenant)
         store_rules.check_response_id(job_id, "id")
         return await self._backend.describe_job(tenant, job_id)
+
+    async def _require_room_for(self, tenant: str, draft: JobDraft) -> None:
+        """RequestRateExceeded: the tenant has as many open background responses as it may, and this is another one."""
+        most = self._settings.jobs_per_tenant
+        if not most or await self._backend.count_jobs(tenant, draft.queue, limit=most) < most:
+            return
+        with suppress(JobNotFound):
+            await self._backend.describe_job(tenant, draft.id)
+            return
+        raise RequestRateExceeded(
+            f"Rate limit reached on background responses that are not finished: Limit {most}. "
+            "Please try again when some of them have ended.",
+            retry_after_ms=OPEN_JOBS_RETRY_MS,
+        )
 
     def _wake(self, tenant: str, queue: str) -> None:
         """Tells whoever waits for a job in this process that there may be one."""

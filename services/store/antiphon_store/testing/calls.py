@@ -41,6 +41,7 @@ CALLS: dict[str, Call] = {
     "begin_turn": lambda b: b.begin_turn(TENANT, TurnRequest(previous_response_id=RECORD.id)),
     "begin_turn in a session": lambda b: b.begin_turn(TENANT, turn_in(SESSION)),
     "begin_turn of nothing": lambda b: b.begin_turn(TENANT, TurnRequest()),
+    "require_room": lambda b: b.require_room(TENANT, SESSION, holder=RECORD.id, most=1),
     "commit_turn": lambda b: b.commit_turn(TENANT, Write(RECORD), None),
     "commit_turn in a session": lambda b: b.commit_turn(TENANT, Write(RECORD), FENCE),
     # Lineage
@@ -65,6 +66,7 @@ CALLS: dict[str, Call] = {
     "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
     "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),
     "settle_job": lambda b: b.settle_job(TENANT, Fence(JOB.id, 1), JobOutcome.SUCCEEDED, ""),
+    "count_jobs": lambda b: b.count_jobs(TENANT, "q", limit=9),
     "cancel_job": lambda b: b.cancel_job(TENANT, JOB.id),
     # Conversations
     "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),

@@ -33,5 +33,8 @@ class JobAtoms(Protocol):
     async def cancel_job(self, tenant: str, job_id: str) -> bool:
         """Raises the flag, and ends a job that nobody holds, in one step. JobNotFound."""
 
+    async def count_jobs(self, tenant: str, queue: str, *, limit: int) -> int:
+        """The open jobs of a queue, counted up to `limit`: those that wait and those that run."""
+
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
         """The job as it is now; for operators and tests. JobNotFound."""
