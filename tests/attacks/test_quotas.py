@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_core.errors import LimitExceeded, PermissionDenied, RequestRateExceeded
+from antiphon_core.errors import LimitExceeded, RequestRateExceeded
 from antiphon_core.ids import RandomIds, new_conversation_id, new_response_id
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft, JobOutcome
 from antiphon_core.ports.spending import Spending
@@ -18,10 +18,10 @@ from tests.support.stores import MemoryStore
 MOST = 5
 
 
-async def opened(**settings: int) -> StoreService:
+async def opened(settings: StoreSettings) -> StoreService:
     backend = MemoryStore()
     await backend.open()
-    return StoreService(backend, StoreSettings(**settings))
+    return StoreService(backend, settings)
 
 
 def new_job() -> JobDraft:
@@ -29,7 +29,7 @@ def new_job() -> JobDraft:
 
 
 async def test_a_tenant_with_too_many_open_jobs_is_refused_and_others_are_not() -> None:
-    store = await opened(jobs_per_tenant=MOST)
+    store = await opened(StoreSettings(jobs_per_tenant=MOST))
     jobs = [new_job() for _ in range(MOST)]
     for job in jobs:
         await store.enqueue_job("attacker", job)
@@ -49,7 +49,7 @@ def test_the_defaults_are_limits() -> None:
 
 
 async def test_a_full_session_is_refused_before_a_model_runs() -> None:
-    store = await opened(max_session_responses=2)
+    store = await opened(StoreSettings(max_session_responses=2))
     session = new_conversation_id(RandomIds())
     parent: str | None = None
     for _ in range(2):
@@ -69,4 +69,3 @@ async def test_a_full_session_is_refused_before_a_model_runs() -> None:
 def test_only_a_gateway_says_how_large_a_bucket_is() -> None:
     (method,) = [each for each in STORE.methods.values() if each.row.port is Spending.spend]
     assert method.row.roles == {Role.GATEWAY}
-    assert PermissionDenied.of_roles("team-a", method=method.name, roles="gateway")

@@ -17,6 +17,7 @@ from antiphon_core.ids import Ids
 from antiphon_core.ports.full_store import FullStore
 from antiphon_core.ports.jobs import Job, JobOutcome, JobState
 from antiphon_core.ports.translator import Translator
+from antiphon_core.process_load import ProcessLoad
 from antiphon_core.telemetry import correlation, metrics, remedies, spans, tracing
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_core.telemetry.spans import SpanKind
@@ -38,7 +39,8 @@ from antiphon_edge.turns.turn_timing import TurnTiming
 log = logging.getLogger(__name__)
 
 CLAIM_WAIT_MS = 10_000
-PAUSE_S = 0.5  # after an error of the store
+PAUSE_S = 0.5  # after an error of the store, and between two looks at a process with too much to do
+LAG_S_MAX, MEMORY_SHARE_MAX = 0.25, 0.8  # edges refuse turns at 0.5 s and 90 %: a background response waits before
 
 _RUNS = frozenset({JobState.QUEUED, JobState.RUNNING})
 
@@ -58,8 +60,11 @@ class Worker:
         ids: Ids,
         sealer: Sealer,
         timing: TurnTiming | None = None,
+        load: ProcessLoad | None = None,
     ) -> None:
-        """`sealer` has the keys of the edges that its responses are brought back to."""
+        """`sealer` has the keys of the edges that its responses are brought back to. `load` is the load of its
+        process."""
+        self._load = load or ProcessLoad()
         self._settings = settings
         self._clock = clock
         self._timing = timing = timing or TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
@@ -125,9 +130,16 @@ class Worker:
             busy.add(-1)
 
     async def _next_job(self, holder: str) -> Job | None:
-        """One slot at a time waits for a job: many would ask the store the same, many times a second."""
+        """One slot at a time waits for a job: many would ask the store the same, many times a second. Nothing is begun
+        while the process has too much to do: what callers wait for comes first, and another worker may have time."""
         async with self._claim_lock:
+            if self._is_overloaded():
+                await asyncio.sleep(PAUSE_S)
+                return None
             return None if self._stopping.is_set() else await self._claim(holder)
+
+    def _is_overloaded(self) -> bool:
+        return self._load.lag_s >= LAG_S_MAX or self._load.memory_share >= MEMORY_SHARE_MAX
 
     async def _claim(self, holder: str) -> Job | None:
         claim = asyncio.create_task(
