@@ -1,4 +1,4 @@
-"""What is read from files that change while a process runs: secrets and certificates that somebody rotates.
+"""Values from files that change while a process runs: secrets and certificates that are rotated.
 
 A value is read at the start and again after its files changed, looked at once a second at most, by whoever uses it. A
 file that is broken or gone after the start changes nothing but the log: a half-done rotation must not lock anybody out.
@@ -65,7 +65,7 @@ class Watched(Generic[Value]):
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What differs after a file was written or replaced; Kubernetes replaces what a symbolic link leads to."""
+    """A stamp that differs after a file was written or replaced. Kubernetes replaces the target of a symbolic link."""
     try:
         status = path.stat()
     except OSError:

@@ -15,6 +15,6 @@ T = TypeVar("T")
 
 
 async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of the body. Raises what it raises."""
+    """Parses the body with `parse`, and raises the errors of `parse`."""
     body = await request.read()
     return await offload.run(partial(parse, body), size_bytes=work_bytes(body))
