@@ -26,7 +26,6 @@ from antiphon_core.errors import (
     PermissionDenied,
     PreviousResponseNotReady,
     SessionLocked,
-    StoreUnavailable,
     Timeout,
     TooLarge,
     Unauthenticated,
@@ -131,8 +130,7 @@ def _from_status(
 
 
 def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailable]) -> AntiphonError:
-    is_late = code is grpc.StatusCode.DEADLINE_EXCEEDED and unavailable is StoreUnavailable  # a store that is frozen
-    if is_late or code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+    if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         service = unavailable.__name__.removesuffix("Unavailable").lower()
         log.warning("the %s cannot be reached: %s", service, details)  # addresses are nothing for strangers
         return unavailable(f"The {service} cannot be reached.", away=True)

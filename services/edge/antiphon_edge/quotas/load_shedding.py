@@ -4,7 +4,7 @@
     503   The process is full, its event loop is late, or its memory is nearly used up. Another edge may have room.
 
 A tenant may run SHARE times as many turns as are free (dynamic thresholds of shared buffers): alone it gets 80 % of
-them. The next tenant gets 80 % of the rest, and as turns end, two come to 44 % each, and ten to 9.8 % with 2.4 % free for
+them. The next tenant gets 80 % of the rest. As turns end, two come to 44 % each, and ten to 9.8 %, with 2.4 % free for
 the first turn of another.
 """
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, cast
 
+from antiphon_core.errors import StoreUnavailable, Timeout
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns.store_retry import StoreWatch
 
@@ -66,5 +67,7 @@ class _FailFast:
         try:
             await self._watch.while_it_lives(asking)
             return asking.result()
+        except Timeout as error:  # one cause, one status
+            raise StoreUnavailable("The store does not answer.") from error
         finally:
             asking.cancel()

@@ -74,8 +74,8 @@ class StoreWatch:
         self._is_away = False  # by the last look
 
     async def require_alive(self) -> None:
-        """Returns when the store has answered anybody a moment ago, or says that it is ready, or restarts. StoreUnavailable:
-        it has a connection, and did not answer within a second."""
+        """Returns when the store has answered anybody a moment ago, says that it is ready, or is being restarted.
+        StoreUnavailable: it has a connection, and did not answer within a second."""
         if not self._was_seen():
             await self._require_sign_of_life(within_s=SLOW_S + READY_S)
 

@@ -21,6 +21,7 @@ from antiphon_core.errors import (
     SessionLocked,
     StaleFence,
     StoreUnavailable,
+    Timeout,
     TooLarge,
     TranslatorUnavailable,
     Unauthenticated,
@@ -104,7 +105,7 @@ def test_no_pause_is_told_where_none_helps_or_is_known(error: AntiphonError) -> 
     [
         (grpc.StatusCode.UNAVAILABLE, StoreUnavailable),
         (grpc.StatusCode.CANCELLED, StoreUnavailable),
-        (grpc.StatusCode.DEADLINE_EXCEEDED, StoreUnavailable),
+        (grpc.StatusCode.DEADLINE_EXCEEDED, Timeout),
         (grpc.StatusCode.UNIMPLEMENTED, Unimplemented),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, TooLarge),
         (grpc.StatusCode.UNAUTHENTICATED, Unauthenticated),

@@ -17,7 +17,7 @@ import grpc
 import grpc_testing
 import pytest
 
-from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Unimplemented
+from antiphon_core.errors import TABLE, InternalError, Row, StoreUnavailable, Timeout, Unimplemented
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, Handler, _rpc_handler, _unimplemented
 from antiphon_core.rpc.status import from_rpc_error
@@ -167,7 +167,7 @@ def test_a_handler_knows_how_much_time_is_left() -> None:
     assert [call.time_remaining_s for call in calls] == [5, 0.25, None]
 
 
-@pytest.mark.parametrize(("passing_s", "expected"), [(4.999, None), (5, StoreUnavailable)])
+@pytest.mark.parametrize(("passing_s", "expected"), [(4.999, None), (5, Timeout)])
 def test_a_deadline_ends_a_call_on_time(passing_s: float, expected: type[Exception] | None) -> None:
     begun, release = Event(), Event()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_core.errors import ResponseNotFound, StoreUnavailable
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_core.ports.full_store import FullStore
 from antiphon_edge.turns import store_retry
 from antiphon_edge.turns.fail_fast_store import SOON, fail_fast
@@ -75,6 +75,13 @@ async def test_its_errors_are_its_own(store: Store) -> None:
     store.go.set()
     store.error = ResponseNotFound.of("r")
     with pytest.raises(ResponseNotFound):
+        await asked(store).get("t", "r")
+
+
+async def test_a_missed_deadline_says_that_the_store_is_unavailable(store: Store) -> None:
+    store.go.set()
+    store.error = Timeout("Deadline Exceeded")
+    with pytest.raises(StoreUnavailable):
         await asked(store).get("t", "r")
 
 
