@@ -219,8 +219,8 @@ async def test_a_worker_that_is_stopped_lets_running_responses_end(shop: Bench) 
     async with shop.worker(slots=1) as only:
         await shop.until(lambda: shop.engine.running == 1)
         await only.part.stop()
-        assert (await shop.edge.current(TENANT, record.id)).status is Status.COMPLETED
-        assert (await shop.edge.current(TENANT, waiting.id)).status is Status.QUEUED
+        states = {(await shop.edge.current(TENANT, each.id)).status for each in (record, waiting)}
+        assert states == {Status.COMPLETED, Status.QUEUED}
 
 
 async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench) -> None:
