@@ -44,7 +44,7 @@ class StoreSettings(RpcServerSettings):
         default=30 * _DAY_S,
         metadata={
             "doc": "Lifetime of a response whose writer names none; empty means for ever. In a conversation it is "
-            "max_ttl_s: a conversation must not forget its beginning."
+            "max_ttl_s: a conversation must not forget its beginning. It counts from when the conversation is deleted."
         },
     )
     max_ttl_s: int | None = field(

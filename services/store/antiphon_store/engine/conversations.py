@@ -39,8 +39,10 @@ class ConversationOperations:
         )
         return await self._trees.of_response(tenant, conversation_id, decision)
 
-    async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
-        decision = partial(conversations.remove, conversation_id=conversation_id)
+    async def remove_conversation(
+        self, tenant: str, conversation_id: str, *, responses_ttl_ms: int | None = None
+    ) -> None:
+        decision = partial(conversations.remove, conversation_id=conversation_id, responses_ttl_ms=responses_ttl_ms)
         await self._trees.of_response(tenant, conversation_id, decision)
 
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:

@@ -16,6 +16,9 @@ def entries_of(ref: Ref, row: Row) -> Iterator[File | Unfile]:
         yield from _of_node(row_id, row)
     elif kind is Kind.JOB:
         yield from _of_job(row_id, row)
+    elif kind is Kind.SESSION:
+        if row.fields.get("responses_until") is not None:
+            yield File(Index.ENDS, "", f"{kind}/{row_id}", 0)
     elif kind is Kind.LINE:
         for place, at in tenant_line.places_of(row_id, row):
             yield File(Index.QUEUE, DISPATCH_QUEUE, place, at)

@@ -53,9 +53,12 @@ class ConversationAtoms(Protocol):
     ) -> Conversation:
         """Compares the version and replaces the metadata in one step. VersionMismatch."""
 
-    async def remove_conversation(self, tenant: str, conversation_id: str) -> None:
+    async def remove_conversation(
+        self, tenant: str, conversation_id: str, *, responses_ttl_ms: int | None = None
+    ) -> None:
         """In one step: that nobody holds the lease; conversation, head and the marks of removed items. Reclaims what
-        the head kept. The fencing token stays used. SessionLocked."""
+        the head kept. The fencing token stays used. Responses without an end stay readable for `responses_ttl_ms`: a
+        sweep sets it. SessionLocked."""
 
     async def add_items(self, tenant: str, conversation_id: str, addition: Addition) -> bytes:
         """In one step: that the addition was not made before, that the lease is free or the fence's, the node behind
