@@ -1,8 +1,8 @@
 """Background responses on their way to a worker: what is queued, and where workers look for it.
 
 A response's job lies with its tenant, beside its record and its log, so that every write of the job's holder can be
-checked against its lease in one step. Workers do not know the tenants: in DISPATCH_TENANT the store gives them a job of
-one tenant after the other.
+checked against its lease in one step. The store accepts all three at once (`CommitTurn`). Workers do not know the
+tenants: in DISPATCH_TENANT the store gives them a job of one tenant after the other.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from antiphon_core import events
 from antiphon_core.jsons import Object
 from antiphon_core.ports import jobs
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.full_store import FullStore
-from antiphon_core.ports.jobs import JobDraft
+from antiphon_core.ports.store import TurnJob
 from antiphon_edge.turns import job_payload
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 
@@ -24,13 +23,9 @@ WAITING_LEASE_MS = 600_000
 OPENING_EVENTS = 2
 
 
-async def enqueue(store: FullStore, accepted: AcceptedTurn) -> None:
-    """Queues a response. Safe to repeat."""
-    if accepted.lease is not None:
-        await store.renew_session(accepted.tenant, accepted.lease.fence, ttl_ms=WAITING_LEASE_MS)
-    payload = job_payload.payload_of(accepted)
-    draft = JobDraft(accepted.response_id, QUEUE, payload, max_attempts=JOB_ATTEMPTS)
-    await store.enqueue_job(accepted.tenant, draft)
+def job_of(accepted: AcceptedTurn) -> TurnJob:
+    """The job of a turn that waits for a worker, which the store adds together with its record."""
+    return TurnJob(job_payload.payload_of(accepted), JOB_ATTEMPTS, WAITING_LEASE_MS)
 
 
 def opening(response_id: str, queued: Object) -> EventAppend:

@@ -72,7 +72,7 @@ class Worker:
         self._translator = translator = CompactingTranslator(translator, clock=clock)
         self._starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer)
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=self._starter.cleanup, timing=timing)
-        self._background = Background(store, translator, self._starter, clock=clock, timing=timing)
+        self._background = Background(store, translator, self._starter, timing=timing)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)
         self._models = ModelHealth(timing.engine_retry, clock=clock)

@@ -49,21 +49,7 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
             if (row.fields["queue"], row.body) != (draft.queue, draft.payload):
                 raise AlreadyExists.of(draft.id)
             return _nothing
-    fields = {
-        "queue": draft.queue,
-        "max_attempts": draft.max_attempts,
-        "retention": retention_ms,
-        "available": Now(draft.run_after_ms),
-        "attempts": 0,
-        "holder": NOBODY,
-        "lease_until": 0,
-        "stamp": Now(),
-        "cancel": 0,
-        "settled": None,
-        "ended": None,
-    }
-    view.put(Kind.JOB, draft.id, fields, body=draft.payload)
-    view.file(Index.QUEUE, draft.queue, draft.id, Now(min(draft.run_after_ms, LOOK_MS)))
+    _add(view, draft, retention_ms)
     return _nothing
 
 
@@ -241,6 +227,24 @@ def _waiting_in(fields: Fields) -> Finish[str | None]:
     """The queue of a job that may be claimed, now or later."""
     queue = fields["queue"] if fields["ended"] is None and fields["holder"] == NOBODY else None
     return lambda _answers: queue
+
+
+def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
+    fields = {
+        "queue": draft.queue,
+        "max_attempts": draft.max_attempts,
+        "retention": retention_ms,
+        "available": Now(draft.run_after_ms),
+        "attempts": 0,
+        "holder": NOBODY,
+        "lease_until": 0,
+        "stamp": Now(),
+        "cancel": 0,
+        "settled": None,
+        "ended": None,
+    }
+    view.put(Kind.JOB, draft.id, fields, body=draft.payload)
+    view.file(Index.QUEUE, draft.queue, draft.id, Now(min(draft.run_after_ms, LOOK_MS)))
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:

@@ -16,16 +16,14 @@ from antiphon_core.ports.jobs import (
     JobDescription,
     JobDraft,
     JobOutcome,
-    JobPulse,
     JobState,
     QueueHead,
 )
 from antiphon_core.ports.store import Fence
-from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import jobs, logs
 from antiphon_store.decisions.tenant_line import tenant_of
+from antiphon_store.engine.operations import Operations, on_response, under_fence
 from antiphon_store.engine.tenant_line import TenantLine, far_ahead
-from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Entry, Index, Partition
@@ -43,21 +41,35 @@ class _Ticket(NamedTuple):
     taken_until: int = 0
 
 
-class JobOperations:
-    """Work that any process may take up."""
+class JobOperations(Operations):
+    """Work that any process may take up. JobNotFound: the id was never enqueued, or the job ended longer ago than it is
+    remembered."""
 
-    def __init__(self, rows: RowBackend, trees: Trees, line: TenantLine) -> None:
-        self._rows = rows
-        self._trees = trees
-        self._line = line
+    heartbeat_job = under_fence(jobs.heartbeat)
+    cancel_job = on_response(jobs.cancel)
+    _settle = under_fence(jobs.settle)
+    _describe = on_response(jobs.describe, only_reads=True)
+
+    def __init__(self, rows: RowBackend) -> None:
+        super().__init__(rows)
+        self._line = TenantLine(rows, self._runner)
 
     async def enqueue_job(self, tenant: str, draft: JobDraft, *, retention_ms: int, places: int = 1) -> None:
+        """Adds a job that will be remembered for `retention_ms` after its end. In one step with the look whether the id
+        is taken. AlreadyExists: by a job with another queue or payload. `places`: how often the tenant stands in the
+        line of tenants, where the job is one of DISPATCH_QUEUE."""
         decision = partial(jobs.enqueue, draft=draft, retention_ms=retention_ms)
         await self._trees.of_response(tenant, draft.id, decision)
         if draft.queue == DISPATCH_QUEUE:
-            await self._line.join(tenant, places=places)
+            await self.hand_in(tenant, places=places)
+
+    async def hand_in(self, tenant: str, *, places: int = 1) -> None:
+        """Puts a tenant with a new job into the line of tenants. Repeating it does no harm."""
+        await self._line.join(tenant, places=places)
 
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
+        """The job of these queues that `holder` has, else the one that has been claimable for longest, with the next
+        fencing token. Of any number of claimers one gets it."""
         claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
         if tenant == DISPATCH_TENANT:
             turn = partial(self._claim_of, claim=partial(claim, tells_end=True))
@@ -84,31 +96,25 @@ class JobOperations:
                     return job
         return None
 
-    async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
-        decision = partial(jobs.heartbeat, fence=fence, lease_ttl_ms=lease_ttl_ms)
-        return await self._trees.of_response(tenant, fence.session_id, decision)
-
     async def settle_job(
         self, tenant: str, fence: Fence, outcome: JobOutcome, reason: str, after_ms: int = 0
     ) -> str | None:
-        """The queue in which the job waits again, if it does."""
-        decision = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason, after_ms=after_ms)
-        queue = await self._trees.of_response(tenant, fence.session_id, decision)
+        """Ends the attempt, in one step with the look at the fence: the queue in which the job waits again, for
+        `after_ms` at least. JobNotFound, StaleFence."""
+        queue = await self._settle(tenant, fence, outcome, reason, after_ms=after_ms)
         if queue == DISPATCH_QUEUE:
             await self._line.join(tenant)
         return queue
 
-    async def cancel_job(self, tenant: str, job_id: str) -> bool:
-        return await self._trees.of_response(tenant, job_id, partial(jobs.cancel, job_id=job_id))
-
     async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        decision = partial(jobs.describe, job_id=job_id)
-        job = await self._trees.of_response(tenant, job_id, decision, only_reads=True)
+        """The job as it is now. JobNotFound."""
+        job = await self._describe(tenant, job_id)
         if job.state is JobState.QUEUED and job.queue == DISPATCH_QUEUE:
             await self._line.join(tenant, only_missing=True)  # whoever enqueued it may have died before that
         return job
 
     async def count_jobs(self, tenant: str, queue: str, *, limit: int) -> int:
+        """The open jobs of a queue, counted up to `limit`: those that wait and those that run."""
         _, entries = await self._rows.page(Partition(tenant, ""), Index.QUEUE, queue, after=None, limit=limit)
         return len(entries)
 
@@ -160,17 +166,17 @@ class JobOperations:
             await self._trees.of_response(tenant, ticket.job_id, decision)
 
 
-class EventLogOperations:
+class EventLogOperations(Operations):
     """The event logs of responses."""
 
-    def __init__(self, trees: Trees) -> None:
-        self._trees = trees
+    read_log = on_response(logs.read, only_reads=True)
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
+        """Appends one batch: the next position. In one step: whether the batch is there already (then nothing changes),
+        the fence (a job's when there is a job of its `session_id`, else a session's), the end of the log, the new
+        batch, the log's new end and that it expires in `ttl_ms`.
+
+        An expired log is none: the next append begins anew at 0. PositionMismatch, LogClosed, StaleFence."""
         decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
         sessions = [(fence.session_id, "fence.session_id")] if fence is not None else []
         return await self._trees.of_record(tenant, append.response_id, sessions, decision)
-
-    async def read_log(self, tenant: str, response_id: str, *, position: int, max_bytes: int) -> LogPage:
-        decision = partial(logs.read, log_id=response_id, position=position, max_bytes=max_bytes)
-        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 
 from antiphon_core import limits
 from antiphon_core.errors import JobNotFound, RequestRateExceeded
@@ -16,12 +16,13 @@ from antiphon_core.ports.jobs import (
     JobOutcome,
     JobPulse,
 )
-from antiphon_core.ports.store import Fence
+from antiphon_core.ports.store import Fence, TurnCommit
 from antiphon_store import rules as store_rules
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.jobs import rules
-from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.settings import StoreSettings
+from antiphon_store.values import QueuedJob
+from antiphon_store.waiting import WaitingLines
 
 OPEN_JOBS_RETRY_MS = 10_000  # when one of them will end is not known
 
@@ -31,7 +32,7 @@ class JobOperations:
 
     _backend: StoreEngine
     _settings: StoreSettings
-    _claimers: Claimers
+    _claimers: WaitingLines
 
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
@@ -41,6 +42,24 @@ class JobOperations:
         places = self._settings.job_places(tenant)
         await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000, places=places)
         self._wake(tenant, draft.queue)
+
+    def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
+        """The job of a turn that a worker will run. InvalidRequest, TooLarge: in its own words, under `job`."""
+        if commit.job is None:
+            return None
+        draft = rules.turn_job(commit.record, commit.job)
+        return QueuedJob(draft, self._settings.job_ttl_s * 1000, commit.job.lease_ttl_ms)
+
+    @asynccontextmanager
+    async def _handed_in(self, tenant: str, job: QueuedJob | None) -> AsyncIterator[None]:
+        """Tells workers of the job that is committed in the block. Where nobody lives to do so, `describe_job` does."""
+        if job is None:
+            yield
+            return
+        await self._require_room_for(tenant, job.draft)
+        yield
+        await self._backend.hand_in(tenant, places=self._settings.job_places(tenant))
+        self._wake(tenant, DISPATCH_QUEUE)
 
     async def claim_job(
         self,
@@ -57,8 +76,7 @@ class JobOperations:
         store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
         store_rules.check_wait(wait_ms)
         return await self._claimers.until_there(
-            tenant,
-            queues,
+            [(tenant, queue) for queue in queues],
             lambda: self._backend.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
             wait_ms=wait_ms,
         )
@@ -108,4 +126,5 @@ class JobOperations:
 
     def _wake(self, tenant: str, queue: str) -> None:
         """Tells whoever waits for a job in this process that there may be one."""
-        self._claimers.wake(DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant, queue)
+        for each in {tenant, DISPATCH_TENANT if queue == DISPATCH_QUEUE else tenant}:
+            self._claimers.wake_first((each, queue))
