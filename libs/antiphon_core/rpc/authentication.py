@@ -72,14 +72,15 @@ class Guard:
         """The caller's credential. Unauthenticated: no token or certificate, or an unknown one."""
         return identify(metadata, peer, self._credentials.get())
 
-    def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> None:
-        """Returns when the caller may call the method `path`, which asks for one of `roles`, for `tenant`.
+    def admit(self, metadata: Mapping[str, str], peer: Peer, tenant: str, path: str, roles: Roles) -> Credential:
+        """The credential of a caller that may call the method `path`, which asks for one of `roles`, for `tenant`.
         Unauthenticated, PermissionDenied."""
         credential = self.identify(metadata, peer)
         if not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
         if credential.roles.isdisjoint(roles):
             raise PermissionDenied.of_roles(credential.name, method=path, roles=listed(roles))
+        return credential
 
 
 def identify(metadata: Mapping[str, str], peer: Peer, credentials: Credentials) -> Credential:

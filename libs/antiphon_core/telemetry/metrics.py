@@ -263,6 +263,13 @@ RPC_CLIENT = histogram(
     labels=("service", "method", "code"),
     buckets=RPC_S,
 )
+RPC_REJECTED = counter(
+    "antiphon_rpc_rejected_total",
+    "RPCs that were rejected before they were handled, by the limit that was reached: bytes (all requests that are "
+    "received or handled), caller_bytes or calls (those of one caller).",
+    targets=[TRANSLATOR, STORE],
+    labels=("limit",),
+)
 RPC_STREAMS = gauge(
     "antiphon_rpc_streams_open",
     "Streaming RPCs that this process serves now.",
