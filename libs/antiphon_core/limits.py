@@ -117,9 +117,7 @@ GIVE_BACK_CHARS_MAX = 4_096
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.
 RPC_MESSAGE_BYTES_MAX = 48 * 2**20
-RPC_CONNECTION_STREAMS_ITEMS_MAX = (
-    1_024  # calls at once on one connection; each holds 64 KiB until its request is asked for
-)
+RPC_CONNECTION_STREAMS_ITEMS_MAX = 1_024  # calls at once; each holds 64 KiB until it is known
 RPC_CONNECTIONS_ITEMS_MAX = 1_024  # a client has one or two; a fleet of 200 edges and workers has 400
 RPC_REQUESTS_BYTES_MAX = 384 * 2**20  # received and handled at once: eight of the largest
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -36,7 +35,7 @@ class Health:
         await self._servicer.enter_graceful_shutdown()
 
     def handler(self) -> grpc.GenericRpcHandler:
-        methods: Mapping[str, Any] = {
+        methods: dict[str, Any] = {
             "Check": grpc.stream_unary_rpc_method_handler(self._check),
             "Watch": grpc.stream_stream_rpc_method_handler(self._watch, response_serializer=_Answer.SerializeToString),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -35,7 +35,7 @@ def handler(names: Sequence[str], guard: Guard | None, intake: Intake) -> grpc.G
         except AntiphonError as error:
             await context.abort_with_status(to_status(error))
 
-    methods: Mapping[str, Any] = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(describe)}
+    methods: dict[str, Any] = {"ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(describe)}
     return grpc.method_handlers_generic_handler(SERVICE_NAME, methods)
 
 

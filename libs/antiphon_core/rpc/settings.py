@@ -14,6 +14,7 @@ from typing import ClassVar
 from antiphon_core.config import SettingsError
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX, RPC_REQUESTS_BYTES_MAX
 from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.rpc.watched import GRACE_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,13 @@ class RpcServerSettings:
         metadata={
             "doc": "Authorities (PEM) whose certificates callers must show (mTLS). Without token_file, each caller "
             "has every tenant and role."
+        },
+    )
+    secrets_grace_s: float = field(
+        default=GRACE_S,
+        metadata={
+            "doc": "Seconds for which what was read before stays valid when token_file cannot be used any more: "
+            "deleted, emptied, wrong, or open to other users. Then nobody is let in until it is corrected."
         },
     )
     requests_bytes_max: int = field(

@@ -263,6 +263,13 @@ RPC_CLIENT = histogram(
     labels=("service", "method", "code"),
     buckets=RPC_S,
 )
+SECRETS_UNUSABLE = gauge(
+    "antiphon_secrets_unusable",
+    "1 while a file of secrets cannot be used, by the setting that names it: it is missing, empty, wrong, or open to "
+    "other users. After secrets_grace_s nobody is let in by it.",
+    targets=ALL,
+    labels=("setting",),
+)
 RPC_REJECTED = counter(
     "antiphon_rpc_rejected_total",
     "RPCs that were rejected before they were handled, by the limit that was reached: bytes (all requests that are "

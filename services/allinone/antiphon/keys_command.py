@@ -155,7 +155,7 @@ def _pepper(path: Path, *, may_make: bool) -> bytes:
     if not path.exists() and may_make:
         path.parent.mkdir(parents=True, exist_ok=True)
         _replace_file(path, api_keys.new_pepper() + "\n")
-    return api_keys.read_pepper(path)
+    return api_keys.read_peppers(path)[0]
 
 
 def _text_of(path: Path) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from antiphon_core.config import SettingsError
 from antiphon_core.rpc.addresses import is_loopback
+from antiphon_core.rpc.watched import GRACE_S
 
 Network = IPv4Network | IPv6Network
 
@@ -43,7 +44,18 @@ class AccessSettings:
     )
     keys_pepper_file: Path | None = field(
         default=None,
-        metadata={"doc": "File with the secret that the keys of keys_file are kept under. Read again when it changes."},
+        metadata={
+            "doc": "File with the secrets that the keys of keys_file are kept under, a line each, the newest first. Read "
+            "again when it changes."
+        },
+    )
+    secrets_grace_s: float = field(
+        default=GRACE_S,
+        metadata={
+            "doc": "Seconds for which what was read before stays valid when keys_file, keys_pepper_file or "
+            "sealing_keys_file cannot be used any more: deleted, emptied, wrong, or open to other users. Then nobody "
+            "is let in until it is corrected."
+        },
     )
     trusted_proxies: tuple[str, ...] = field(
         default=(),

@@ -70,7 +70,9 @@ class EdgeServer:
         self._timing = TurnTiming(linger_s=settings.event_log_linger_ms / 1000)
         self._clock = clock
         self._ids = ids
-        sealer = sealer or Sealer.of(settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock)
+        sealer = sealer or Sealer.of(
+            settings.sealing_keys_file, ttl_s=settings.sealed_ttl_s, clock=clock, grace_s=settings.secrets_grace_s
+        )
         self._limiter = limiter = _limiter(settings, store, clock=clock, ids=ids)
         meter = Meter(limiter.charge if limiter.counts_tokens else None)
         translator = CompactingTranslator(translator, clock=clock)

@@ -53,7 +53,7 @@ def mode(path: Path) -> int:
 
 
 def ring(files: KeyFiles) -> KeyRing:
-    return KeyRing(api_keys.read_pepper(files.pepper), api_keys.read_keys(files.keys))
+    return KeyRing(api_keys.read_peppers(files.pepper), api_keys.read_keys(files.keys))
 
 
 def created(run: Run, capsys: Captured, tenant: str, *more: str) -> str:

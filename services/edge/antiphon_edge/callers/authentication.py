@@ -11,9 +11,10 @@ Where neither way is set up (on loopback, or `insecure`), all requests are the d
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Self
 
@@ -24,7 +25,7 @@ from antiphon_core.errors import InvalidApiKey, InvalidRequest
 from antiphon_core.ids import is_tenant
 from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
-from antiphon_edge.callers.tenancy import set_tenant
+from antiphon_edge.callers.tenancy import set_tenant, tenant_of
 from antiphon_edge.http.http_errors import Handler
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,16 @@ log = logging.getLogger(__name__)
 TENANT_HEADER = "x-tenant-id"
 OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
 """Probes carry no keys; neither do those who read what a server can do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """Looks at the credential of one request."""
+
+    tenant: Callable[[], str | None]
+
+
+_CHECK: web.RequestKey[_Check] = web.RequestKey("credential check", _Check)
 _OPENED: web.AppKey[AbstractSet[str]] = web.AppKey("opened paths")
 
 _NO_KEY = (
@@ -52,7 +63,8 @@ class Authenticator:
         """Reads the files. SettingsError: one of them will not do."""
         if settings.keys_file is None or settings.keys_pepper_file is None:
             return cls(None, settings.networks())
-        return cls(KeyGuard(settings.keys_file, settings.keys_pepper_file, clock=clock), settings.networks())
+        files = settings.keys_file, settings.keys_pepper_file
+        return cls(KeyGuard(*files, clock=clock, grace_s=settings.secrets_grace_s), settings.networks())
 
     def tenant_of(self, request: web.Request) -> str | None:
         """The tenant that a request may speak for; None for the default one, where nobody is asked.
@@ -117,9 +129,18 @@ def middleware(door: Authenticator) -> Handler:
                 raise
             if tenant is not None:
                 set_tenant(request, tenant)
+            request[_CHECK] = _Check(partial(door.tenant_of, request))
         return await handler(request)
 
     return authenticate  # type: ignore[return-value]
+
+
+def check_again(request: web.Request) -> None:
+    """Looks at the credential of a request once more, for what outlives the request's beginning. InvalidApiKey: it was
+    revoked, has expired or speaks for another tenant by now."""
+    tenant = request[_CHECK].tenant()
+    if tenant is not None and tenant != tenant_of(request):
+        raise InvalidApiKey("The API key of this connection speaks for another tenant now. Connect again.")
 
 
 def _bearer(request: web.Request) -> str:

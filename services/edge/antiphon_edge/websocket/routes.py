@@ -16,11 +16,12 @@ from functools import partial
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from antiphon_core import offload
-from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, Unavailable
+from antiphon_core.errors import AntiphonError, InternalError, InvalidApiKey, InvalidRequest, Unavailable
 from antiphon_core.limits import BODY_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 from antiphon_core.request.body import CreateRequest
 from antiphon_core.telemetry import metrics, remedies
+from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections, pages
 from antiphon_edge.quotas.admission import limiter_of
@@ -213,6 +214,10 @@ class _Connection:
                 continue
             try:
                 await self._answer(self._session.begin())
+            except InvalidApiKey as error:
+                await self._send(self._session.fail(error))
+                self._close_code = WSCloseCode.POLICY_VIOLATION
+                self._close(error, say_so=False)
             except AntiphonError as error:
                 await self._send(self._session.fail(error))
             except (ConnectionError, asyncio.CancelledError):
@@ -223,6 +228,7 @@ class _Connection:
                 await self._send(self._session.fail(fault))
 
     async def _answer(self, asked: Asked) -> None:
+        authentication.check_again(self._request)
         request = await offload.run(asked.create.request, size_bytes=asked.create.work_bytes)
         await self._limiter.admit(self._tenant, generates=asked.generates)
         if not asked.generates:
