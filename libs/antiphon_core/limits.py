@@ -13,6 +13,7 @@ SEALED_CONTEXT_BYTES_MAX = 6 * 2**20  # before it is sealed: it has to fit into 
 METADATA_PAIRS_MAX = 16  # these three are OpenAI's
 METADATA_KEY_CHARS_MAX = 64
 METADATA_VALUE_CHARS_MAX = 512
+METADATA_BYTES_MAX = 256 * 2**10  # as JSON: sixteen pairs of these lengths, each character escaped, have 110 KB
 SAFETY_IDENTIFIER_CHARS_MAX = 128
 PERSONALITY_CHARS_MAX = 64  # OpenAI's
 MODEL_NAME_CHARS_MAX = 256

@@ -45,8 +45,8 @@ class AccessSettings:
     keys_pepper_file: Path | None = field(
         default=None,
         metadata={
-            "doc": "File with the secrets that the keys of keys_file are kept under, a line each, the newest first. Read "
-            "again when it changes."
+            "doc": "File with the secrets that the keys of keys_file are kept under, a line each, the newest first. "
+            "Read again when it changes."
         },
     )
     secrets_grace_s: float = field(
