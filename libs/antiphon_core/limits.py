@@ -5,6 +5,8 @@ from __future__ import annotations
 # ---- HTTP requests ----
 URL_BYTES_MAX = 16 * 2**10  # twice what browsers and proxies are used to
 HEADER_BYTES_MAX = 64 * 2**10  # one header with its name: clients send JSON about a whole turn in one
+HEAD_BYTES_MAX = 256 * 2**10  # all of a head that comes in pieces, before anybody is known
+HEADS_BYTES_MAX = 64 * 2**20  # of all heads that are not complete; a peer has an eighth
 BODY_BYTES_MAX = 10 * 2**20  # OpenAI's own order of magnitude; one body is held in memory while it is parsed
 JSON_DEPTH_MAX = 64  # real items nest < 20 levels; the JSON writer itself gives up at 254
 JSON_VALUES_MAX = 200_000  # in one body: 4,096 items have < 50,000; to make so many takes 15 ms, with the GIL held

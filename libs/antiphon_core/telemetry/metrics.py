@@ -64,6 +64,21 @@ ADMISSION_REJECTED = counter(
     labels=("limit",),
 )
 
+CONNECTIONS_LIMITED = counter(
+    "antiphon_connections_limited_total",
+    "Connections that were too many, of one peer or in total: an idle one was closed (shed), or the new one was "
+    "refused (rejected).",
+    targets=[EDGE],
+    labels=("limit", "outcome"),
+)
+BYTES_REJECTED = counter(
+    "antiphon_request_bytes_rejected_total",
+    "Requests and messages that were given up while they were received, because the bytes that are held for heads or "
+    "bodies reached the total, or the share of one peer or tenant.",
+    targets=[EDGE],
+    labels=("kind", "limit"),
+)
+
 # ---- Turns ----
 
 TURNS_IN_FLIGHT = gauge(

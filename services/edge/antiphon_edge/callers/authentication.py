@@ -80,7 +80,7 @@ class Authenticator:
         return self.keys.identify(_bearer(request)).tenant
 
     def _said_tenant(self, request: web.Request, said: Sequence[str]) -> str:
-        if not self._trusts(request.remote):
+        if not self.trusts(request.remote):
             raise InvalidRequest(
                 f"The header '{TENANT_HEADER}' is believed from trusted proxies only, and this request did not come "
                 "from one. Leave it out: the API key says whose request it is.",
@@ -95,7 +95,8 @@ class Authenticator:
             )
         return said[0]
 
-    def _trusts(self, peer: str | None) -> bool:
+    def trusts(self, peer: str | None) -> bool:
+        """Whether this address is that of a proxy which says whose requests it brings."""
         if not peer or not self.trusted_proxies:
             return False
         address = ip_address(peer.partition("%")[0])

@@ -25,7 +25,7 @@ from antiphon_edge.callers import authentication
 from antiphon_edge.callers.tenancy import tenant_of
 from antiphon_edge.http import connections, pages
 from antiphon_edge.quotas.admission import limiter_of
-from antiphon_edge.routes import sessions
+from antiphon_edge.routes import bodies, sessions
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
@@ -88,7 +88,9 @@ class SocketRoutes:
         metrics.STREAMS_OPEN.of("websocket").add()
         ageing = asyncio.get_running_loop().call_later(self._lifetime_s, connection.expire, self._lifetime_s)
         try:
-            await connection.serve()
+            with bodies.tally_of(request) as tally:
+                connections.bound_messages(request, tally)
+                await connection.serve()
         finally:
             ageing.cancel()
             metrics.STREAMS_OPEN.of("websocket").add(-1)
