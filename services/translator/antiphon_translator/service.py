@@ -221,7 +221,7 @@ class TranslatorService:
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
         except AntiphonError as error:
-            log.warning("%s failed: %s", request.request_id, error.message)
+            log.warning("%s failed: %s", request.request_id, _loggable(error))
             if not isinstance(error, InvalidRequest):
                 route.readiness.doubt()
             fail = partial(pipeline.fail, error)
@@ -229,6 +229,11 @@ class TranslatorService:
             log.exception("%s failed", request.request_id, extra=remedies.REPORT)
             fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
         return await offload.run(fail, size_bytes=pipeline.end_bytes)
+
+
+def _loggable(error: AntiphonError) -> str:
+    """What is wrong, without the words of a server that refused a request: they may repeat it."""
+    return f"{type(error).__name__} {error.code or ''}" if isinstance(error, InvalidRequest) else error.message
 
 
 async def _off_loop_if_long(turn: Turn, work: Callable[[], T], downloads: Downloads = NOTHING) -> T:

@@ -46,7 +46,7 @@ class ByteBudget:
             return excess
         self._bytes += size
         self._bytes_of[holder] += size
-        excess = None
+        return None
 
     def give_back(self, holder: str, size: int) -> None:
         self._bytes -= size
