@@ -41,6 +41,7 @@ MEDIA_BYTES_MAX = 64 * 2**20  # all images and files of one turn; they are held 
 MEDIA_URL_CHARS_MAX = 8_192  # signed URLs stay far below
 MEDIA_REDIRECTS_MAX = 3
 MEDIA_TURN_FETCHES_MAX = 4  # at once, so that one turn does not take all of the next
+MEDIA_TENANT_FETCHES_MAX = 8  # at once: half of all, so that one tenant's slow servers cost another no wait
 MEDIA_FETCHES_MAX = 16  # at once in one replica: 320 MB of images at most
 
 # ---- WebSockets ----

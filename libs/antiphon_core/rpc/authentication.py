@@ -23,6 +23,7 @@ from pathlib import Path
 
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import PermissionDenied, Unauthenticated
+from antiphon_core.ids import is_reserved_tenant
 from antiphon_core.rpc.roles import Role, Roles, listed
 from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
@@ -78,7 +79,8 @@ class Guard:
         """The credential of a caller that may call the method `path`, which asks for one of `roles`, for `tenant`.
         Unauthenticated, PermissionDenied."""
         credential = self.identify(metadata, peer)
-        if not credential.covers(tenant):
+        is_own = is_reserved_tenant(tenant) and Role.GATEWAY not in credential.roles
+        if is_own or not credential.covers(tenant):
             raise PermissionDenied.of(credential.name, tenant=tenant)
         if credential.roles.isdisjoint(roles):
             raise PermissionDenied.of_roles(credential.name, method=path, roles=listed(roles))

@@ -62,22 +62,25 @@ class TranslatorClient:
             receive(batch)
 
         if self._lean is not None:
-            await self._lean.run("Generate", request, take, flow=flow)
+            await self._lean.run("Generate", request, take, flow=flow, tenant=turn.tenant)
         else:
-            await self._read(request, take, flow)
+            await self._read(request, take, flow, turn.tenant)
         if not ended:
             raise TranslatorUnavailable("The translator ended the stream without a terminal event.")
 
-    async def _read(self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None) -> None:
+    async def _read(
+        self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None, tenant: str
+    ) -> None:
         """Generates over grpc.aio."""
-        async with aclosing(self._rpc.stream("Generate", request)) as messages:
+        async with aclosing(self._rpc.stream("Generate", request, tenant=tenant)) as messages:
             async for message in messages:
                 take(message)
                 if flow is not None:
                     await flow.wait_until_open()
 
     async def count_tokens(self, turn: Turn) -> int:
-        answer = await self._rpc.call("CountTokens", v1.CountTokensRequest(turn=wire.turn_message(turn)))
+        request = v1.CountTokensRequest(turn=wire.turn_message(turn))
+        answer = await self._rpc.call("CountTokens", request, tenant=turn.tenant)
         return int(answer.input_tokens)
 
     async def models(self) -> Sequence[Model]:

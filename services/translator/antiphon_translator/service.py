@@ -184,7 +184,7 @@ class TranslatorService:
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))
-        return await self._fetcher.fetch(wanted) if wanted else NOTHING
+        return await self._fetcher.fetch(wanted, tenant=turn.tenant) if wanted else NOTHING
 
     async def _route_of(self, turn: Turn) -> _Route:
         asked = await offload.run(partial(parse_object, turn.request), size_bytes=len(turn.request))

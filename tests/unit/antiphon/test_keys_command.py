@@ -153,7 +153,7 @@ def test_comments_and_other_lines_stay_as_people_wrote_them(run: Run, files: Key
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["create", "--tenant="], "--tenant must be 1 to 128 printable ASCII characters without spaces."),
+        (["create", "--tenant="], "--tenant must be 1 to 128 printable ASCII characters without spaces"),
         (["create", "--tenant=two words"], "--tenant must be"),
         (["create", "--tenant=acme", "--name=two\nlines"], "--name must be at most 64 printable characters."),
         (["create", "--tenant=acme", "--expires-days=0"], "--expires-days must be from 1 to 3660."),

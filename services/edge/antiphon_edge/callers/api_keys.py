@@ -27,7 +27,7 @@ from pathlib import Path
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InvalidApiKey
-from antiphon_core.ids import is_tenant
+from antiphon_core.ids import is_reserved_tenant, is_tenant
 from antiphon_core.rpc.watched import GRACE_S, Watched, read_secret
 
 HEADER = "# ID TENANT HMAC-SHA256 CREATED EXPIRES REVOKED NAME"
@@ -172,6 +172,7 @@ def parse_line(line: str, where: str) -> ApiKey:
     checks = [
         (_ID.fullmatch(key_id), "ID must be 12 hexadecimal digits"),
         (is_tenant(tenant), "TENANT must be 1 to 128 printable ASCII characters"),
+        (not is_reserved_tenant(tenant), "a TENANT that begins with 'antiphon.' is Antiphon's own"),
         (re.fullmatch(rf"[0-9a-f]{{{_DIGEST_DIGITS}}}", digits), f"HMAC must be {_DIGEST_DIGITS} hexadecimal digits"),
         (is_key_name(name), f"NAME must be at most {NAME_CHARS_MAX} printable characters"),
     ]

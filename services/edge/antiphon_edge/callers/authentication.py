@@ -22,7 +22,7 @@ from aiohttp import web
 
 from antiphon_core.clock import Clock
 from antiphon_core.errors import InvalidApiKey, InvalidRequest
-from antiphon_core.ids import is_tenant
+from antiphon_core.ids import is_reserved_tenant, is_tenant
 from antiphon_edge.access_settings import AccessSettings, Network
 from antiphon_edge.callers.api_keys import KeyGuard
 from antiphon_edge.callers.tenancy import set_tenant, tenant_of
@@ -87,9 +87,10 @@ class Authenticator:
                 field=TENANT_HEADER,
                 code="tenant_not_accepted",
             )
-        if len(said) > 1 or not is_tenant(said[0]):
+        if len(said) > 1 or not is_tenant(said[0]) or is_reserved_tenant(said[0]):
             raise InvalidRequest(
-                f"The header '{TENANT_HEADER}' must be there once, with 1 to 128 printable ASCII characters.",
+                f"The header '{TENANT_HEADER}' must be there once, with 1 to 128 printable ASCII characters that do "
+                "not begin with 'antiphon.'.",
                 field=TENANT_HEADER,
                 code="invalid_value",
             )

@@ -1,0 +1,39 @@
+"""Tests of fetching send nothing beyond this machine: no connection to another address, and no look-up of a name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+
+_left: list[str] = []
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "socket.connect" and isinstance(arguments[1], tuple):
+        host = str(arguments[1][0])
+        if not ip_address(host.partition("%")[0]).is_loopback:
+            _left.append(f"connect to {host}")
+    elif event == "socket.getaddrinfo" and not _is_address(arguments[0]):
+        _left.append(f"look-up of {arguments[0]!r}")
+
+
+def _is_address(host: Any) -> bool:
+    try:
+        ip_address(str(host.decode() if isinstance(host, bytes) else host).partition("%")[0])
+    except ValueError:
+        return host in (None, "localhost", b"localhost")
+    return True
+
+
+sys.addaudithook(_audit)
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_this_machine() -> Iterator[None]:
+    _left.clear()
+    yield
+    assert _left == []
