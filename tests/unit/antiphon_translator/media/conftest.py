@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -22,11 +23,14 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _is_address(host: Any) -> bool:
+    """Whether no name server is asked: an address, in any spelling that the C library knows, or this machine."""
+    text = host.decode() if isinstance(host, bytes) else str(host)
+    if text in ("None", "localhost") or ":" in text:
+        return True
     try:
-        ip_address(str(host.decode() if isinstance(host, bytes) else host).partition("%")[0])
-    except ValueError:
-        return host in (None, "localhost", b"localhost")
-    return True
+        return bool(socket.inet_aton(text))
+    except OSError:
+        return False
 
 
 sys.addaudithook(_audit)
