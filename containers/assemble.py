@@ -35,7 +35,7 @@ def main(extras: str) -> int:
 def install(extras: str) -> None:
     """Installs these extras, and no more. Scripts are left out: the image has no shell to call them."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", f"--find-links={WHEELS}", "--no-compile"]
-    subprocess.run([*pip, f"--target={TARGET}", f"antiphon[{extras}]"], check=True)  # noqa: S603 - our own pip
+    subprocess.run([*pip, f"--target={TARGET}", f"antiphon-server[{extras}]"], check=True)  # noqa: S603 - our own pip
     for script in TARGET.glob("bin/*"):
         script.unlink()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 Package = dict[str, object]
 
-ROOT = "antiphon"
+ROOT = "antiphon-server"
 
 
 def document_text(packages: Path, debian: Path, *, created_s: int) -> str:

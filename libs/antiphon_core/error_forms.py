@@ -24,8 +24,8 @@ CODES_IN_RESPONSES = frozenset(
         "context_length_exceeded",
     }
 )
-"""What `error.code` of a response may be: OpenAI's closed list as far as it can happen here, and the last, which is not
-on it, but which OpenAI sends and Codex acts on."""
+"""The values of `error.code` in a response: OpenAI's closed list as far as it can happen here. The last one is not on
+that list, but OpenAI sends it and Codex acts on it."""
 
 _SHOWN = ("code", "retry_after_ms")  # the facts that an answer over HTTP is made of
 
@@ -43,13 +43,13 @@ def envelope(error: AntiphonError) -> dict[str, dict[str, str | None]]:
 
 
 def code_in_response(error: AntiphonError) -> str:
-    """What an error is called within a failed response: `code` where the list has it."""
+    """The code of an error within a failed response: its own `code` if OpenAI's list has it."""
     if error.code in CODES_IN_RESPONSES:
         return str(error.code)
     return "invalid_prompt" if isinstance(error, InvalidRequest) else "server_error"
 
 
 def cause_of(error: AntiphonError) -> dict[str, str]:
-    """What of an error is kept beside its message, so that `revive` makes of both what callers were shown."""
+    """The parts of an error that are stored beside its message, so that `revive` can restore the error."""
     facts = {"field": error.field} | {name: error.facts.get(name) for name in _SHOWN}
     return {"reason": error.reason} | {name: value for name, value in facts.items() if value is not None}

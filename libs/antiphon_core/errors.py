@@ -274,7 +274,10 @@ class TokenRateExceeded(LimitExceeded):
 
 
 class Unavailable(AntiphonError):
-    pass
+    @property
+    def is_away(self) -> bool:
+        """Whether the caller has no connection: nobody answered that something is wrong."""
+        return "away" in self.facts
 
 
 class StoreUnavailable(Unavailable):
@@ -336,7 +339,7 @@ class GrpcStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one error class is called on each surface."""
+    """The names and codes of one error class on each surface."""
 
     error: type[AntiphonError]
     reason: str

@@ -1,4 +1,4 @@
-"""What a log of events means: `fold(events)` IS the response.
+"""The meaning of a log of events: `fold(events)` IS the response.
 
 The snapshot, the terminal event and the stored record must all equal it. One table says what each event does to the
 response so far; an event that is not in the table carries nothing that a later one does not carry again.

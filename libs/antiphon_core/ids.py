@@ -78,7 +78,7 @@ def new_item_id(ids: Ids, prefix: str) -> str:
 
 
 def new_request_id(ids: Ids) -> str:
-    """What `x-request-id` carries: `req_` + 32 hex digits."""
+    """A new value for `x-request-id`: `req_` + 32 hex digits."""
     return f"req_{ids.hex(UNIQUE_DIGITS)}"
 
 

@@ -95,7 +95,7 @@ def has_values_over(data: bytes, most: int, *, piece_bytes: int = 64 * 2**10) ->
 
 
 def kind(value: object) -> str:
-    """What a JSON value is, for a person."""
+    """The kind of a JSON value in words, for messages."""
     names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", int: "an integer"}
     return "null" if value is None else names.get(type(value), "a number")
 

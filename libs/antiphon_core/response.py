@@ -98,7 +98,7 @@ def failed(response: Object, error: AntiphonError) -> Object:
 
 
 def error_of(response: Object) -> AntiphonError:
-    """What a failed response ended with."""
+    """The error that a failed response ended with."""
     cause = dict(response["error"].get("cause", {}))
     return revive(cause.pop("reason", InternalError.reason), response["error"]["message"], cause)
 

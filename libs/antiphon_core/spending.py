@@ -67,7 +67,7 @@ def spent(draws: Sequence[Draw], buckets: Mapping[str, Bucket], refused: str | N
 
 @dataclass(slots=True)
 class Account:
-    """What one tenant has: buckets by their names, and until when its places are held."""
+    """The quota state of one tenant: buckets by their names, and until when its stream slots are held."""
 
     buckets: dict[str, Bucket] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)

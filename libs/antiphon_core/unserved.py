@@ -1,4 +1,4 @@
-"""What a client may well ask for, and this server does not do: refused by name, never ignored."""
+"""Features that clients may ask for and this server does not have: refused by name, never ignored."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def refuse(wishes: Iterable[Unserved], request: object) -> None:
 
 
 def _member(request: object, path: str) -> Any:
-    """What stands at a path; None where the way there ends."""
+    """The value at a path; None if the path ends before."""
     value: Any = request
     for name in path.split("."):
         value = getattr(value, name) if value is not None else None

@@ -26,7 +26,8 @@ LONG = "Tell me a very long story about the sea."
 @pytest.fixture
 def lonely_split(up_system: System, tmp_path: Path) -> Iterator[System]:
     """Three processes of this test's own, to be killed at will."""
-    with split(tmp_path, profiles=up_system.data / "profiles", model=up_system.model) as system:
+    profiles, options = up_system.data / "profiles", ["--edge-restart-wait-s=0.5"]
+    with split(tmp_path, profiles=profiles, model=up_system.model, options=options) as system:
         yield system
 
 
@@ -69,7 +70,9 @@ async def test_kill_9_of_the_translator_in_mid_stream(lonely_split: System, sess
     assert "Translator" in ready.json["message"]
 
 
-async def test_kill_9_of_the_store_is_said_at_once(lonely_split: System, session: aiohttp.ClientSession) -> None:
+async def test_kill_9_of_the_store_is_said_after_the_wait_for_a_restart(
+    lonely_split: System, session: aiohttp.ClientSession
+) -> None:
     http = Http(session, lonely_split.url)
     first = (await http.create(model=lonely_split.model, input="hi", max_output_tokens=2)).json
     lonely_split.commands["store"].kill()

@@ -157,7 +157,7 @@ async def test_a_response_lives_on_all_replicas(http: Http, replicas: Replicas, 
         assert await stream(http, created["id"], after=after) == frames[after + 1 :]
     chosen = replicas.balancer.chosen[before:]
     assert all(one != next_one for one, next_one in pairwise(chosen))
-    assert set(chosen) == set(replicas.balancer.ports)
+    assert set(chosen) == set(replicas.balancer.addresses)
 
 
 async def test_cancelling_stops_the_model_behind_another_replica(http: Http, triton: StorytellingTriton) -> None:
@@ -250,7 +250,7 @@ async def test_a_worker_that_is_stopped_hands_on_what_it_runs(
     triton.hold(at=SOME_IDS)
     created = [await create(http, input=f"stop {number}") for number in range(4)]
     await until(lambda: triton.running == len(created))
-    assert await asyncio.to_thread(replicas.commands["worker-0"].stop) == 0
+    assert await asyncio.to_thread(replicas.pods["worker-0"].command.stop) == 0
     triton.go_on()
     for each in created:
         require_whole(await stream(http, each["id"]), await ended(http, each["id"]))

@@ -208,7 +208,7 @@ async def until_admitted(http: Http) -> Answer:
 async def test_places_are_everybodys_and_come_back_when_their_edge_is_killed(
     replicas: Replicas, triton: StorytellingTriton, session: aiohttp.ClientSession
 ) -> None:
-    https = [PatientHttp(session, f"http://127.0.0.1:{port}") for port in replicas.balancer.ports]
+    https = [PatientHttp(session, url) for url in replicas.edge_urls]
     triton.pause_s = 3600.0
     async with AsyncExitStack() as life:
         for number in range(STREAMS):

@@ -10,8 +10,8 @@ import pytest
 
 from antiphon import settings
 from antiphon_translator.models import profiles
-from tests.support import pod_security
-from tests.support.manifests import K8S, Manifest, everything, of_kind, overlay, pod_templates
+from tests.support import nim_operator, pod_security
+from tests.support.manifests import K8S, Manifest, everything, of_kind, pod_templates
 
 OURS = ("edge", "worker", "translator", "store")
 URL = "postgresql://database/antiphon"
@@ -118,13 +118,10 @@ def test_what_pods_mount_is_there_or_is_made_before(objects: list[Manifest]) -> 
 
 def test_what_the_nim_operator_sets_reaches_the_edge() -> None:
     """Operator 3.1 sets these variables in the pods of every NIMService, whatever its manifest says."""
-    (service,) = (one for one in of_kind(overlay("nim"), "NIMService") if one["metadata"]["name"] == "edge")
-    port = service["spec"]["expose"]["service"]["port"]
-    theirs = {"NIM_CACHE_PATH": "/model-store", "NGC_API_KEY": "key", "OUTLINES_CACHE_DIR": "/tmp/outlines"}
-    theirs |= {"NIM_SERVER_PORT": str(port), "NIM_HTTP_API_PORT": str(port)}
-    theirs |= {"NIM_JSONL_LOGGING": "1", "NIM_LOG_LEVEL": "INFO"}
-    ours = {one["name"]: one["value"] for one in service["spec"]["env"]}
-    loaded = settings.load(environ=theirs | ours, flags={}, file=None)
+    service = nim_operator.edge_service()
+    port = nim_operator.port_of(service)
+    environ = nim_operator.environ(service)
+    loaded = settings.load(environ=environ, flags={}, file=None)
     assert (loaded.edge.port, loaded.log.json, loaded.log.level) == (port, True, "INFO")
 
 

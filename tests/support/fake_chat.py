@@ -51,6 +51,9 @@ class FakeChat:
 
     script: Sequence[bytes | float | Ending] = ()
     owner: str | None = "vllm"
+    context_length: int | None = None
+    adapters: Sequence[str] = ()
+    """Adapters of the model, listed as vLLM lists them."""
     refusal: tuple[int, Object] | None = None
     """A status, and what is said with it, instead of an answer."""
     retry_after: str | None = None
@@ -81,7 +84,11 @@ class FakeChat:
         if self.refusal is not None and self.refusal[0] in (401, 503):
             return web.json_response(self.refusal[1], status=self.refusal[0])
         entry = {"id": MODEL, "object": "model"} | ({} if self.owner is None else {"owned_by": self.owner})
-        return web.json_response({"object": "list", "data": [entry]})
+        # vLLM's card of an adapter has no max_model_len.
+        adapters = [entry | {"id": name, "root": f"/adapters/{name}", "parent": MODEL} for name in self.adapters]
+        return web.json_response(
+            {"object": "list", "data": [entry | {"max_model_len": self.context_length}, *adapters]}
+        )
 
     async def completions(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(await request.json())
@@ -133,9 +140,16 @@ class FakeChat:
 async def fake_chat() -> AsyncIterator[FakeChat]:
     """A running fake on a free port of this machine."""
     fake = FakeChat()
+    async with served(fake, "/v1/chat/completions"):
+        yield fake
+
+
+@asynccontextmanager
+async def served(fake: FakeChat, path: str) -> AsyncIterator[None]:
+    """Serves a fake on a free port of this machine, its streams at this path."""
     application = web.Application()
     application.router.add_get("/v1/models", fake.models)
-    application.router.add_post("/v1/chat/completions", fake.completions)
+    application.router.add_post(path, fake.completions)
     # A connection that is closed cancels its handler, which is how the fake learns of it.
     runner = web.AppRunner(application, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
@@ -143,6 +157,6 @@ async def fake_chat() -> AsyncIterator[FakeChat]:
     await site.start()
     fake.endpoint = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
     try:
-        yield fake
+        yield
     finally:
         await runner.cleanup()

@@ -1,94 +1,136 @@
-"""Antiphon as a fleet: three edges, two workers and two translators over one store on Redis, each its own process,
-behind a balancer that gives every connection to the next edge.
+"""Antiphon as a fleet: three edges, two workers and two translators over one store on Redis, each its own process and
+an address of its own, as pods are.
 
     async with fleet(tmp_path, endpoint) as replicas:
         replicas.kill("worker-0")
+        await replicas.start("worker-0")
+        await replicas.roll()
+
+Stores and translators are found by name, as through headless Services; a balancer gives every connection to the next
+edge, as a Service does. Both know the processes that are ready, and none that was told to stop.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.ports import HOST, free_ports
+from tests.support.balancer import Balancer
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_ports
 from tests.support.redis_servers import redis_server
 from tests.support.served_models import write_directory
+from tests.support.service_names import ServiceNames
 from tests.support.system import Command
 
-EDGES, WORKERS, TRANSLATORS = 3, 2, 2
+SIZES = {"store": 1, "translator": 2, "edge": 3, "worker": 2}
+"""How many processes of each target there are, in the order of starting."""
 WORKER_SLOTS = 6
 
-
-class Balancer:
-    """Passes connections on, each to the next address; one where nobody listens is passed over."""
-
-    def __init__(self, ports: list[int]) -> None:
-        self.ports = ports
-        self.chosen: list[int] = []
-        """Which port each connection went to."""
-        self._turn = 0
-
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, HOST, 0)
-        self.url = f"http://{HOST}:{self._server.sockets[0].getsockname()[1]}"
-
-    async def stop(self) -> None:
-        self._server.close()
-        await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in self.ports:
-            port = self.ports[self._turn % len(self.ports)]
-            self._turn += 1
-            with suppress(OSError):
-                onward_reader, onward_writer = await asyncio.open_connection(HOST, port)
-                self.chosen.append(port)
-                await asyncio.gather(_pass_on(reader, onward_writer), _pass_on(onward_reader, writer))
-                return
-        writer.close()
+Launch = Callable[[str, str], Command]
+"""Starts a process of a target that listens on an address."""
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):
-        while data := await reader.read(2**16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
+@dataclass
+class Pod:
+    """One process, and where it listens. A process that was killed can be started again there."""
+
+    target: str
+    host: str
+    command: Command
 
 
 @dataclass
 class Replicas:
-    """The running fleet. A process that was killed can be started again: it listens where it did."""
+    """The running fleet: its pods by name, `edge-0` and so on."""
 
     balancer: Balancer
-    launch: dict[str, Callable[[], Command]]
-    commands: dict[str, Command] = field(default_factory=dict)
+    names: ServiceNames
+    ports: dict[str, int]
+    launch: Launch
+    pods: dict[str, Pod] = field(default_factory=dict)
+    _numbers: dict[str, Iterator[int]] = field(default_factory=lambda: {target: itertools.count() for target in SIZES})
+    _hosts: Iterator[str] = field(default_factory=lambda: (f"127.77.0.{number}" for number in itertools.count(1)))
 
     @property
     def url(self) -> str:
         return self.balancer.url
 
+    @property
+    def edge_urls(self) -> list[str]:
+        return [f"http://{host}:{port}" for host, port in self.balancer.addresses]
+
+    def of(self, target: str) -> list[str]:
+        return [name for name, pod in self.pods.items() if pod.target == target]
+
     def kill(self, name: str) -> None:
-        self.commands[name].kill()
+        self.pods[name].command.kill()
 
     def dead(self) -> list[str]:
         """The processes that do not run."""
-        return [name for name, command in self.commands.items() if command.process.poll() is not None]
+        return [name for name, pod in self.pods.items() if pod.command.process.poll() is not None]
 
     async def start(self, *names: str) -> None:
-        for name in names:
-            self.commands[name] = self.launch[name]()
-        for name in names:
-            await asyncio.to_thread(self.commands[name].wait_for, rf"^{name.partition('-')[0]}\b")
+        """Starts what was killed, or stopped, where it was."""
+        for pod in (self.pods[name] for name in names):
+            pod.command = self.launch(pod.target, pod.host)
+        await self._serve(*names)
+
+    async def add(self, **sizes: int) -> list[str]:
+        """Starts so many more of each target; their names, once they serve."""
+        names = []
+        for target, size in sizes.items():
+            for number in itertools.islice(self._numbers[target], size):
+                host = next(self._hosts)
+                self.pods[f"{target}-{number}"] = Pod(target, host, self.launch(target, host))
+                names.append(f"{target}-{number}")
+        await self._serve(*names)
+        return names
+
+    async def retire(self, name: str) -> None:
+        """Takes a process away: its address first, then it gets SIGTERM and ends behind its running work."""
+        pod = self.pods.pop(name)
+        self._publish()
+        status = await asyncio.to_thread(pod.command.stop)
+        assert status == 0, "".join(pod.command.lines)
+
+    async def restart(self, name: str) -> None:
+        """Replaces a process that is the only one of its target: it ends before its successor starts."""
+        pod = self.pods[name]
+        await self.retire(name)
+        self.pods[name] = pod
+        await self.start(name)
+
+    async def roll(self) -> None:
+        """Replaces all processes: successors serve before the first is told to stop, and one stops after the other."""
+        old = list(self.pods)
+        await self.add(**{target: len(self.of(target)) for target in SIZES})
+        for name in old:
+            await self.retire(name)
 
     def stop(self) -> None:
-        for command in self.commands.values():
-            command.process.terminate()
-        for command in self.commands.values():
-            command.stop()
+        for pod in self.pods.values():
+            pod.command.process.terminate()
+        for pod in self.pods.values():
+            pod.command.stop()
+
+    async def _serve(self, *names: str) -> None:
+        for name in names:
+            pod = self.pods[name]
+            await asyncio.to_thread(pod.command.wait_for, rf"^{pod.target}\b")
+        self._publish()
+
+    def _publish(self) -> None:
+        """Tells the names and the balancer which processes run."""
+        gone = self.dead()
+        serving = {name: pod for name, pod in self.pods.items() if name not in gone}
+        hosts = {target: [pod.host for pod in serving.values() if pod.target == target] for target in SIZES}
+        self.names.set(hosts)
+        self.balancer.addresses = [(host, self.ports["edge"]) for host in hosts["edge"]]
 
 
 @asynccontextmanager
@@ -96,37 +138,39 @@ async def fleet(folder: Path, triton_endpoint: str, *edge_options: str) -> Async
     """The fleet, serving a model `m` of that Triton, ready to answer."""
     with ExitStack() as below:
         redis = below.enter_context(redis_server())
-        profiles = folder / "profiles"
-        profiles.mkdir()
-        directory = write_directory(folder / "model")
-        (profiles / "m.toml").write_text(
-            f'name = "m"\ndirectory = "{directory}"\nendpoint = "{triton_endpoint}"\nengine = "triton_tokens"\n'
+        names = ServiceNames(folder / "hosts")
+        ports = dict(zip(SIZES, free_ports(len(SIZES)), strict=True))
+        where = (
+            f"--edge-store=dns:///store:{ports['store']}",
+            f"--edge-translator=dns:///translator:{ports['translator']}",
+            f"--edge-restart-wait-s={PATIENCE_S}",
         )
-        store, *others = free_ports(1 + TRANSLATORS + EDGES)
-        translators, edges = others[:TRANSLATORS], others[TRANSLATORS:]
-        where = [
-            f"--edge-store={HOST}:{store}",
-            "--edge-translator=ipv4:" + ",".join(f"{HOST}:{port}" for port in translators),
-            "--edge-drain-s=1",
-            "--worker-drain-s=1",
-        ]
+        options = {
+            "store": (f"--store-url={redis.url}",),
+            "translator": (f"--translator-profiles={_profiles(folder, triton_endpoint)}",),
+            "edge": (*where, *edge_options),
+            "worker": (f"--worker-slots={WORKER_SLOTS}", "--worker-drain-s=1", *where),
+        }
 
-        def serving(target: str, *options: str) -> Callable[[], Command]:
-            return lambda: Command("serve", f"--target={target}", *options)
+        def launch(target: str, host: str) -> Command:
+            listening = () if target == "worker" else (f"--{target}-host={host}", f"--{target}-port={ports[target]}")
+            return Command("serve", f"--target={target}", *listening, *options[target], environ=names.environ)
 
-        launch = {"store": serving("store", f"--store-port={store}", f"--store-url={redis.url}")}
-        for number, port in enumerate(translators):
-            options = (f"--translator-port={port}", f"--translator-profiles={profiles}")
-            launch[f"translator-{number}"] = serving("translator", *options)
-        for number, port in enumerate(edges):
-            launch[f"edge-{number}"] = serving("edge", f"--edge-port={port}", *where, *edge_options)
-        for number in range(WORKERS):
-            launch[f"worker-{number}"] = serving("worker", f"--worker-slots={WORKER_SLOTS}", *where)
-        replicas = Replicas(Balancer(edges), launch)
+        replicas = Replicas(Balancer(), names, ports, launch)
         below.callback(replicas.stop)
-        await replicas.start(*launch)
+        await replicas.add(**SIZES)
         await replicas.balancer.start()
         try:
             yield replicas
         finally:
             await replicas.balancer.stop()
+
+
+def _profiles(folder: Path, triton_endpoint: str) -> Path:
+    profiles = folder / "profiles"
+    profiles.mkdir()
+    directory = write_directory(folder / "model")
+    (profiles / "m.toml").write_text(
+        f'name = "m"\ndirectory = "{directory}"\nendpoint = "{triton_endpoint}"\nengine = "triton_tokens"\n'
+    )
+    return profiles

@@ -13,10 +13,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.children import start_child
 
@@ -27,10 +28,18 @@ STOP_TIMEOUT_S = 100.0
 class Command:
     """One running `antiphon` command."""
 
-    def __init__(self, *arguments: str, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        folder: Path | None = None,
+        python: Path | str = sys.executable,
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """`environ` is added to the environment of this process, of which nothing reaches Antiphon's settings."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTIPHON_")}
+        environment |= environ
         self.process = start_child(
-            [sys.executable, "-m", "antiphon", *arguments],
+            [str(python), "-m", "antiphon", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -81,7 +81,7 @@ class GrpcCall:
         self._link.connection.calls.pause(self._stream)
 
     def _resume_soon(self) -> None:
-        """Whoever resumes a flow is not in a place to receive at once."""
+        """Resumes in the next pass of the loop: the code that resumes a flow cannot receive at once."""
         asyncio.get_running_loop().call_soon(self._resume)
 
     def _resume(self) -> None:

@@ -85,8 +85,8 @@ class Connection:
         self.calls.settle()
 
     def data_to_send(self, *, with_bodies: bool = True) -> bytes:
-        """What must be written now. Bodies come in bursts, so that they can be stopped when the socket is full: asked
-        without them, it returns answers and resets only."""
+        """Returns the bytes that must be written now. Bodies come in bursts, so that they can be stopped when the
+        socket is full: without `with_bodies` it returns answers and resets only."""
         out: list[bytes | memoryview] = [*self._out]
         self._out.clear()
         if with_bodies and not self.is_closed:

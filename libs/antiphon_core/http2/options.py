@@ -1,4 +1,4 @@
-"""What can be set for the connections to one endpoint."""
+"""The options of the connections to one endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call sends: its headers, as gRPC wants them, and one message."""
+"""The request of a call: its headers in gRPC's form, and one message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the headers and trailers of a response say about a call.
+"""The status of a call, read from the headers and trailers of its response.
 
 Three forms are gRPC: headers, messages, trailers with a status; trailers alone; and, from a proxy that speaks for a
 server, an HTTP status that stands for a gRPC status.

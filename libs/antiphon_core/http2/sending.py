@@ -52,7 +52,7 @@ class Sender:
         return body is not None
 
     def frames(self, bytes_max: int) -> Iterator[bytes | memoryview]:
-        """What may be sent now, up to about `bytes_max`."""
+        """Yields the frames that may be sent now, up to about `bytes_max`."""
         while self._turns and self._window_bytes > 0 and bytes_max > 0:
             body = self._turns.popleft()
             body.has_turn = False

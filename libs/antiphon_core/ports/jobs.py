@@ -78,7 +78,7 @@ class QueueHead:
 
 @dataclass(frozen=True, slots=True)
 class JobPulse:
-    """What a holder learns from its heartbeat."""
+    """The answer to a job holder's heartbeat."""
 
     cancel_requested: bool
     lease_expires_at_ms: int

@@ -16,7 +16,8 @@ from antiphon_core.ports.store import NO_PRECONDITION, Order, Precondition, Reco
 
 @dataclass(frozen=True, slots=True)
 class ForkSource:
-    """What a new session begins from: a session's head, a response, or a response that was made in a session."""
+    """The point that a new session begins from: a session's head, a response, or a response that was made in a
+    session."""
 
     session_id: str | None = None
     up_to_response_id: str | None = None
@@ -74,14 +75,14 @@ class ResolvedItem:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedItems:
-    """What was found, in the order of the question, and what was not."""
+    """The items that were found, in the order of the question, and the ids of those that were not."""
 
     items: Sequence[ResolvedItem]
     missing_ids: Sequence[str] = ()
 
 
 class LineageStore(Protocol):
-    """What one can do with the shape of trees. `readable`: neither deleted nor expired."""
+    """Operations on the shape of trees. `readable`: neither deleted nor expired."""
 
     async def batch_get(self, tenant: str, ids: Sequence[str]) -> Sequence[Record]:
         """The readable ones of up to LOOKUP_ITEMS_MAX responses, each once, in the order of `ids`.

@@ -10,8 +10,8 @@ from antiphon_core import limits
 
 @dataclass(frozen=True, slots=True)
 class Sweeping:
-    """What was reclaimed: responses, event logs, jobs and conversations, and the bytes of their content. `has_more`:
-    there is more."""
+    """The result of one sweep: the number of responses, event logs, jobs and conversations that it reclaimed, and the
+    bytes of their content. `has_more`: another sweep would find more."""
 
     records: int = 0
     size_bytes: int = 0

@@ -1,7 +1,7 @@
-"""What tenants use up of what they may: units of buckets that fill with time, and places that are held for a while.
+"""Quotas of tenants: units of buckets that fill with time, and stream slots that are held for a while.
 
-The store counts for everybody who asks it. Who asks says how large a bucket is, so limits need to be known nowhere
-else; who does not know it draws on the bucket as it was described last.
+The store counts for all edges and workers. The caller says how large a bucket is, so limits need to be known nowhere
+else. A caller that does not know the size draws on the bucket as it was described last.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What is taken from one bucket. `amount` may be more than is there: that is a debt, which fills up first.
-    `at_least` is how much must be there before; 0 means that the draw is never refused. The bucket holds `capacity` and
-    fills at `per_minute`; both 0 mean: as it was described last, and if it never was, nothing is drawn."""
+    """A draw on one bucket. `amount` may be more than is there: that is a debt, which fills up first. `at_least` is how
+    much must be there before; 0 means that the draw is never refused. The bucket holds `capacity` and fills at
+    `per_minute`; both 0 mean: as it was described last, and if it never was, nothing is drawn."""
 
     name: str
     amount: float = 0.0
@@ -55,8 +55,8 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What there is too little of: a bucket, or places (None). `retry_after_ms`: until a bucket has enough; when a
-    place is given back nobody knows."""
+    """The quota that is used up: a bucket, or stream slots (None). `retry_after_ms`: until the bucket has enough; 0 for
+    slots, as nobody knows when one is given back."""
 
     bucket: str | None
     retry_after_ms: int = 0

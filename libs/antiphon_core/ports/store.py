@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 UNFINISHED = frozenset({Status.QUEUED, Status.IN_PROGRESS})
-"""What such a response will say is not known: it can be read, but not continued."""
+"""Statuses of responses that have not ended: such a response can be read, but not continued."""
 
 
 class Order(StrEnum):
@@ -54,7 +54,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What the store decided about a record while writing it. `depth` is its number of ancestors."""
+    """The store's own facts about a record, decided while writing it. `depth` is its number of ancestors."""
 
     version: int
     depth: int
@@ -73,7 +73,8 @@ class Fence:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What must hold in the same atom as a write. `version` 0 means that the record must not exist yet."""
+    """Conditions that must hold in the same transaction as a write. `version` 0 means that the record must not exist
+    yet."""
 
     version: int | None = None
     statuses: frozenset[Status] = frozenset()
@@ -141,8 +142,8 @@ class TurnRequest:
 
 @dataclass(frozen=True, slots=True)
 class TurnStart:
-    """What a turn begins with. With `replay` or `running_response_id` there is nothing to do, and no lease: the key's
-    request has this result, or runs elsewhere as this response."""
+    """The start of a turn. With `replay` or `running_response_id` there is nothing to run and no lease: the request of
+    the idempotency key has this result, or runs elsewhere as this response."""
 
     history: History
     lease: Lease | None = None

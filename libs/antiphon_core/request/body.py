@@ -45,8 +45,8 @@ Include = Literal[
     "reasoning.encrypted_content",
     "message.output_text.logprobs",
 ]
-"""What a response can be asked to hold besides. OUTPUT_LOGPROBS and sealed reasoning add something: of the others, most
-speak of items that this server does not make."""
+"""The values of `include`. OUTPUT_LOGPROBS and sealed reasoning add something; most of the others are about items that
+this server does not make."""
 
 _NO_EXTENSIONS = Extensions()
 
@@ -61,8 +61,8 @@ class Parameters(Body):
     model: Annotated[str, Field(min_length=1, max_length=limits.MODEL_NAME_CHARS_MAX)]
     """The name of a model, as `/v1/models` lists it."""
     instructions: str | None = None
-    """What the model is told before everything else. For this response only: one that continues it has to
-    bring its own."""
+    """Instructions that the model reads before everything else. They hold for this response only: a response that
+    continues it has to bring its own."""
     previous_response_id: str | None = None
     """The stored response that this one continues. Several may continue the same one: responses form trees."""
     previous_response: PreviousResponse | None = None
@@ -86,8 +86,8 @@ class Parameters(Body):
     stream_options: StreamOptions | None = None
     """How events are sent."""
     include: list[Include] | None = None
-    """What the response is to hold besides: log probabilities of its text, a sealed copy of its reasoning. The others
-    add nothing."""
+    """Parts to add to the response: log probabilities of its text, a sealed copy of its reasoning. The other values add
+    nothing."""
     metadata: Metadata | None = None
     """Up to 16 texts by name, kept with the response. No model reads them."""
 
@@ -121,11 +121,11 @@ class Parameters(Body):
     max_tool_calls: Annotated[int, Field(ge=1)] | None = None
     """Echoed: it is about tools that run on the server, and none does here."""
     truncation: Literal["auto", "disabled"] | None = None
-    """What becomes of a history that is longer than the model's context: `auto` leaves the oldest turns out;
-    `disabled`, which is the default, refuses it."""
+    """Handling of a history that is longer than the model's context: `auto` leaves the oldest turns out; `disabled`,
+    which is the default, refuses it."""
 
     tools: Annotated[list[Tool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
-    """What the model may call. The caller runs it, and brings the result with the next request."""
+    """Tools that the model may call. The caller runs them and brings their results with the next request."""
     tool_choice: ToolChoice | None = None
     """Whether a tool must be called, and which may be."""
     parallel_tool_calls: bool | None = None
@@ -217,7 +217,7 @@ class CreateRequest(Parameters):
     """A whole create request. `input_given` is the input as the client wrote it, members not declared included."""
 
     input: Input
-    """What is said to the model: a text of the user's, or items."""
+    """Input for the model: a text of the user's, or items."""
 
     @property
     def input_given(self) -> str | list[Object]:
@@ -225,7 +225,7 @@ class CreateRequest(Parameters):
 
 
 class CountRequest(CreateRequest):
-    """What a prompt is counted of: a create request that need not say anything new."""
+    """A request to count the tokens of a prompt: a create request that need not say anything new."""
 
     input: Annotated[Input, BeforeValidator(lambda given: [] if given is None else given)] = Field(default_factory=list)
     """As in a create request, and may be left out."""

@@ -111,7 +111,7 @@ class ChatRequest(Exact):
     stream: bool | None = None
     """Whether to answer with chunks as they come."""
     stream_options: ChatStreamOptions | None = None
-    """What a stream has besides."""
+    """Options of the stream."""
     n: int | None = None
     """1, or left out: one choice is made for each request."""
 
@@ -144,7 +144,7 @@ class ChatRequest(Exact):
     """The `Extensions` of a create request."""
 
     tools: Annotated[list[ChatTool], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
-    """What the model may call. The caller runs it, and brings the result with the next request."""
+    """Tools that the model may call. The caller runs them and brings their results with the next request."""
     tool_choice: ChatChoice | None = None
     """Whether a tool must be called, and which may be."""
     parallel_tool_calls: bool | None = None

@@ -83,16 +83,16 @@ ChatCall = Annotated[
 
 
 class ChatMessage(Open):
-    """What each role needs of it is checked where it becomes items."""
+    """A message of any role. The members that its role needs are checked where it becomes items."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: ChatContent | None = None
     """A text, or parts."""
     refusal: str | None = None
     reasoning_content: str | None = None
-    """What an assistant thought before it answered."""
+    """The reasoning of an assistant before its answer."""
     tool_calls: Annotated[list[ChatCall], Field(max_length=limits.TOOLS_ITEMS_MAX)] | None = None
-    """What an assistant called."""
+    """The calls that an assistant made."""
     tool_call_id: str | None = None
     """Which call this message, of the role `tool`, is the result of."""
     name: str | None = None

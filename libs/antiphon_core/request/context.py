@@ -1,5 +1,4 @@
-"""What a request may say about its own context: that it is to be shortened, and from where on it is to be answered
-differently.
+"""Parameters and items about the context of a request: its compaction, and changes of settings within it.
 
 `context_management` has a response begin with a compaction when its prompt is long; a `compaction_trigger` asks for one
 at once; a `compaction` item is what came of one. A `configuration_update` changes settings for all that follows it.

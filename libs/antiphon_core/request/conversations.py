@@ -20,7 +20,7 @@ from antiphon_core.request.models import AsGiven, Body
 class _Body(Body):
     @classmethod
     def parse(cls, body: bytes) -> Self:
-        """What a JSON body says. InvalidRequest: `field` is the path of the culprit."""
+        """Parses a JSON body. InvalidRequest: `field` is the path of the culprit."""
         given = parse_object(body)
         try:
             return cls.model_validate(given).with_work(work_bytes(body))
@@ -32,7 +32,7 @@ class CreateConversation(_Body):
     metadata: Metadata | None = None
     """Up to 16 texts by name. No model reads them."""
     items: Annotated[Annotated[list[Item], Field(max_length=limits.CONVERSATION_ITEMS_MAX)], AsGiven] | None = None
-    """What the conversation begins with."""
+    """The first items of the conversation."""
 
     @property
     def items_given(self) -> list[Object]:
@@ -63,4 +63,4 @@ class ForkSession(_Body):
     up_to_response_id: str | None = None
     """The last response that the new session has; without it, the newest."""
     new_session_id: str | None = None
-    """What the new session is called. Asked for again by the same name, it is the same fork."""
+    """The name of the new session. A second request with this name gets the same fork."""

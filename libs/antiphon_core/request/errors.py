@@ -110,7 +110,7 @@ _Row = tuple[str, "Callable[[str, ErrorDetails], str]"]
 
 
 def _told(path: str, finding: ErrorDetails) -> str:
-    """What a validator of ours found: it has the code of its own for a type."""
+    """The message of a finding by one of our own validators, which has an error type of its own."""
     return f"{finding['msg']}: '{path}'."
 
 

@@ -1,4 +1,4 @@
-"""What a request may say beyond OpenAI's parameters: `nvext`, with the members that NVIDIA's own frontends have.
+"""Parameters beyond OpenAI's: `nvext`, with the members that NVIDIA's own frontends have.
 
 https://docs.nvidia.com/dynamo/additional-resources/nvidia-request-extensions-nvext
 """
@@ -36,7 +36,7 @@ class Extensions(Exact):
     min_p: Annotated[float, Field(ge=0, le=1)] | None = None
     """Only tokens are chosen from that are at least this fraction as likely as the most likely one."""
     repetition_penalty: Annotated[float, Field(gt=0, le=2)] | None = None
-    """What the weight of a token is divided by once it was written; 1 changes nothing."""
+    """The weight of a token is divided by this number once the token was written; 1 changes nothing."""
     greedy: Annotated[bool | None, Field(validation_alias=AliasChoices("greedy", "greed_sampling"))] = None
     """Always the most likely token: temperature 0, whatever else is said."""
     ignore_eos: bool | None = None

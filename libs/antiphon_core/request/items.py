@@ -28,7 +28,7 @@ from antiphon_core.request.models import Open, json_kind
 REFERENCE = "item_reference"
 
 PASSED_OVER = ("web_search_call", "file_search_call", "tool_search_call", "tool_search_output", "mcp_list_tools")
-"""What a client's history may hold of other servers' tools: kept, and not shown to a model."""
+"""Item types of other servers' tools in a client's history: they are kept, and not shown to a model."""
 
 CallId = Annotated[str, Field(min_length=1, max_length=limits.CALL_ID_CHARS_MAX)]
 _Status = Literal["in_progress", "completed", "incomplete"]
@@ -52,7 +52,7 @@ def _item_tag(value: object) -> str | None:
 
 
 def _untyped(item: Object) -> str:
-    """What an item without a type is: a message in its short form, or a mere reference."""
+    """The type of an item that names none: a message in its short form, or a mere reference."""
     return "message" if "role" in item or "content" in item or "id" not in item else REFERENCE
 
 
@@ -107,7 +107,7 @@ class FilePart(Open):
     file_url: str | None = None
     """An https URL, in place of the content."""
     filename: Annotated[str, Field(max_length=limits.FILE_NAME_CHARS_MAX)] | None = None
-    """What the model reads that the file is called."""
+    """The name of the file, as the model reads it."""
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -139,7 +139,7 @@ class Message(Open):
 
     type: Literal["message"] | None = None
     role: Literal["user", "assistant", "system", "developer"]
-    """Who says it."""
+    """The author of the message."""
     content: Content
     """A text, or parts."""
     id: str | None = None
@@ -165,9 +165,9 @@ class FunctionCall(Open):
 class FunctionCallOutput(Open):
     type: Literal["function_call_output"]
     call_id: CallId
-    """Which call this came of."""
+    """The id of the call that this is the output of."""
     output: Content
-    """What the model is told of it."""
+    """The output, as the model reads it."""
     id: str | None = None
     status: _Status | None = None
 
@@ -188,14 +188,14 @@ class CustomToolCall(Open):
 class CustomToolCallOutput(Open):
     type: Literal["custom_tool_call_output"]
     call_id: CallId
-    """Which call this came of."""
+    """The id of the call that this is the output of."""
     output: Content
-    """What the model is told of it."""
+    """The output, as the model reads it."""
     id: str | None = None
 
 
 class ReasoningItem(Open):
-    """What a model thought. Whether `encrypted_content` is ours is seen where it is opened."""
+    """The reasoning of a model. Its `encrypted_content` is checked where it is opened."""
 
     type: Literal["reasoning"]
     id: str | None = None

@@ -1,4 +1,4 @@
-"""What the models of requests have in common: two bases, and the tags that say which form a value has.
+"""Two base classes of request models, and the tags that say which form a value has.
 
 The text behind a member is what the OpenAPI document says of it (antiphon_edge/openapi/member_docs.py).
 

@@ -33,7 +33,7 @@ class StreamOptions(Exact):
 
 
 class PromptCacheOptions(Exact):
-    """What an engine caches is its own affair."""
+    """Wishes about an engine's prompt cache. Engines decide by themselves what they cache."""
 
     mode: Literal["implicit", "explicit"] | None = None
     """Echoed."""

@@ -32,9 +32,9 @@ class PreviousResponse(Open):
     output: Annotated[
         Annotated[list[Item], Field(max_length=limits.INPUT_ITEMS_MAX)], AsGiven, PlainSerializer(lambda given: given)
     ]
-    """What the model answered."""
+    """The items of the model's answer."""
     encrypted_context: str | None = None
-    """What was said before it, sealed; a response has it if `include` named `reasoning.encrypted_content`."""
+    """The conversation before it, sealed; a response has it if `include` named `reasoning.encrypted_content`."""
 
     @property
     def output_given(self) -> list[Object]:

@@ -32,13 +32,13 @@ class JsonObject(Exact):
 class JsonSchema(Exact):
     type: Literal["json_schema"]
     name: SchemaName
-    """What the schema is called."""
+    """The name of the schema."""
     schema_: Annotated[Object, Field(alias="schema")]
-    """What the answer has to be like."""
+    """The JSON schema that the answer has to match."""
     strict: bool | None = None
     """Whether the schema has to keep OpenAI's rules for strict ones."""
     description: str | None = None
-    """What the answer is for."""
+    """The purpose of the answer."""
 
 
 TextFormat = Annotated[

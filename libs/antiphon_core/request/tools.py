@@ -33,7 +33,7 @@ class FunctionTool(Open):
     type: Literal["function"]
     name: ToolName
     description: str | None = None
-    """What it is for, to the model."""
+    """The purpose of the tool, as the model reads it."""
     parameters: Object | None = None
     """A JSON schema of its arguments."""
     strict: bool | None = None
@@ -59,7 +59,7 @@ class CustomTool(Open):
     type: Literal["custom"]
     name: ToolName
     description: str | None = None
-    """What it is for, to the model."""
+    """The purpose of the tool, as the model reads it."""
     format: (
         Annotated[
             Annotated[PlainInput, Tag(TAG + "text")] | Annotated[GrammarInput, Tag(TAG + "grammar")],
@@ -67,7 +67,7 @@ class CustomTool(Open):
         ]
         | None
     ) = None
-    """What its input looks like; without it, any text."""
+    """The form of its input; without it, any text."""
 
 
 class HiddenTool(Open):

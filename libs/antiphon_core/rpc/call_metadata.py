@@ -5,4 +5,4 @@ from __future__ import annotations
 
 TENANT_KEY = "antiphon-tenant"
 DEFAULT_TENANT = "default"
-"""Whose a call is that names no tenant."""
+"""The tenant of a call that names none."""

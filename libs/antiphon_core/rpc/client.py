@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from antiphon_core.errors import Unavailable
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.addresses import stays_here
 from antiphon_core.rpc.authentication import AUTHORIZATION_KEY
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT, TENANT_KEY
@@ -32,7 +33,8 @@ class RpcClient:
     """Calls the services of one API. Must be made and used inside a running event loop, and closed.
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over everything the name resolves
-    to. `unavailable` is raised when the service cannot be reached. SettingsError: a file of `credentials` will not do.
+    to. `unavailable` is raised when the service cannot be reached. Calls that can be repeated are tried again for the
+    first `wait_s` of its absence, so that a restart is not noticed. SettingsError: a file of `credentials` will not do.
     """
 
     def __init__(
@@ -42,9 +44,11 @@ class RpcClient:
         *,
         unavailable: type[Unavailable],
         credentials: ClientCredentials = ANONYMOUS,
+        wait_s: float = 0.0,
     ) -> None:
         self._api = api
         self._unavailable = unavailable
+        self._absence = Absence(wait_s)
         self._token = credentials.open_token()
         self._channel = self._open_channel(endpoint, credentials.open_tls())
         self._health: Any = health_pb2_grpc.HealthStub(self._channel)
@@ -80,11 +84,18 @@ class RpcClient:
         """The answer of a unary RPC. AntiphonError: what the service raised, or why it could not be asked."""
         method = self._api.methods[name]
         with MadeCall(method) as made:
-            try:
-                data = await self._start(method, request, tenant, timeout_s)
-            except grpc.aio.AioRpcError as error:
-                raise made.failed(from_rpc_error(error, self._unavailable)) from error
-        return decode(method.response, data)
+            while True:
+                try:
+                    data = await self._start(method, request, tenant, timeout_s)
+                except grpc.aio.AioRpcError as error:
+                    fault = from_rpc_error(error, self._unavailable)
+                    pause_s = self._absence.pause_after(fault, asyncio.get_running_loop().time())
+                    if pause_s is None or method.row.repeat is Repeat.KEYED:
+                        raise made.failed(fault) from error
+                else:
+                    self._absence.is_over()
+                    return decode(method.response, data)
+                await asyncio.sleep(pause_s)
 
     async def stream(
         self,
@@ -120,7 +131,8 @@ class RpcClient:
         try:
             answer = await self._health.Check(request, timeout=READY_DEADLINE_S)
         except grpc.aio.AioRpcError as error:
-            raise self._unavailable(f"{self._api.name}: {error.details()}") from error
+            away = error.code() is grpc.StatusCode.UNAVAILABLE or None
+            raise self._unavailable(f"{self._api.name}: {error.details()}", away=away) from error
         if answer.status != health_pb2.HealthCheckResponse.SERVING:
             raise self._unavailable(f"{self._api.name} reports that it is not ready.")
 
@@ -164,5 +176,8 @@ def _options(api: Api) -> list[tuple[str, Any]]:
         ("grpc.max_send_message_length", RPC_MESSAGE_BYTES_MAX),
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
-        ("grpc.dns_min_time_between_resolutions_ms", 10_000),
+        # A successor of a server is used within about a second, as by antiphon_core.http2.
+        ("grpc.dns_min_time_between_resolutions_ms", 1_000),
+        ("grpc.initial_reconnect_backoff_ms", 250),
+        ("grpc.max_reconnect_backoff_ms", 1_000),
     ]

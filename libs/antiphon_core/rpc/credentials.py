@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """What a client shows of itself, and whom it takes for its server. All files are PEM, except the token's.
+    """The credentials of a client, and the authorities by which it knows its server. All files are PEM, except the
+    token's.
 
     A `token` is sent with every call; a `token_file` holds nothing else, and is read again when it changes.
     `tls_ca_file`, the authorities that may sign the server's certificate, turns TLS on. `tls_cert_file` and
@@ -42,7 +43,7 @@ class ClientCredentials:
             raise SettingsError("tls_cert_file needs tls_ca_file: TLS is on when the server's authority is known.")
 
     def open_token(self) -> Callable[[], str] | None:
-        """What gives the token of the moment; None without one."""
+        """Returns a function that gives the current token; None if there is no token."""
         if self.token is not None:
             token = check_token(self.token, "token")
             return lambda: token

@@ -16,8 +16,8 @@ from antiphon_core.flow import Flow
 from antiphon_core.http2.balancing import BalancedStreams
 from antiphon_core.http2.errors import GrpcError
 from antiphon_core.http2.options import Options
-from antiphon_core.http2.statuses import UNAVAILABLE
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
+from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.call_metadata import DEFAULT_TENANT
 from antiphon_core.rpc.client import call_metadata
 from antiphon_core.rpc.codec import decode, encode
@@ -47,9 +47,11 @@ class LeanStreams:
         *,
         unavailable: type[Unavailable],
         credentials: ClientCredentials = ANONYMOUS,
+        wait_s: float = 0.0,
     ) -> None:
         self._api = api
         self._unavailable = unavailable
+        self._absence = Absence(wait_s)
         self._token = credentials.open_token()
         tls = credentials.open_ssl()
         self._streams = BalancedStreams(endpoint, tls=tls, options=_OPTIONS)
@@ -68,13 +70,13 @@ class LeanStreams:
     ) -> None:
         """Calls `receive` with each answer of a streaming RPC, and returns at its end. While `flow` is paused nothing
         is read; what was read before is still received. Cancelling cancels the RPC. A call that a server or the network
-        turned away before its first answer is tried again.
+        turned away before its first answer is tried again: twice, and for the first `wait_s` of an absence.
 
         AntiphonError: what the service raised, or why it could not be asked. Raises what `receive` raises.
         """
         method = self._api.methods[name]
         data = encode(method.request, request)
-        answers = _Answers(lambda message: receive(decode(method.response, message)))
+        answers = _Answers(lambda message: receive(decode(method.response, message)), self._absence)
         with MadeCall(method) as made:
             await self._attempts(method, data, answers, tenant, flow, made)
 
@@ -88,9 +90,10 @@ class LeanStreams:
                 await self._attempt(method.path, data, answers, metadata, flow, method.deadline_s)
                 return
             except GrpcError as error:
-                pause_s = next(pauses_s, None)
-                if pause_s is None or answers.have_begun or error.status != UNAVAILABLE:
-                    raise made.failed(from_grpc_error(error, self._unavailable)) from error
+                fault = from_grpc_error(error, self._unavailable)
+                pause_s = next(pauses_s, None) or self._absence.pause_after(fault, asyncio.get_running_loop().time())
+                if pause_s is None or answers.have_begun or not isinstance(fault, Unavailable):
+                    raise made.failed(fault) from error
                 log.info("%s is tried again: %s", method.path, error.message)
             await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311 - jitter is no secret
 
@@ -112,13 +115,16 @@ class LeanStreams:
 
 
 class _Answers:
-    """Passes messages on, one by one."""
+    """Passes messages on, one by one. The first ends an absence of the service."""
 
-    def __init__(self, receive: Callable[[bytes], None]) -> None:
+    def __init__(self, receive: Callable[[bytes], None], absence: Absence) -> None:
         self.have_begun = False
         self._receive = receive
+        self._absence = absence
 
     def receive(self, messages: Sequence[bytes]) -> None:
-        self.have_begun = True
+        if not self.have_begun:
+            self.have_begun = True
+            self._absence.is_over()
         for message in messages:
             self._receive(message)

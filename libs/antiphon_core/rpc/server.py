@@ -64,7 +64,7 @@ _OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a handler may know of the RPC besides its request."""
+    """The context of an RPC, for its handler: everything but the request."""
 
     tenant: str
     time_remaining_s: float | None

@@ -1,4 +1,4 @@
-"""What an operator sets about any of the gRPC servers: where it listens, and how it knows its callers.
+"""Settings of every gRPC server: where it listens, and how it authenticates its callers.
 
 The rule: a server that is reached from other machines knows its callers, by their tokens, their certificates or both.
 One that does not starts on loopback only, or when `insecure` says that the network does it instead.
@@ -95,7 +95,7 @@ class RpcServerSettings:
         return self.token_file is not None or self.tls_client_ca_file is not None
 
     def access(self) -> str:
-        """Who may call, in a few words for the banner."""
+        """The ways of authentication in a few words, for the banner."""
         ways = [("tokens", self.token_file), ("client certificates", self.tls_client_ca_file)]
         asked = " and ".join(name for name, file in ways if file) or "no authentication"
         return f"{asked}, TLS" if self.tls_cert_file else asked

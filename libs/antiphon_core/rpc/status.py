@@ -52,7 +52,7 @@ _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.Statu
 
 
 def to_status(error: AntiphonError) -> grpc.Status:
-    """What a server aborts with."""
+    """The status that a server aborts an RPC with."""
     return rpc_status.to_status(_rich_status(error))
 
 
@@ -97,8 +97,8 @@ def _packed(message: Message) -> any_pb2.Any:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, unavailable: type[Unavailable]) -> AntiphonError:
-    """What the caller of a failed RPC raises: the very error of the other side when it sent one, otherwise what the
-    transport's status code says. `unavailable` names the service that could not be reached."""
+    """The error that the caller of a failed RPC raises: the one that the other side sent, otherwise one for the
+    transport's status code. `unavailable` names the service that could not be reached."""
     call: Any = error  # from_call wants a Call; an AioRpcError has all that it reads of one
     return _from_status(rpc_status.from_call(call), error.code(), error.details() or error.code().name, unavailable)
 
@@ -133,7 +133,7 @@ def _from_code(code: grpc.StatusCode, details: str, unavailable: type[Unavailabl
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
         service = unavailable.__name__.removesuffix("Unavailable").lower()
         log.warning("the %s cannot be reached: %s", service, details)  # addresses are nothing for strangers
-        return unavailable(f"The {service} cannot be reached.")
+        return unavailable(f"The {service} cannot be reached.", away=True)
     by_code: dict[grpc.StatusCode, type[AntiphonError]] = {
         grpc.StatusCode.DEADLINE_EXCEEDED: Timeout,
         grpc.StatusCode.UNIMPLEMENTED: Unimplemented,

@@ -1,4 +1,4 @@
-"""What is read from files that change while a process runs: secrets and certificates that somebody rotates.
+"""Values from files that change while a process runs: secrets and certificates that are rotated.
 
 A value is read at the start and again after its files changed, looked at once a second at most, by its users. A file
 that is broken or gone after the start changes nothing for a while: a half-done rotation must not lock anybody out. What
@@ -94,8 +94,8 @@ class Watched(Generic[Value]):
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What differs after a file was written, replaced or opened to others; Kubernetes replaces what a symbolic link
-    leads to."""
+    """A stamp that differs after a file was written, replaced or opened to others. Kubernetes replaces the target of a
+    symbolic link."""
     try:
         status = path.stat()
     except OSError:
@@ -113,7 +113,7 @@ def read_text(path: Path, what: str) -> str:
 
 
 def read_secret(path: Path, what: str, *, may_be_read: bool = False) -> str:
-    """The text of a file that only its owner and group may read and only its owner may change. SettingsError: others
+    """Text of a file that only its owner and group may read and only its owner may change. SettingsError: others
     may, too, or it cannot be read. With `may_be_read` everybody may read it."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)

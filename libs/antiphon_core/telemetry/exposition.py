@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from functools import cached_property
-from importlib.metadata import version
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from antiphon_core.telemetry import metrics
 from antiphon_core.telemetry.instruments import CounterChild, GaugeChild, HistogramChild, Instrument
+from antiphon_core.version import VERSION
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -27,7 +27,7 @@ class Exposition:
     def __init__(self, targets: Collection[str], *, worker: int | None = None) -> None:
         self._targets = frozenset(targets)
         self._extra = {} if worker is None else {WORKER_LABEL: str(worker)}
-        metrics.BUILD.of(version("antiphon")).set(1)
+        metrics.BUILD.of(VERSION).set(1)
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics, in the form that an `Accept` header asks for, and the type of the content. Takes milliseconds:

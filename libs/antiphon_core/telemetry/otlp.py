@@ -38,5 +38,5 @@ def tracer_of(environ: Mapping[str, str], *, service: str, version: str) -> Trac
     try:
         from antiphon_core.telemetry import otlp_tracer
     except ModuleNotFoundError as error:
-        raise SettingsError(f"Traces need the package '{error.name}': pip install 'antiphon[otel]'.") from error
+        raise SettingsError(f"Traces need the package '{error.name}': pip install 'antiphon-server[otel]'.") from error
     return otlp_tracer.open_tracer(environ, service=service, version=version)

@@ -12,7 +12,7 @@ def main() -> int:
     try:
         return run()
     except ModuleNotFoundError as error:
-        print(f"antiphon: the package '{error.name}' is missing: pip install 'antiphon[all]'", file=sys.stderr)
+        print(f"antiphon: the package '{error.name}' is missing: pip install 'antiphon'", file=sys.stderr)
         return 2
 
 

@@ -1,4 +1,4 @@
-"""What a person reads when everything is up."""
+"""The banner: addresses and a first command, printed when everything is up."""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""`antiphon up --openai URL`: the models that a server of chat completions lists, each with a profile."""
+"""`antiphon up --openai URL`: the models that a server of chat completions lists, each with a profile.
+
+LoRA adapters are listed among them, with the model that they belong to as `parent`. An adapter is served under its own
+name, with the tokenizer and the context of its parent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -39,8 +43,9 @@ class ChatModels:
 async def discovered(
     url: str, *, profiles_folder: Path, key_file: Path | None, directory: Path | None, only: str | None
 ) -> ChatModels:
-    """Asks a server for its models. `directory` is that of the one model that is served, `only` its name where the
-    server has several. SettingsError: the server cannot be asked, or does not have what was asked for."""
+    """Asks a server for its models. `directory` is that of the one model that is served, and of its adapters; `only` is
+    the name of one where the server has several. SettingsError: the server cannot be asked, or does not have what was
+    asked for."""
     base = url.rstrip("/") if urlsplit(url).path.strip("/") else url.rstrip("/") + "/v1"
     shared = _shared(base, key_file)
     found = await _listed(shared)
@@ -48,10 +53,12 @@ async def discovered(
     if not served:
         listed = ", ".join(each.name for each in found) or "no models"
         raise SettingsError(f"The server at {base} has no model '{only or 'at all'}'; it lists {listed}.")
-    if directory is not None and len(served) > 1:
+    if directory is not None and len({each.parent or each.name for each in served}) > 1:
         names = ", ".join(each.name for each in served)
         raise SettingsError(f"--model-dir is for one model; choose one with --model-name: {names}.")
-    return ChatModels(base, [shared | _members(each, directory) for each in served], profiles_folder)
+    lengths = {each.name: each.context_length for each in found}
+    members = [shared | _members(each, directory, lengths) for each in served]
+    return ChatModels(base, members, profiles_folder)
 
 
 def _shared(url: str, key_file: Path | None) -> dict[str, str | int]:
@@ -70,10 +77,14 @@ async def _listed(shared: dict[str, str | int]) -> list[ListedModel]:
         await engine.close()
 
 
-def _members(model: ListedModel, directory: Path | None) -> dict[str, str | int]:
+def _members(
+    model: ListedModel, directory: Path | None, context_lengths: Mapping[str, int | None]
+) -> dict[str, str | int]:
     """A profile's own members. The server's limit counts where it is the smaller one."""
     members: dict[str, str | int] = {"name": model.name}
-    lengths = [model.context_length]
+    if model.parent is not None:
+        members |= {"chat_model": model.parent, "lora": model.name}
+    lengths = [model.context_length or context_lengths.get(model.parent or "")]
     if directory is not None:
         members["directory"] = str(directory.absolute())
         lengths.append(model_directory.read(directory).context_length)

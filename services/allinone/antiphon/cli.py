@@ -1,4 +1,4 @@
-"""The command line: `antiphon up | serve | store | keys | parse | profile | template | config | version`.
+"""The command line: `antiphon COMMAND`, with the commands of the table below.
 
 Only the module of the command that runs is imported, and only its flags are declared: `antiphon version` costs no more
 than an interpreter, and a store does not load what `antiphon up` makes models with.
@@ -7,6 +7,7 @@ than an interpreter, and a store does not load what `antiphon up` makes models w
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,10 @@ class Command:
 COMMANDS = {
     "up": Command("up_command", "run everything on this machine, with a real Triton and a small model"),
     "serve": Command("serve_command", "run some targets, in one process or several"),
+    "chat": Command("chat_command", "talk to a model in the terminal"),
+    "tree": Command("tree_command", "show the tree that a response stands in"),
+    "bench": Command("bench_command", "measure time to first token and tokens per second of a server"),
+    "doctor": Command("doctor_command", "check settings, reachability, versions and clocks, and say what to do"),
     "store": Command("store_commands", "look after a store's data"),
     "keys": Command("keys_command", "make, list and revoke the API keys of the edge"),
     "parse": Command("parse_command", "show what is made of a model's raw output"),
@@ -39,6 +44,10 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the process's exit status. Mistakes of the user are one line, not a traceback."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, set up as docs/howto/command-line.md says
+        import argcomplete
+
+        argcomplete.autocomplete(_parser(list(COMMANDS)))
     given = sys.argv[1:] if arguments is None else arguments
     options = _parser(given[:1]).parse_args(given)
     try:

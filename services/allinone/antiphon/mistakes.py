@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from antiphon.local.errors import LocalModelError
+from antiphon.talk.errors import ApiError
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 
-MISTAKES = (SettingsError, LocalModelError, StoreUnavailable, OSError)
+MISTAKES = (SettingsError, LocalModelError, StoreUnavailable, ApiError, OSError)
 
 
 def explain(error: Exception) -> tuple[str, int]:
     """The line and the exit status of one of MISTAKES."""
     if isinstance(error, OSError):
         return str(error.strerror or error), 1
-    return str(error), 1 if isinstance(error, StoreUnavailable) else 2
+    return str(error), 1 if isinstance(error, (StoreUnavailable, ApiError)) else 2

@@ -36,7 +36,7 @@ def _check(options: argparse.Namespace) -> int:
     model = served_model.load(profile)
     for name, value in _facts(profile, model):
         print(f"{name + ':':<16}{value}")
-    reason = "" if options.offline else asyncio.run(_reason(profile))
+    reason = "" if options.offline else asyncio.run(reason_of(profile))
     if not options.offline:
         print(f"{'server:':<16}{reason or 'ready'}")
     return 1 if reason else 0
@@ -53,7 +53,7 @@ def _facts(profile: ModelProfile, model: ServedModel) -> Iterator[tuple[str, str
     yield "images", profile.images
 
 
-async def _reason(profile: ModelProfile) -> str:
+async def reason_of(profile: ModelProfile) -> str:
     """Why a server cannot be asked now; empty if all can."""
     for endpoint in profile.endpoints or (profile.endpoint,):
         reason = await _reason_at(replace(profile, endpoint=endpoint, endpoints=()))
@@ -77,5 +77,5 @@ async def _reason_at(profile: ModelProfile) -> str:
 async def _missing(profile: ModelProfile, engine: OpenAIChatEngine) -> str:
     """Whether a chat server lists the model that it will be asked for."""
     listed = [model.name for model in await engine.listed()]
-    asked = profile.lora or profile.chat_model or profile.name
+    asked = profile.lora or profile.served_name
     return "" if asked in listed else f"has no model '{asked}' (chat_model); it lists {', '.join(listed) or 'none'}"

@@ -16,12 +16,35 @@ from antiphon_core.config import Setting
 Flags = dict[str, str]
 
 
-def add_settings(command: argparse.ArgumentParser, *, only: Callable[[Setting], bool] = lambda _setting: True) -> None:
-    """Adds --config, and a flag for every declared setting that the command uses."""
+def add_settings(command: argparse.ArgumentParser, *, only: Callable[[Setting], bool] | None = None) -> None:
+    """Adds --config, and a flag for every declared setting, or for `only` some. The help of a command that takes all of
+    them is short: --help-settings lists them."""
     command.add_argument("--config", type=Path, help="a TOML file with settings")
+    if only is None:
+        command.add_argument("--help-settings", action=_HelpSettings, nargs=0, help="list the flags of all settings")
     group = command.add_argument_group("settings")
     for setting in filter(only, config.declared(SECTIONS)):
-        group.add_argument(setting.flag, metavar="VALUE", help=setting.doc.replace("%", "%%"))
+        group.add_argument(setting.flag, metavar="VALUE", help=_doc(setting) if only is not None else argparse.SUPPRESS)
+
+
+class _HelpSettings(argparse.Action):
+    """Prints the flags of all settings and ends the process."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
+        flags = argparse.ArgumentParser(prog=parser.prog, usage=argparse.SUPPRESS, add_help=False)
+        sections: dict[str, argparse._ArgumentGroup] = {}
+        for setting in config.declared(SECTIONS):
+            section = sections.setdefault(setting.section, flags.add_argument_group(setting.section))
+            section.add_argument(
+                setting.flag, metavar="VALUE", help=f"{_doc(setting)} (default: %(default)s)", default=setting.default
+            )
+        flags.print_help()
+        parser.exit()
+
+
+def _doc(setting: Setting) -> str:
+    """The meaning of a setting, for argparse, which formats it with `%`."""
+    return setting.doc.replace("%", "%%")
 
 
 def flags_of(options: argparse.Namespace) -> Flags:

@@ -1,4 +1,4 @@
-"""What a process can run: a table of targets, and `all` is just a list of them.
+"""The targets that a process can run, as a table; `all` is just a list of them.
 
 A target's part starts its service and its sockets. Targets meet through ports: one that needs the store takes the one
 of this process, or a client when an endpoint is set. Nothing asks whether this is "all in one".
@@ -72,10 +72,11 @@ class Process:
         )
 
     def store_port(self) -> FullStore:
-        if self.settings.edge.store:
+        edge = self.settings.edge
+        if edge.store:
             from antiphon_store.client import StoreClient
 
-            return StoreClient(self.settings.edge.store, credentials=self.settings.edge.credentials_for("store"))
+            return StoreClient(edge.store, credentials=edge.credentials_for("store"), wait_s=edge.restart_wait_s)
         if self.store is None:
             raise SettingsError(
                 "Edges and workers need a store: run the target 'store' too, or set ANTIPHON_EDGE_STORE."
@@ -91,6 +92,7 @@ class Process:
                 edge.translator,
                 credentials=edge.credentials_for("translator"),
                 transport=edge.translator_transport,
+                wait_s=edge.restart_wait_s,
             )
         if self.translator is None:
             raise SettingsError(

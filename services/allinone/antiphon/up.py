@@ -87,7 +87,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """What requests call the model, where there is one that this command describes."""
+        """The model's name in requests, where this command describes one model."""
         if self.model_name:
             return self.model_name
         source = self.gguf.stem if self.gguf else self.model_directory.name if self.model_directory else TOY_MODEL
@@ -130,17 +130,17 @@ async def run(plan: Plan, settings: Settings) -> None:
 
 
 class _Models(Part, Protocol):
-    """What is served: the first part to start, for it makes sure that there are profiles to read."""
+    """The models that are served: the first part to start, as it makes sure that there are profiles to read."""
 
     ready_timeout_s: float
 
     @property
     def names(self) -> Sequence[str]:
-        """What requests call the models."""
+        """The models' names in requests."""
 
     @property
     def engine(self) -> str:
-        """What runs them, for people."""
+        """The server that runs them, in words for the banner."""
 
 
 async def _models(plan: Plan) -> _Models:

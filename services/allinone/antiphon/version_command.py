@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from importlib.metadata import version
+
+from antiphon_core.version import VERSION
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -11,5 +12,5 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(_options: argparse.Namespace) -> int:
-    print(f"antiphon {version('antiphon')}")
+    print(f"antiphon {VERSION}")
     return 0

@@ -72,6 +72,13 @@ class AccessSettings:
             "closed networks, and service meshes that authenticate."
         },
     )
+    models_open: bool = field(
+        default=False,
+        metadata={
+            "doc": "Whether callers without an API key may list the models (/v1/models, /v1/metadata), as NIM allows. "
+            "The NIM Operator does so before it calls a NIMService ready."
+        },
+    )
     requests_per_minute: int = field(
         default=0, metadata={"doc": "Requests that a tenant may send in a minute; 0 for no limit."}
     )
@@ -172,7 +179,7 @@ class AccessSettings:
         return tuple(_network(text) for text in self.trusted_proxies)
 
     def access(self) -> str:
-        """Who may ask, in a few words for the banner."""
+        """The ways of authentication in a few words, for the banner."""
         ways = [("API keys", self.keys_file is not None), ("trusted proxies", bool(self.trusted_proxies))]
         return " and ".join(name for name, used in ways if used) or "no authentication"
 

@@ -35,8 +35,9 @@ from antiphon_edge.routes import bodies
 from antiphon_edge.routes.chat import ChatRoutes
 from antiphon_edge.routes.compact import CompactRoutes
 from antiphon_edge.routes.conversations import ConversationRoutes
+from antiphon_edge.routes.readiness import Readiness
 from antiphon_edge.routes.responses import ResponseRoutes
-from antiphon_edge.routes.service import METRICS_PATH, ServiceRoutes
+from antiphon_edge.routes.service import METRICS_PATH, MODEL_PATHS, ServiceRoutes
 from antiphon_edge.routes.tree import TreeRoutes
 from antiphon_edge.sealed.sealing import Sealer
 from antiphon_edge.settings import EdgeSettings
@@ -89,7 +90,8 @@ class EdgeServer:
             meter=meter,
             timing=self._timing,
         )
-        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]))
+        readiness = Readiness(hold_s=settings.restart_wait_s, clock=clock)
+        self._service = ServiceRoutes(store, translator, exposition or Exposition([self.name]), readiness)
         self._sockets = SocketRoutes(
             self._turns,
             WarmUps(store, translator, clock=clock),
@@ -121,11 +123,13 @@ class EdgeServer:
         self.app.add_routes(openapi_routes.table())
 
     def _add_access_checks(self, clock: Clock, limiter: RateLimiter, *, opens_metrics: bool) -> None:
-        """Who may ask, from which pages, how much, and how slowly they may read. In the order of asking."""
+        """Adds the checks of access in their order: CORS, authentication, pages, admission, slow readers."""
         settings, middlewares, prepare = self._settings, self.app.middlewares, self.app.on_response_prepare
         middlewares.append(request_ids.note_route)
         if opens_metrics:
-            authentication.open_path(self.app, METRICS_PATH)
+            authentication.open_paths(self.app, METRICS_PATH)
+        if settings.models_open:
+            authentication.open_paths(self.app, *MODEL_PATHS)
         if self._cors is not None:
             middlewares.append(self._cors.middleware())  # type: ignore[arg-type]
             prepare.append(self._cors.add_headers)

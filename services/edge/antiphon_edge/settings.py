@@ -1,4 +1,4 @@
-"""What an operator can set about the edge."""
+"""Settings of the edge."""
 
 from __future__ import annotations
 
@@ -60,6 +60,13 @@ class EdgeSettings(AccessSettings):
             "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
         },
     )
+    restart_wait_s: float = field(
+        default=10.0,
+        metadata={
+            "doc": "Seconds for which a store or translator that cannot be reached is waited for: as long as a restart "
+            "takes. One that has been away for longer, or is connected and silent, is told as unavailable at once."
+        },
+    )
     sealing_keys_file: Path | None = field(
         default=None,
         metadata={
@@ -103,7 +110,7 @@ class EdgeSettings(AccessSettings):
         _require_linger(self.event_log_linger_ms)
 
     def credentials_for(self, peer: Literal["store", "translator"]) -> ClientCredentials:
-        """What the edge shows to a peer. SettingsError: parts of it need each other."""
+        """The edge's credentials for a peer. SettingsError: parts of them need each other."""
         names = ("token_file", "tls_ca_file", "tls_cert_file", "tls_key_file")
         try:
             return ClientCredentials(**{name: getattr(self, f"{peer}_{name}") for name in names})

@@ -81,13 +81,14 @@ class StoreClient:
 
     `endpoint` is a gRPC target: `host:port`, or `dns:///name:port` to spread calls over all replicas. Every call raises
     StoreUnavailable when the store cannot be reached and Timeout when it does not answer in time; a write may have
-    happened then, and can be sent again as it is. A store that asks for a token or a certificate gets it from
+    happened then, and can be sent again as it is. With `wait_s` the calls do that themselves, for the first `wait_s` of
+    an absence of the store. A store that asks for a token or a certificate gets it from
     `credentials` (SettingsError: a file of theirs will not do); calls raise Unauthenticated or PermissionDenied when it
     does not accept them.
     """
 
-    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS) -> None:
-        self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials)
+    def __init__(self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS, wait_s: float = 0.0) -> None:
+        self._rpc = RpcClient(endpoint, STORE, unavailable=StoreUnavailable, credentials=credentials, wait_s=wait_s)
         self._appends = AppendQueue(self._rpc)
 
     async def __aenter__(self) -> Self:

@@ -67,6 +67,11 @@ class StoreService(
     async def ready(self) -> None:
         await self._backend.ready()
 
+    def end_waits(self) -> None:
+        """Has calls that wait for a session, a job or an event end now, before the process does."""
+        for waiting in (self._queue, self._claimers, self._followers):
+            waiting.end_waits()
+
     # ---- Records ----
 
     async def put(

@@ -27,14 +27,22 @@ class TranslatorClient:
     """A Translator elsewhere. Make, use and close it inside one event loop; `endpoint` is a gRPC target.
 
     Generations come over antiphon_core.http2, unless `transport` is "grpc" or the target is of another kind than
-    host:port and dns:///host:port. All other calls, and what is asked for readiness, go over grpc.aio.
+    host:port and dns:///host:port. All other calls, and what is asked for readiness, go over grpc.aio. All of them wait
+    for a translator that cannot be reached, for the first `wait_s` of its absence.
     """
 
     def __init__(
-        self, endpoint: str, *, credentials: ClientCredentials = ANONYMOUS, transport: Transport = "lean"
+        self,
+        endpoint: str,
+        *,
+        credentials: ClientCredentials = ANONYMOUS,
+        transport: Transport = "lean",
+        wait_s: float = 0.0,
     ) -> None:
-        self._rpc = RpcClient(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
-        self._lean = _lean_streams(endpoint, credentials) if transport == "lean" else None
+        self._rpc = RpcClient(
+            endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s
+        )
+        self._lean = _lean_streams(endpoint, credentials, wait_s) if transport == "lean" else None
 
     async def close(self) -> None:
         if self._lean is not None:
@@ -91,10 +99,12 @@ class TranslatorClient:
         await self._rpc.ready()
 
 
-def _lean_streams(endpoint: str, credentials: ClientCredentials) -> LeanStreams | None:
+def _lean_streams(endpoint: str, credentials: ClientCredentials, wait_s: float) -> LeanStreams | None:
     """None: the endpoint is of a kind that only gRPC's own library knows."""
     try:
-        return LeanStreams(endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials)
+        return LeanStreams(
+            endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s
+        )
     except ValueError as error:
         log.info("generations come over grpc.aio: %s", error)
         return None

@@ -18,4 +18,4 @@ def test_a_bare_install_says_what_is_missing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == "antiphon: the package 'aiohttp' is missing: pip install 'antiphon[all]'\n"
+    assert done.stderr == "antiphon: the package 'aiohttp' is missing: pip install 'antiphon'\n"

@@ -56,6 +56,19 @@ async def test_one_of_them_may_have_a_directory(monkeypatch: pytest.MonkeyPatch,
     assert longer.context_length == 8192
 
 
+async def test_an_adapter_is_served_under_its_name_with_the_directory_and_the_context_of_its_model(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    directory = write_directory(tmp_path / "model")
+    adapted = [ListedModel("meta/a", 4096), ListedModel("pirate", parent="meta/a")]
+    found = await served(monkeypatch, tmp_path, *adapted, directory=directory)
+    adapter = found["pirate"]
+    assert (adapter.lora, adapter.chat_model, found["meta/a"].lora) == ("pirate", "meta/a", None)
+    assert (adapter.context_length, adapter.directory) == (4096, directory)
+    (alone,) = (await served(monkeypatch, tmp_path, *adapted, only="pirate")).values()
+    assert (alone.name, alone.context_length) == ("pirate", 4096)
+
+
 @pytest.mark.parametrize(
     ("found", "options", "words"),
     [

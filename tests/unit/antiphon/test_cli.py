@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from antiphon.cli import main
+from antiphon.cli import COMMANDS, main
 
 
 def test_the_package_can_be_run() -> None:
@@ -64,3 +65,22 @@ def test_the_help_of_a_command_has_only_the_settings_that_it_uses(
     assert len(out.splitlines()) <= 40
     assert "--store-url" in out if command[0] == "store" else "--edge-keys-file" in out
     assert "--translator-profiles" not in out
+
+
+def test_a_shell_completes_commands(tmp_path: Path) -> None:
+    out = tmp_path / "completions"
+    environ = {
+        **os.environ, "_ARGCOMPLETE": "1", "_ARGCOMPLETE_IFS": "\n", "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
+        "COMP_LINE": "antiphon d", "COMP_POINT": "10", "COMP_TYPE": "9",
+    }  # fmt: skip
+    subprocess.run([sys.executable, "-m", "antiphon"], env=environ, check=True)
+    assert out.read_text().split() == ["doctor"]
+
+
+@pytest.mark.parametrize(
+    "command", [*([name] for name in COMMANDS), ["keys", "create"], ["store", "backup"]], ids=" ".join
+)
+def test_the_help_of_a_command_fits_a_screen(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([*command, "--help"])
+    assert len(capsys.readouterr().out.splitlines()) <= 40

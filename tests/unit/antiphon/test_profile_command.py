@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from antiphon import cli
-from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.http_streams import HttpModelServer
 from tests.support.served_models import write_directory
 
 Output = pytest.CaptureFixture[str]
@@ -43,10 +43,10 @@ def test_a_server_that_does_not_answer_is_told_with_its_reason(tmp_path: Path, c
 def test_a_chat_server_has_to_list_the_model(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch, found: str, status: int, told: str
 ) -> None:
-    async def models(_engine: OpenAIChatEngine) -> object:
+    async def models(_server: HttpModelServer) -> object:
         return {"data": [{"id": found}]}
 
-    monkeypatch.setattr(OpenAIChatEngine, "_models", models)
+    monkeypatch.setattr(HttpModelServer, "models", models)
     assert cli.main(["profile", "check", written(tmp_path, CHAT)]) == status
     assert told in capsys.readouterr().out
 

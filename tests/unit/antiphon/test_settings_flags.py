@@ -4,7 +4,9 @@ import argparse
 
 import pytest
 
+from antiphon.settings import SECTIONS
 from antiphon.settings_flags import add_settings, flags_of, load
+from antiphon_core import config
 
 
 def parser() -> argparse.ArgumentParser:
@@ -33,3 +35,11 @@ def test_a_command_has_only_the_flags_that_it_uses(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         made.parse_args(["--edge-port=1"])
     assert "unrecognized arguments: --edge-port=1" in capsys.readouterr().err
+
+
+def test_all_settings_are_listed_when_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        parser().parse_args(["--help-settings"])
+    listed = capsys.readouterr().out
+    assert all(setting.flag in listed for setting in config.declared(SECTIONS))
+    assert "(default: 8000)" in " ".join(listed.split())

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import pytest
 
 from antiphon.cli import main
+from antiphon_core.version import VERSION
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["version"]) == 0
-    assert capsys.readouterr().out == f"antiphon {version('antiphon')}\n"
+    assert capsys.readouterr().out == f"antiphon {VERSION}\n"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from antiphon_core.errors import SessionLocked
+from antiphon_core.errors import SessionLocked, StoreUnavailable
 from antiphon_store.waiting import SessionQueue
 
 KEY = ("tenant", "session")
@@ -104,3 +104,16 @@ async def test_who_gave_up_is_not_woken() -> None:
     lock.free = True
     queue.wake(KEY)
     assert await asyncio.wait_for(second, 30) == "mine"
+
+
+async def test_a_process_that_stops_ends_all_waiting() -> None:
+    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+    waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
+    await asyncio.sleep(0)
+    queue.end_waits()
+    for each in (waiting, queue.until_free(KEY, lock.take, wait_ms=60_000)):
+        with pytest.raises(StoreUnavailable) as caught:
+            await each
+        assert caught.value.is_away  # the caller goes on with the next process
+    lock.free = True
+    assert await queue.until_free(KEY, lock.take, wait_ms=60_000) == "mine"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = ("clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
+FOLDERS = ("changes", "clients", "docs", "examples", "k8s", "libs", "protos", "services", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.md"))]
 RECORDS = ROOT / "docs/adr"  # what was decided then, about files as they were called then
 SOURCES = [path for folder in ("libs", "services") for path in (ROOT / folder).rglob("*.py")]

@@ -176,7 +176,7 @@ def _install(venv: Path, report: Callable[[str], None]) -> None:
 
 
 def _progress(line: str) -> str | None:
-    """What a line of pip's output tells a user, without the address that a file comes from."""
+    """The progress that a line of pip's output shows, without the address that a file comes from."""
     if line.startswith("Installing collected packages"):
         return "installing"
     found = re.match(r"\s*Downloading (?:\S*/)?([^/\s]+?)-(\d[^-\s]*)-\S* \(([\d.]+ \S+)\)", line)

@@ -44,5 +44,6 @@ class StorePart:
     async def stop(self) -> None:
         await self._queue_watch.stop()
         await self._sweeper.stop()
+        self.service.end_waits()
         await self._server.drain(self._settings.drain_s)
         await self.backend.close()

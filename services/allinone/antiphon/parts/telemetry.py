@@ -6,11 +6,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
-from importlib.metadata import version
 
 from antiphon_core.telemetry import otlp, tracing
 from antiphon_core.telemetry.exposition import Exposition, MetricsServer
 from antiphon_core.telemetry.settings import MetricsSettings
+from antiphon_core.version import VERSION
 
 
 class TelemetryPart:
@@ -35,7 +35,7 @@ class TelemetryPart:
         return self._server.port if self._server is not None else None
 
     async def start(self) -> None:
-        self._tracer = otlp.tracer_of(os.environ, service=self._service, version=version("antiphon"))
+        self._tracer = otlp.tracer_of(os.environ, service=self._service, version=VERSION)
         tracing.set_tracer(self._tracer)
         if self._server is not None:
             self._server.start()

@@ -1,4 +1,4 @@
-"""What a worker process runs: the targets of its assignment, on ports that it shares with the other workers.
+"""The main function of a worker process: runs the targets of its assignment, on ports that it shares with the others.
 
 Its standard output belongs to the supervisor. What is printed by mistake goes to standard error.
 """

@@ -1,5 +1,5 @@
-"""What a supervisor and its worker processes tell each other: an assignment on the worker's standard input, one report
-on its standard output. Both ends are the same release, and nobody else holds the pipes."""
+"""Messages between a supervisor and its worker processes: an assignment on the worker's standard input, one report on
+its standard output. Both ends are the same release, and no other process holds the pipes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from antiphon_edge.sealed.sealing import SealingKeys
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a worker process runs. `sealing_keys` are those of all workers, where no file has keys."""
+    """The targets and settings of a worker process. `sealing_keys` are those of all workers, where no file has keys."""
 
     number: int
     targets: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What several processes of one service can share, and how each has its part.
+"""Resources that several processes of one service share, and how each has its part.
 
 ports            by SO_REUSEPORT: the kernel gives each new connection to one of them
 sealing keys     one set for all, so that each opens what another sealed

@@ -119,7 +119,7 @@ class Supervisor:
             del self._workers[number]
 
     async def _failed(self, worker: WorkerProcess, report: Failed) -> int:
-        """What a start that failed means: while the service starts, its end."""
+        """Handles a worker that could not start: while the service starts, that is its end."""
         await worker.wait()
         if self._stopping.is_set():
             return 0  # it was told to end before it could hear of it

@@ -1,6 +1,6 @@
-"""What background responses took, counted in the store.
+"""Token quotas of background responses, counted in the store.
 
-A worker knows no limits: it draws on the buckets that edges described, and where none did nobody counts.
+A worker knows no limits: it draws on the buckets that edges described. Where no edge described one, nothing is counted.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _NOBODYS_DIGEST = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """What is kept of a key. Times are Unix time in milliseconds, whole seconds in the file."""
+    """The stored form of a key. Times are Unix time in milliseconds, whole seconds in the file."""
 
     id: str
     tenant: str
@@ -74,7 +74,7 @@ class KeyRing:
     keys: Mapping[str, ApiKey]
 
     def identify(self, given: str, now_ms: int) -> ApiKey:
-        """Whose key `given` is. InvalidApiKey: nobody's, or not any more, which only its holder is told.
+        """Finds the key that a caller presents. InvalidApiKey: none, or it is over, which only its holder is told.
 
         The digests are compared in constant time, also when there is no such id.
         """

@@ -1,8 +1,8 @@
-"""Who asks over HTTP, and for which tenant. Nothing behind this module asks again (tenancy.py).
+"""Authentication of HTTP requests: finds the tenant of each. Nothing behind this module asks again (tenancy.py).
 
 There are two ways to be known. An API key, as `Authorization: Bearer ak_...`, speaks for the one tenant that it was
 made for. A proxy that authenticates by itself says the tenant as `x-tenant-id`; it is believed when its address is in a
-trusted network. From anybody else that header is refused rather than ignored: whoever sends it believes that it decides
+trusted network. From other addresses that header is rejected rather than ignored: its sender believes that it decides
 something, and would otherwise read and write another tenant's conversations without a word.
 
 Where neither way is set up (on loopback, or `insecure`), all requests are the default tenant's.
@@ -53,7 +53,7 @@ _NO_KEY = (
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Who is let in: the bearers of keys, and what trusted proxies say. Without either: everybody."""
+    """Admits bearers of keys, and the tenants that trusted proxies name. Without either it admits everybody."""
 
     keys: KeyGuard | None = None
     trusted_proxies: Sequence[Network] = ()
@@ -106,9 +106,9 @@ class Authenticator:
         return any(address in network for network in self.trusted_proxies)
 
 
-def open_path(app: web.Application, path: str) -> None:
-    """Has one more path of this application ask nobody."""
-    app[_OPENED] = app.get(_OPENED, frozenset()) | {path}
+def open_paths(app: web.Application, *paths: str) -> None:
+    """Opens more paths of this application to callers without a key. `paths` are canonical paths of routes."""
+    app[_OPENED] = app.get(_OPENED, frozenset()) | set(paths)
 
 
 def is_open(request: web.Request) -> bool:

@@ -1,4 +1,4 @@
-"""Whose request it is. Set once, by whoever authenticates; everything behind asks `tenant_of`."""
+"""The tenant of a request. Authentication sets it once; everything behind reads `tenant_of`."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ _FINISHED = {"max_output_tokens": "length", "content_filter": "content_filter"}
 
 
 def completion_of(response: Object) -> Object:
-    """What a response that ended well, or was cut off, is in chat completions."""
+    """Converts a completed or incomplete response into a chat completion."""
     return {
         "id": id_of(response["id"]),
         "object": "chat.completion",

@@ -1,4 +1,4 @@
-"""What is wrong with a create request, by the names that its caller knows: those of chat completions."""
+"""Names of parameters in errors: the parameters of chat completions in place of those of a create request."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Culprits:
             raise self.translate(error) from error
 
     def translate(self, error: AntiphonError) -> AntiphonError:
-        """The same error, with the caller's name for its culprit."""
+        """Returns the error with the caller's name for its culprit."""
         if error.field is None:
             return error
         field = self._path(error.field)

@@ -40,7 +40,7 @@ _SAME = (
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
-    """What is to be generated, and how it is to be told. `culprits` has the caller's names for what is wrong."""
+    """A chat completion as a create request, and how to answer it. `culprits` has the caller's names of parameters."""
 
     create: CreateRequest
     culprits: Culprits

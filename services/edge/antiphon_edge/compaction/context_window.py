@@ -1,5 +1,5 @@
-"""What of a conversation the model is shown: less than was said where a compaction stands in it, and under the settings
-that its items have brought about.
+"""The part of a conversation that the model reads: without the items that a compaction replaces, and under the settings
+that its items change.
 
 A compaction replaces what the assistant said and did before it. What others said stays, word for word, and so do the
 tools and settings that items brought. Nothing is lost: items are stored as they were; only what is shown is shorter.
@@ -23,7 +23,7 @@ _MARKS = (COMPACTION.encode(), CONFIGURATION.encode())
 
 
 def kept(items: Sequence[Object]) -> list[Object]:
-    """What stays of items that a compaction replaces."""
+    """The items that stay when a compaction replaces these."""
     return [item for item in items if _is_kept(item)]
 
 
@@ -54,7 +54,7 @@ async def shown_off_loop(turn: Turn) -> Turn:
 
 
 def require_something_in(turn: Turn) -> None:
-    """As `require_something`, for all items of a turn."""
+    """Checks the items of a turn with `require_something`."""
     require_something([*loads(turn.history), *loads(turn.input)])
 
 

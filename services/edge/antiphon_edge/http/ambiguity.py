@@ -1,10 +1,10 @@
-"""What a proxy in front of the edge could read otherwise than the edge: it is refused, or nothing may follow it.
+"""Requests that a proxy in front of the edge could read differently: they are refused, or end their connection.
 
 Where two read the same bytes as different requests, a caller can hide one behind another (request smuggling): past the
 proxy that says whose requests they are, or into the request of whoever is next on a connection that callers share.
 aiohttp's parser refuses most of it, such as two lengths, or a length beside chunks. Here is what it lets pass:
 
-- what is not plain is refused: who reads it in another way than we do need not even be wrong.
+- A head that is not plain is refused: a proxy that reads it in another way than we do need not even be wrong.
 - behind some plain requests the parser does not find the next one as a proxy would. They are answered, as the last ones
   of their connections.
 """
@@ -21,7 +21,8 @@ _SCHEMES = ("http", "https")
 
 
 def ambiguity_of(message: RawRequestMessage) -> str | None:
-    """What could be read otherwise in the head of a request, in words that repeat nothing of it."""
+    """The reason why the head of a request can be read in two ways, in words that repeat nothing of it; None if it
+    cannot."""
     if message.method == hdrs.METH_CONNECT:
         return "CONNECT is asked of proxies, and this server is none."
     if not _has_plain_framing(message):

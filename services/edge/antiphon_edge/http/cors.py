@@ -24,6 +24,7 @@ EXPOSED = ", ".join(
         "retry-after",
         "retry-after-ms",
         "x-should-retry",
+        "x-antiphon-resume",
         *(f"x-ratelimit-{what}-{kind}" for kind in ("requests", "tokens") for what in ("limit", "remaining", "reset")),
     ]
 )

@@ -170,7 +170,7 @@ def _lacking_body() -> web.Response:
 
 
 def _unreadable_body() -> web.Response:
-    """What follows on the connection is lost with it: nobody knows where the next request begins."""
+    """Rejects an unreadable body and closes the connection: nobody knows where the next request begins."""
     message = "The request body is not what its 'Content-Encoding' or 'Transfer-Encoding' says."
     answer = refuse(400, MALFORMED, message)
     answer.force_close()

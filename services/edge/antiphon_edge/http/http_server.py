@@ -75,7 +75,7 @@ _UNWANTED: web.RequestKey[Unreadable | None] = web.RequestKey("unwanted")
 
 
 def unreadable(error: HttpProcessingError) -> Unreadable:
-    """What aiohttp's parser means with an error."""
+    """Translates an error of aiohttp's parser."""
     if isinstance(error, LineTooLong):
         return _URL_TOO_LONG if error.args[1] == URL_BYTES_MAX else _HEADER_TOO_LARGE
     if error.message == _TOO_MANY_HEADERS:

@@ -17,7 +17,7 @@ _RESERVED_BITS = b"\x70\x00"
 
 
 class Reader(Protocol):
-    """Who reads frames; aiohttp's WebSocketReader."""
+    """The reader of frames behind this one: aiohttp's WebSocketReader."""
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]: ...
 

@@ -1,4 +1,4 @@
-"""What web pages may do here besides reading, which CORS is about (cors.py).
+"""Protection against requests that web pages make for their visitors. Reading answers is the matter of CORS (cors.py).
 
 A browser sends what any page tells it to, also to a server that only its own machine reaches. It keeps the answer from
 the page, but a turn has run by then. And a page whose own name becomes an address of this machine (DNS rebinding) is of
@@ -17,7 +17,7 @@ from antiphon_edge.http.cors import ANY_ORIGIN
 from antiphon_edge.http.http_errors import Handler, refuse
 
 SAFE_METHODS = frozenset({hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS})
-"""What changes nothing; other pages cannot read its answers."""
+"""Methods that change nothing; other pages cannot read their answers."""
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal")
 """Names below these are not in the public DNS (RFC 6761, RFC 6762, ICANN's .internal): no stranger has one."""
 

@@ -1,4 +1,4 @@
-"""What chat completions answer, as JSON schemas."""
+"""The answers of chat completions, as JSON schemas."""
 
 from __future__ import annotations
 

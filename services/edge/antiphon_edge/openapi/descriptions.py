@@ -1,4 +1,4 @@
-"""What the document says of operations where their summary does not say all, by the name of the operation."""
+"""Descriptions of operations whose summary does not say all, by the name of the operation."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from importlib.metadata import version
 
 from antiphon_core.errors import TABLE, Row
 from antiphon_core.jsons import Object
+from antiphon_core.version import VERSION
 from antiphon_edge.openapi import chat_forms, event_forms, request_forms, response_forms
 from antiphon_edge.openapi.forms import named
 from antiphon_edge.openapi.operations import OPERATIONS, Operation
@@ -31,7 +31,7 @@ def document() -> Object:
         paths[operation.path][operation.method.lower()] = _operation(operation)
     return {
         "openapi": OPENAPI_VERSION,
-        "info": {"title": "Antiphon", "version": version("antiphon"), "description": _ABOUT},
+        "info": {"title": "Antiphon", "version": VERSION, "description": _ABOUT},
         "servers": [{"url": "/"}],
         "security": [{}, {"key": []}],
         "paths": dict(paths),
@@ -97,7 +97,7 @@ def _errors(operation: Operation) -> Object:
 
 
 def _codes(rows: list[Row]) -> str:
-    """What `code` may be, for people."""
+    """The possible values of `code`, in words."""
     codes = sorted({row.openai_code for row in rows if row.openai_code is not None})
     return f"`code` is one of {', '.join(codes)}." if codes else "`code` may be null."
 

@@ -323,6 +323,9 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation("live", "GET", "/v1/health/live", "Whether the process lives", "Health"),
     Operation("ready", "GET", "/v1/health/ready", "Whether questions are answered", "Health", not_ready=True),
     Operation("getMetrics", "GET", "/v1/metrics", "What this process did, for Prometheus", media_type="text/plain"),
+    Operation(
+        "getMetadata", "GET", "/v1/metadata", "What is deployed, in NIM's words", "Metadata", (TranslatorUnavailable,)
+    ),
     Operation("getVersion", "GET", "/v1/version", "Which release this is", "Version"),
     Operation("getDocument", "GET", "/openapi.json", "This document"),
     Operation("getPage", "GET", "/docs", "This document as a page", media_type="text/html"),

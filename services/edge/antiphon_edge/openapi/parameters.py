@@ -1,4 +1,4 @@
-"""What stands in paths, queries and headers: the bounds are those that the handlers check."""
+"""Parameters in paths, queries and headers. Their bounds are those that the handlers check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes back, as JSON schemas: the response, its items, conversations, trees, models, errors.
+"""Answers as JSON schemas: the response, its items, conversations, trees, models, errors.
 
 Written once, here; tests hold real answers against it.
 """
@@ -268,7 +268,7 @@ _SERVICE: dict[str, Object] = {
             "object": const("model"),
             "created": _SECONDS,
             "owned_by": said(STRING, "`antiphon`."),
-            "root": said(STRING, "The same as `id`."),
+            "root": said(STRING, "Equal to `id`, as the NIM Operator wants it."),
             "max_model_len": said(
                 nullable(INTEGER), "Tokens that prompt and answer have together; null where only its server knows."
             ),
@@ -277,6 +277,17 @@ _SERVICE: dict[str, Object] = {
     ),
     "ModelList": record({"object": const("list"), "data": array(named("Model"))}),
     "Health": record({"object": const("health.response"), "message": STRING, "status": STRING}),
+    "Metadata": record(
+        {
+            "version": said(STRING, "The release."),
+            "modelInfo": array(record({"shortName": said(STRING, "The `id` of a model."), "modelUrl": STRING})),
+            "assetInfo": array(STRING),
+            "licenseInfo": record({"name": STRING}),
+            "selectedModelProfileId": STRING,
+            "repository_override": STRING,
+        },
+        description="NIM's members. Those that have no meaning here are empty.",
+    ),
     "Version": record({"release": STRING, "api": const("v1")}),
     "Error": record(
         {

@@ -26,7 +26,7 @@ def set_limiter(app: web.Application, limiter: RateLimiter) -> None:
 
 
 def limiter_of(request: web.Request) -> RateLimiter:
-    """What counts for the tenant of this request."""
+    """The limiter that counts for the tenant of this request."""
     return request.app[_LIMITER]
 
 

@@ -1,12 +1,12 @@
-"""Who counts what tenants use up: the store, for all edges together, or this edge, its part of it.
+"""Counters of quotas: the store counts for all edges together, or each edge counts its part.
 
-    SharedCounts    asks the store. While that does not answer, its place is taken by
+    SharedCounts    asks the store. While the store does not answer, its place is taken by
     OwnShare        this process, with each limit divided by the number of edges: exact while a load balancer spreads a
                     tenant's requests evenly
 
-Nobody waits for the store for longer than PATIENCE_S, and while it is gone one request in PAUSE_S waits at all: what
-needs no store is answered also when there is none. A spend that was not answered in time may have happened, and is then
-counted here and there.
+The timeout of a call to the store is PATIENCE_S, and while the store is gone one request in PAUSE_S waits at all:
+requests that need no store are answered also when there is none. A spend that timed out may have happened, and is then
+counted both here and in the store.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class SharedCounts:
 
 
 def divided(spend: Spend, replicas: int) -> Spend:
-    """What one of so many edges may spend by itself. One unit fits into its part of a bucket, however small that is."""
+    """The part of a spend that one of so many edges makes by itself. One unit always fits into its part of a bucket."""
     hold = spend.hold
     return Spend(
         draws=[_part(draw, replicas) for draw in spend.draws],
@@ -108,6 +108,6 @@ def _part(draw: Draw, replicas: int) -> Draw:
 
 
 def _hear(call: asyncio.Future[Spent]) -> None:
-    """Whoever waited has what it came to; nobody else has to hear of it."""
+    """Reads the error of a call that nobody waits for any more, so that asyncio does not log it."""
     if not call.cancelled():
         call.exception()

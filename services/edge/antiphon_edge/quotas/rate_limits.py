@@ -47,7 +47,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What is left of a limit, for the headers. `kind` is `requests` or `tokens`."""
+    """The rest of a limit, for the headers. `kind` is `requests` or `tokens`."""
 
     kind: str
     limit: int

@@ -1,8 +1,7 @@
-"""What is settled behind the back of requests: the tokens that they took, the slots that they gave back, and slots
-that are held for longer.
+"""Settles quotas outside of requests: tokens that were used, slots that were given back, slots still held.
 
-Each tenant has one settlement under way at a time, which takes along all that came up meanwhile: so a slot is not held
-again behind its own end, and a busy tenant costs fewer calls, not more.
+Each tenant has one settlement under way at a time, which takes along all that came up meanwhile. So a slot is not held
+again after its end, and a busy tenant costs fewer calls, not more.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ RENEWALS_PER_TTL = 3
 
 @dataclass(slots=True)
 class _Account:
-    """What is open with one tenant: tokens to be charged, slots that ended and slots that are held."""
+    """The open account of one tenant: tokens to be charged, slots that ended and slots that are held."""
 
     tokens: int = 0
     ended: set[str] = field(default_factory=set)

@@ -35,7 +35,7 @@ def tally_of(request: web.Request) -> Tally:
 
 
 async def parsed(request: web.Request, parse: Callable[[bytes], T]) -> T:
-    """What `parse` makes of the body. Raises what it raises. RequestRateExceeded, Unavailable: there is no room."""
+    """Parses the body with `parse`, and raises the errors of `parse`. RequestRateExceeded, Unavailable: no room."""
     with tally_of(request) as tally:
         body = await _read(request, tally)
         return await offload.run(partial(parse, body), size_bytes=work_bytes(body))

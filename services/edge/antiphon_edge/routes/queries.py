@@ -1,4 +1,4 @@
-"""What a URL may say behind its question mark. InvalidRequest names the parameter."""
+"""Query parameters. InvalidRequest names the parameter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def flag(request: web.Request, name: str) -> bool:
 
 
 def include(request: web.Request) -> frozenset[str]:
-    """What is wished for besides; SDKs put brackets behind the name of a list."""
+    """The values of `include`. SDKs put brackets behind the name of a list."""
     given = [value for name in ("include", "include[]") for value in request.query.getall(name, [])]
     for value in given:
         if value not in INCLUDABLE:

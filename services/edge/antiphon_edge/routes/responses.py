@@ -20,9 +20,9 @@ from antiphon_core.request.body import CountRequest, CreateRequest
 from antiphon_core.telemetry import metrics
 from antiphon_edge.background.background import Background, synchronous
 from antiphon_edge.callers.tenancy import tenant_of
-from antiphon_edge.routes import answers, bodies, queries, sessions
+from antiphon_edge.routes import answers, bodies, queries, resuming, sessions
 from antiphon_edge.routes.idempotency_keys import key_of
-from antiphon_edge.routes.sse import EventStream
+from antiphon_edge.routes.sse import NO_HEADERS, EventStream
 from antiphon_edge.sealed.reasoning import INCLUDE, Change, ReasoningSealer, unchanged
 from antiphon_edge.turns.turn_service import TurnService
 
@@ -58,10 +58,11 @@ class ResponseRoutes:
             record = await self._background.create(tenant, asked, session_id=session_id, key=key)
             if not asked.stream:
                 return answers.json(_as_json(record))
-            return await self._send_followed(request, self._background.stream(tenant, record))
+            return await self._send_followed(request, record.id, self._background.stream(tenant, record))
         if not asked.stream:
             return answers.json(await self._turns.complete(tenant, asked, session_id=session_id, key=key))
-        answer = EventStream(request, keep_alive_s=self._keep_alive_s)
+        headers = NO_HEADERS if key is None else resuming.BY_KEY
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
         try:
             await self._turns.send(tenant, asked, answer.receive, answer.flow, session_id=session_id, key=key)
             await answer.end()
@@ -82,7 +83,7 @@ class ResponseRoutes:
         if queries.flag(request, "stream"):
             metrics.REPLAYS.of("retrieved").add()
             stream = self._background.stream(tenant_of(request), record, after=after)
-            return await self._send_followed(request, stream, sealer or unchanged)
+            return await self._send_followed(request, record.id, stream, sealer or unchanged)
         if after is not None:
             raise InvalidRequest("'starting_after' needs 'stream=true'.", field="starting_after", code="invalid_value")
         return answers.json(_as_json(replace(record, output_items=await _sealed(record.output_items, sealer))))
@@ -113,18 +114,19 @@ class ResponseRoutes:
         return answers.item_page(replace(page, items=await _sealed(page.items, sealer)))
 
     def _sealer_for(self, request: web.Request) -> ReasoningSealer | None:
-        """What seals stored reasoning, for who wishes for it. All else that can be included is told as it is stored.
-        InvalidRequest: something else is wished for."""
+        """A sealer of stored reasoning, if the request includes sealed reasoning. Other values of `include` change
+        nothing. InvalidRequest: an unknown value."""
         if INCLUDE not in queries.include(request):
             return None
         return ReasoningSealer(self._turns.starter.sealer, tenant_of(request))
 
     async def _send_followed(
-        self, request: web.Request, stream: AsyncGenerator[Batch, None], change: Change = unchanged
+        self, request: web.Request, response_id: str, stream: AsyncGenerator[Batch, None], change: Change = unchanged
     ) -> web.StreamResponse:
         """Sends the events of a response that runs elsewhere, and may wait for long: the answer begins without an event
         then."""
-        answer = EventStream(request, keep_alive_s=self._keep_alive_s)
+        headers = resuming.behind_last(response_id)
+        answer = EventStream(request, keep_alive_s=self._keep_alive_s, headers=headers)
         answer.open_after(ANSWER_S)
         try:
             async with aclosing(stream) as batches:

@@ -1,9 +1,8 @@
-"""What operators, load balancers and model pickers ask: health, models, version. NIM's paths and bodies."""
+"""Health, models and version, for operators, load balancers and model pickers. NIM's paths and bodies."""
 
 from __future__ import annotations
 
 import asyncio
-from importlib.metadata import version
 
 from aiohttp import hdrs, web
 
@@ -12,25 +11,33 @@ from antiphon_core.jsons import Object
 from antiphon_core.ports.store import ResponseStore
 from antiphon_core.ports.translator import Model, Translator
 from antiphon_core.telemetry.exposition import Exposition
+from antiphon_core.version import VERSION
 from antiphon_edge.routes import answers
+from antiphon_edge.routes.readiness import Readiness
 
 METRICS_PATH = "/v1/metrics"
 """NIM's."""
+MODEL_PATHS = ("/v1/models", "/v1/models/{id}", "/v1/metadata")
+"""Routes that name models. The NIM Operator reads the first without a key, and the last where the first is missing."""
 
 
 class ServiceRoutes:
     """Handlers that need no request body."""
 
-    def __init__(self, store: ResponseStore, translator: Translator, exposition: Exposition) -> None:
+    def __init__(
+        self, store: ResponseStore, translator: Translator, exposition: Exposition, readiness: Readiness
+    ) -> None:
         self._store = store
         self._translator = translator
         self._exposition = exposition
+        self._readiness = readiness
         self.draining = False
 
     def table(self) -> list[web.RouteDef]:
         return [
             web.get("/v1/models", self.models),
             web.get("/v1/models/{id:.+}", self.model),
+            web.get("/v1/metadata", self.metadata),
             web.get("/v1/health/live", self.live),
             web.get("/v1/health/ready", self.ready),
             web.get("/v1/version", self.version),
@@ -48,22 +55,36 @@ class ServiceRoutes:
                 return answers.json(_model(model))
         raise ModelNotFound.of(wanted)
 
+    async def metadata(self, _request: web.Request) -> web.Response:
+        """The deployment in NIM's words. Antiphon has no assets and no profiles of its own: those are its engines'."""
+        models = await self._translator.models()
+        return answers.json(
+            {
+                "version": VERSION,
+                "modelInfo": [{"shortName": model.id, "modelUrl": ""} for model in models],
+                "assetInfo": [],
+                "licenseInfo": {"name": "Apache-2.0"},
+                "selectedModelProfileId": "",
+                "repository_override": "",
+            }
+        )
+
     async def live(self, _request: web.Request) -> web.Response:
         return answers.json({"object": "health.response", "message": "Antiphon is live", "status": "live"})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        """Ready when the store and at least one model are; the message says what is missing otherwise."""
+        """Ready when the store and at least one model are, or were a moment ago. The message says what is missing."""
         checks = await asyncio.gather(self._store.ready(), self._translator.ready(), return_exceptions=True)
         faults = [check for check in checks if isinstance(check, BaseException)]
         unexpected = [fault for fault in faults if not isinstance(fault, Unavailable)]
         if unexpected:
             raise unexpected[0]
+        is_ready = self._readiness.holds(faults) and not self.draining
         if self.draining:
             faults.insert(0, Unavailable("Antiphon is shutting down."))
-        if faults:
-            message = " ".join(str(fault) for fault in faults)
-            return answers.json({"object": "health.response", "message": message, "status": "not_ready"}, status=503)
-        return answers.json({"object": "health.response", "message": "Antiphon is ready", "status": "ready"})
+        message = " ".join(str(fault) for fault in faults) or "Antiphon is ready"
+        status, code = ("ready", 200) if is_ready else ("not_ready", 503)
+        return answers.json({"object": "health.response", "message": message, "status": status}, status=code)
 
     async def metrics(self, request: web.Request) -> web.Response:
         accept = ",".join(request.headers.getall(hdrs.ACCEPT, ()))
@@ -71,7 +92,7 @@ class ServiceRoutes:
         return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
 
     async def version(self, _request: web.Request) -> web.Response:
-        return answers.json({"release": version("antiphon"), "api": "v1"})
+        return answers.json({"release": VERSION, "api": "v1"})
 
 
 def _model(model: Model) -> Object:

@@ -10,7 +10,8 @@ read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from aiohttp import HttpVersion11, web
 
@@ -27,7 +28,7 @@ _HEADERS = {
     "Cache-Control": "no-cache",
     "X-Accel-Buffering": "no",  # nginx would otherwise hold events back
 }
-
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 _OPEN = metrics.STREAMS_OPEN.of("sse")
 
@@ -37,11 +38,16 @@ class EventStream:
     end, whatever happened."""
 
     def __init__(
-        self, request: web.Request, *, keep_alive_s: float, shown: Callable[[bytes], bytes] = events.for_clients
+        self,
+        request: web.Request,
+        *,
+        keep_alive_s: float,
+        shown: Callable[[bytes], bytes] = events.for_clients,
+        headers: Mapping[str, str] = NO_HEADERS,
     ) -> None:
         """`shown` gives the frames that the client is sent for those of a batch."""
         self.flow = Flow()
-        self.response = web.StreamResponse(headers=_HEADERS)
+        self.response = web.StreamResponse(headers={**_HEADERS, **headers})
         self._request = request
         self._shown = shown
         self._keep_alive_s = keep_alive_s

@@ -1,4 +1,4 @@
-"""What can be seen of the trees that responses form, and forks of sessions: Antiphon's own addition to the API.
+"""The trees that responses form, and forks of sessions: Antiphon's own addition to the API.
 
 A node tells where a response stands, not what it says. A response that was deleted has no status; neither have items
 that were added to a conversation by hand. Both show only because something below them can be read.
@@ -102,7 +102,7 @@ class TreeRoutes:
         )
 
     async def _metadata(self, tenant: str, session_id: str) -> bytes:
-        """What a fork of the session inherits besides its history. ConversationNotFound."""
+        """The metadata that a fork of the session inherits. ConversationNotFound."""
         if not is_conversation_id(session_id):
             return b"{}"
         return (await self._store.get_conversation(tenant, session_id)).metadata

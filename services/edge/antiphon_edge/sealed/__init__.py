@@ -1,1 +1,1 @@
-"""What clients keep for us, so that only we can read it."""
+"""Content that clients keep for us, encrypted so that only we can read it."""

@@ -1,5 +1,4 @@
-"""What only we can read: sealed for clients that keep their conversations themselves, opened when they come back, by
-any replica that has the key.
+"""Encryption of content for clients that keep their conversations themselves. Any replica that has the key opens it.
 
 A sealed text is `v1.`, the key's id, and base64url of a nonce and an AES-256-GCM ciphertext. Tenant, purpose and
 version are authenticated with it; the time it expires is inside. A key file has one key per line, the newest first:
@@ -99,7 +98,7 @@ class Sealer:
         return cls(file, ttl_s=ttl_s, clock=clock)
 
     def seal(self, tenant: str, text: str, *, purpose: str = "") -> str:
-        """What was sealed for one purpose cannot be opened for another."""
+        """Seals a text. A text that was sealed for one purpose cannot be opened for another."""
         expires_at = self._clock.now_ms() // 1000 + self._ttl_s
         nonce = secrets.token_bytes(_NONCE_BYTES)
         plain = dumps([expires_at, text])
@@ -126,7 +125,7 @@ class Sealer:
 
 
 def refused(path: str) -> InvalidRequest:
-    """What a client is told whose sealed text cannot be opened."""
+    """The error for a sealed text that cannot be opened."""
     return InvalidRequest(
         f"The encrypted content of '{path}' could not be verified: it is not from this server, was changed, or has "
         "expired.",

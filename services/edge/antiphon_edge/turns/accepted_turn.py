@@ -22,7 +22,7 @@ class AcceptedTurn:
 
     tenant: str
     turn: Turn
-    """What the translator is asked for."""
+    """The request to the translator."""
     keep: bool = True
     """Whether the record is stored."""
     parent_id: str | None = None
@@ -32,11 +32,11 @@ class AcceptedTurn:
     key: str | None = None
     """The idempotency key."""
     fingerprint: bytes = b""
-    """What tells two requests under one key apart."""
+    """A hash of the request, which tells two requests under one key apart."""
     logged: bool = False
     """Whether its events are written to the store's event log."""
     precondition: Precondition = NO_PRECONDITION
-    """What must still hold when its record is written."""
+    """Conditions that must still hold when its record is written."""
     job_lease: JobLease | None = field(default=None, compare=False)
     """The lease of its job, where a job belongs to it and can be claimed again."""
     model: str = field(default="", compare=False)

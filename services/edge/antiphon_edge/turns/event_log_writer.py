@@ -68,7 +68,7 @@ class EventLogWriter:
         self._waiting_since_s = self._oldest_s = 0.0
         """When the first of those that wait came, and the first of those that are being appended."""
         self._portions: deque[Sequence[Batch]] = deque()
-        """What is appended next. It is cut once: an append that may have happened is repeated as it was."""
+        """The portions to append next. They are cut once: an append that may have happened is repeated unchanged."""
         self._error: AntiphonError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._writer: asyncio.Task[None] | None = None

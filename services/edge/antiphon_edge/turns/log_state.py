@@ -1,4 +1,4 @@
-"""What the event log of a response says so far: all that is needed to go on with the response."""
+"""The state of a response by its event log so far: all that is needed to go on with the response."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What responses took of their tenants' tokens, told to whoever counts it.
+"""Metering: reports the tokens that responses took to the counter of their tenant's quota.
 
-Generated, not read: a response that is told again under its idempotency key is not paid for twice.
+Only generations are counted: a response that is replayed under its idempotency key is not paid for twice.
 """
 
 from __future__ import annotations

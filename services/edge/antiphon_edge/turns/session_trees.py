@@ -14,7 +14,7 @@ from antiphon_core.ports.store import ResponseStore, TurnRequest
 
 
 async def placed(store: ResponseStore, tenant: str, asked: TurnRequest, ids: Ids) -> TurnRequest:
-    """The same turn, its response named in that tree."""
+    """Returns the turn with its response named in the tree of its session."""
     if asked.session_id is None or tree_tag(asked.session_id) is not None:
         return asked
     head_id = (await store.describe_session(tenant, asked.session_id)).head_id

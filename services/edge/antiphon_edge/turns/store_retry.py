@@ -2,7 +2,8 @@
 
 Two different things stand here. `with_retries` repeats a write that must not be lost; it must be safe to repeat.
 `StoreWatch` does the opposite for callers who wait: a slow answer may be a long history and is worth waiting for, but a
-store that answers nobody, and does not even report that it is ready, is told as unavailable within a second.
+store that answers nobody, and does not even report that it is ready, is told as unavailable within a second. For how
+long a store without a connection is waited for, its client decides (antiphon_core/rpc/absence.py).
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -71,10 +71,11 @@ class StoreWatch:
         self._store = store
         self._seen_at = float("-inf")  # when the store last answered anybody
         self._look: asyncio.Task[None] | None = None
+        self._is_away = False  # by the last look
 
     async def while_it_lives(self, call: asyncio.Future[Any]) -> None:
-        """Returns when the call is done, well or badly. StoreUnavailable: the store shows no sign of life; the call
-        goes on, and is its caller's to cancel."""
+        """Returns when the call is done, well or badly. StoreUnavailable: the store has a connection and shows no sign
+        of life; the call goes on, and is its caller's to cancel."""
         while True:
             await asyncio.wait([call], timeout=SLOW_S)
             if call.done():
@@ -88,14 +89,19 @@ class StoreWatch:
         if self._look is None or self._look.done():
             self._look = asyncio.create_task(self._look_at_it())
         await asyncio.wait([self._look], timeout=READY_S)
-        if not self._was_seen():
+        if not self._was_seen() and not self._is_away:
             raise StoreUnavailable("The store does not answer.")
 
     async def _look_at_it(self) -> None:
-        with suppress(AntiphonError, TimeoutError):
+        self._is_away = False
+        try:
             async with asyncio.timeout(SLOW_S + READY_S):
                 await self._store.ready()
             self._seen_at = _now()
+        except Unavailable as error:
+            self._is_away = error.is_away
+        except (AntiphonError, TimeoutError):
+            pass
 
     def _was_seen(self) -> bool:
         return _now() - self._seen_at < SLOW_S + READY_S

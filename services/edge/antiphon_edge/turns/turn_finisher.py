@@ -28,7 +28,7 @@ class TurnEnd:
     """How a turn ended."""
 
     batch: Batch
-    """What its receivers are sent."""
+    """The batch that its receivers get."""
     is_settled: bool = True
     """False: nothing is stored, and another attempt to store the response may succeed."""
     unused: AcceptedTurn | None = None
@@ -129,8 +129,8 @@ def _under_job_fence(commit: TurnCommit, fence: Fence | None) -> TurnCommit:
 
 
 def _for_caller(accepted: AcceptedTurn, error: AntiphonError) -> AntiphonError:
-    """What a rejected record means to the caller of a turn, who named no part of the record but its session. A commit
-    may bring the fence of a job besides that of the session."""
+    """Translates the error of a rejected record for the caller of the turn, who named no part of the record but its
+    session. A commit may bring the fence of a job besides that of the session."""
     session_id = accepted.fence.session_id if accepted.fence is not None else None
     if isinstance(error, StaleFence) and error.facts["session_id"] == session_id:
         return SessionLost.of(session_id)

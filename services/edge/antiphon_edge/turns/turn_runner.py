@@ -50,7 +50,7 @@ class TurnRun:
     """Gets each batch of the turn, the terminal one included."""
     flow: Flow = field(default_factory=Flow)
     state: LogState = field(default_factory=LogState)
-    """What was sent so far, by this runner and by those before it."""
+    """The events that were sent so far, by this runner and by those before it."""
     event_log: EventLogWriter | None = None
     with_context: bool = True
     """For sealed.items.changes_of."""
@@ -79,7 +79,7 @@ class TurnRun:
 
 
 class TurnPolicy(Protocol):
-    """What depends on the way in which a turn is delivered."""
+    """The decisions of a turn that depend on how it is delivered."""
 
     async def take_up(self, run: TurnRun) -> None:
         """Before each attempt. What it raises, `failed` is given."""
@@ -173,7 +173,7 @@ class TurnRunner:
             return await generation.run()
 
     async def _change_of(self, run: TurnRun) -> Change:
-        """What happens to each batch before it is sent."""
+        """Makes the change that each batch goes through before it is sent."""
         accepted, turn, told = run.accepted, run.accepted.turn, run.state.output
         with_context = run.with_context and not accepted.keep
 

@@ -261,8 +261,8 @@ class TurnStarter:
             )
 
     async def _start(self, tenant: str, asked: TurnRequest, conversation_id: str | None = None) -> TurnStart:
-        """What a turn begins with. A session may begin with its first turn; a conversation must have been made. It is
-        looked for under its lease: nobody deletes it as long as that is held. ConversationNotFound."""
+        """Starts a turn at the store. A session may begin with its first turn; a conversation must have been made. The
+        conversation is looked up under its lease: nobody deletes it while the lease is held. ConversationNotFound."""
         if _begins_anew(asked):
             return NOTHING_BEFORE
         if asked.idempotency_key is None:
@@ -318,7 +318,7 @@ def _require_conversation_id(conversation_id: str | None) -> None:
 
 
 async def _fingerprint(request: CreateRequest, session_id: str | None) -> bytes:
-    """What tells two requests under one key apart."""
+    """A hash of the request, which tells two requests under one key apart."""
 
     def digest() -> bytes:
         previous = request.previous_response

@@ -29,7 +29,7 @@ class TurnTiming:
     """How long a caller who cancels waits until the worker has stopped."""
 
     commit_retry: RetryPolicy = field(default=RetryPolicy(for_s=10.0))
-    """What a model has generated is not given up before a restart of the store would be over."""
+    """Retries of a commit go on for longer than a restart of the store takes: a finished generation is not given up."""
     append_retry: RetryPolicy = field(default=RetryPolicy(for_s=3.0))
     """One append to an event log; the next batch, and the end of the turn, try again."""
     engine_retry: RetryPolicy = field(default=RetryPolicy(for_s=60.0, first_s=0.5, most_s=15.0))

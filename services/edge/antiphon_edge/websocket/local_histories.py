@@ -1,7 +1,7 @@
-"""What a connection remembers of responses that are not stored, so that it can continue them; nobody else can.
+"""Responses of a connection that are not stored, kept so that the connection can continue them; nobody else can.
 
-It holds so many responses, and so many bytes of them: the one that was not used for longest goes first. One that is
-larger than all of that is known by its id alone, so that whoever continues it hears why that cannot be.
+The number of responses and their bytes are bounded: the one that was not used for longest goes first. A response that
+is larger than the bound is known by its id alone, so that the client that continues it hears why that cannot be.
 """
 
 from __future__ import annotations

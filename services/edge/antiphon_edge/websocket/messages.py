@@ -61,7 +61,7 @@ class Steer:
 
 
 def parse(text: str) -> Create | Steer:
-    """What a client sent. InvalidRequest: it is none of the messages that a client may send."""
+    """Parses a message of a client. InvalidRequest: it is none of the messages that a client may send."""
     raw = text.encode()
     given = parse_object(raw, field="message")
     given_type = given.pop("type", None)
@@ -80,7 +80,7 @@ def told(frames: bytes, stream_id: str | None) -> list[bytes]:
 
 
 def error(fault: AntiphonError, stream_id: str | None = None) -> bytes:
-    """What went wrong, as an event. Its code is always a string, as Open Responses wants it."""
+    """An error as an event. Its code is always a string, as Open Responses wants it."""
     body: Object = dict(envelope(fault)["error"])
     body["code"] = body["code"] or body["type"]
     event = {"type": events.ERROR, "status": row_of(fault).http_status, "error": body}

@@ -200,7 +200,7 @@ class _Connection:
             self._changed.set()
 
     async def _received(self, text: str) -> list[bytes]:
-        """What is answered to a message at once."""
+        """Handles a message and returns the frames to answer at once."""
         try:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:

@@ -75,7 +75,7 @@ def _redis(scheme: str) -> _Factory:
             from antiphon_store.backends.redis.addresses import parse_address
             from antiphon_store.backends.redis.backend import RedisRows
         except ImportError as error:
-            raise SettingsError(f"{scheme}:// needs more than is installed: pip install 'antiphon[redis]'.") from error
+            raise SettingsError(f"{scheme}:// needs its driver: pip install 'antiphon-server[redis]'.") from error
         return RedisRows(parse_address(scheme, rest), durability=durability)
 
     return make
@@ -85,7 +85,7 @@ def _postgresql(rest: str, durability: Durability, _clock: Clock, *, migrate: bo
     try:
         from antiphon_store.backends.postgres.backend import PostgresRows
     except ImportError as error:
-        raise SettingsError("postgresql:// needs its driver: pip install 'antiphon[postgresql]'.") from error
+        raise SettingsError("postgresql:// needs its driver: pip install 'antiphon-server[postgresql]'.") from error
     return PostgresRows(f"postgresql://{rest}", durability=durability, migrate=migrate)
 
 

@@ -18,6 +18,7 @@ class Claimers:
     def __init__(self, *, poll_s: float) -> None:
         self._poll_s = poll_s
         self._lines: dict[_Line, list[asyncio.Event]] = {}
+        self._is_over = False
 
     async def until_there(
         self,
@@ -27,11 +28,13 @@ class Claimers:
         *,
         wait_ms: int,
     ) -> _Answer | None:
-        """What `attempt` returns, as soon as it is something; None after `wait_ms`."""
+        """What `attempt` returns, as soon as it is something; None after `wait_ms`, or `end_waits`."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_ms / 1000
         with self._place_in_lines([(tenant, queue) for queue in dict.fromkeys(queues)]) as woken:
             while (answer := await attempt()) is None and (remaining_s := deadline - loop.time()) > 0:
+                if self._is_over:
+                    break
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(self._poll_s, remaining_s)):
                         await woken.wait()
@@ -44,6 +47,13 @@ class Claimers:
             if not woken.is_set():
                 woken.set()
                 return
+
+    def end_waits(self) -> None:
+        """Ends all waiting, from now on: the process stops, and another one has the next job for them."""
+        self._is_over = True
+        for line in self._lines.values():
+            for woken in line:
+                woken.set()
 
     @contextmanager
     def _place_in_lines(self, lines: Sequence[_Line]) -> Iterator[asyncio.Event]:

@@ -81,19 +81,24 @@ def dialect_of(models: Object, name: str) -> Dialect:
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model as its server lists it. `context_length` is what vLLM and SGLang say of it."""
+    """A model as its server lists it. `context_length` is said by vLLM and SGLang, `parent` by vLLM and NIM: the model
+    that an adapter belongs to."""
 
     name: str
     context_length: int | None = None
+    parent: str | None = None
 
 
 def listed(models: Object) -> list[ListedModel]:
     """The models in a server's list. EngineFault: it is no such list."""
     try:
-        found = [(one["id"], one.get("max_model_len")) for one in models["data"]]
+        found = [(one["id"], one.get("max_model_len"), one.get("parent")) for one in models["data"]]
     except (KeyError, TypeError, AttributeError) as error:
         raise EngineFault("The engine's list of models cannot be read.") from error
-    return [ListedModel(str(name), length if isinstance(length, int) else None) for name, length in found]
+    return [
+        ListedModel(str(name), length if isinstance(length, int) else None, parent if isinstance(parent, str) else None)
+        for name, length, parent in found
+    ]
 
 
 def body(request: GenerationRequest, model: str, dialect: Dialect) -> Object:

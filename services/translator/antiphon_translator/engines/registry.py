@@ -12,8 +12,9 @@ from antiphon_translator.engines.base import Engine
 from antiphon_translator.engines.endpoints import EndpointsEngine
 from antiphon_translator.engines.openai_chat import OpenAIChatEngine
 from antiphon_translator.engines.triton_channels import TritonChannels
+from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
 from antiphon_translator.engines.watched import WatchedEngine
-from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
+from antiphon_translator.models.profiles import CHAT_ENGINE, IDS_ENGINE, ModelProfile
 
 ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
     "auto": triton_detect.engine,
@@ -21,6 +22,7 @@ ENGINES: Mapping[str, Callable[[ModelProfile, TritonChannels], Engine]] = {
     "triton_text": triton_text.engine,
     "triton_vllm": triton_vllm.engine,
     CHAT_ENGINE: lambda profile, _: OpenAIChatEngine(profile),
+    IDS_ENGINE: lambda profile, _: VllmTokensEngine(profile),
 }
 
 

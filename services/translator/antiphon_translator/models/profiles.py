@@ -32,16 +32,18 @@ from antiphon_translator.templates.roles import CAPABILITIES
 _ENDPOINT = re.compile(r"(?:dns:///)?[^\s/]+:\d{1,5}")
 _URL = re.compile(r"https?://[^\s/]+(?:/\S*)?")
 CHAT_ENGINE = "openai_chat"
+IDS_ENGINE = "vllm_tokens"
 ENGINES: Mapping[str, str] = {
     "auto": "asks a Triton server which kind of model it has",
     "triton_tokens": "TensorRT-LLM on Triton, in token ids",
     "triton_text": "an ensemble, BLS or LLM-API model on Triton, in text",
     "triton_vllm": "Triton's vLLM backend",
     CHAT_ENGINE: "a server of chat completions behind a URL: NIM, vLLM, SGLang, llama.cpp",
+    IDS_ENGINE: "NIM and vLLM behind a URL, in token ids (/inference/v1/generate)",
 }
 """The names that `engine` can have, and what each is for. engines.registry has a row for each."""
-URL_ENGINES = frozenset({CHAT_ENGINE})
-"""Engines whose endpoints are URLs; those of the others are hosts with ports. Their servers need no `directory`."""
+URL_ENGINES = frozenset({CHAT_ENGINE, IDS_ENGINE})
+"""Engines whose endpoints are URLs; those of the others are hosts with ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class ModelProfile:
 
     name: str
     endpoint: str
-    """Where it is served: host:port of Triton's gRPC, for openai_chat the base URL, such as http://vllm:8000/v1."""
+    """Where it is served: host:port of Triton's gRPC, for openai_chat and vllm_tokens the base URL, such as
+    http://vllm:8000/v1."""
     directory: Path | None = None
     """The model's tokenizer and template. An openai_chat server has its own: without a directory nothing is counted
     here, and its server says what is too long."""
@@ -60,9 +63,9 @@ class ModelProfile:
     """A row of engines.registry; "auto" asks the Triton server which kind of model it has."""
     triton_model: str = "tensorrt_llm"
     chat_model: str | None = None
-    """What an openai_chat server calls the model, where it is not this profile's name."""
+    """What the server behind a URL calls the model, where it is not this profile's name."""
     api_key_file: Path | None = None
-    """Holds what an openai_chat server wants as its API key."""
+    """Holds what the server behind a URL wants as its API key."""
     lora: str | None = None
     """The adapter to run it with: a LoRA task id of TensorRT-LLM, a name of the vLLM backend or of a chat server."""
     chat_template: Path | None = None
@@ -88,6 +91,11 @@ class ModelProfile:
     """Between two tokens; a server whose backend died says nothing more."""
     probe_timeout_s: float = 5.0
     """For questions that a living server answers at once."""
+
+    @property
+    def served_name(self) -> str:
+        """The model's name at a server behind a URL."""
+        return self.chat_model or self.name
 
 
 def load(path: Path) -> ModelProfile:
@@ -141,7 +149,7 @@ def _check_engine(name: str, source: str) -> None:
 
 
 def _check_directory(profile: ModelProfile, source: str) -> None:
-    if profile.directory is None and profile.engine not in URL_ENGINES:
+    if profile.directory is None and profile.engine != CHAT_ENGINE:
         raise SettingsError(
             f"{source}: 'directory' is missing: the model's tokenizer and template. Only "
             f'engine = "{CHAT_ENGINE}" needs none.'

@@ -7,6 +7,7 @@ import pytest
 
 from antiphon.parts.store import StorePart
 from antiphon_core.clock import ManualClock, SystemClock
+from antiphon_core.limits import LEASE_WAIT_MS_MAX
 from antiphon_store.client import StoreClient
 from antiphon_store.settings import StoreSettings
 from tests.support.local_settings import settings
@@ -30,3 +31,16 @@ async def test_it_sweeps_as_long_as_it_runs(sweep_s: int | None, sweeps: bool) -
     await part.stop()
     assert ("sweeper" in running) is sweeps
     assert "sweeper" not in {task.get_name() for task in asyncio.all_tasks()}
+
+
+async def test_calls_that_wait_do_not_hold_its_end() -> None:
+    part = StorePart(replace(settings(), store=StoreSettings(url="memory://", port=0, drain_s=3600)), SystemClock())
+    await part.start()
+    async with StoreClient(part.address) as client:
+        claiming = asyncio.create_task(
+            client.claim_job("t", ["q"], holder="h", lease_ttl_ms=60_000, wait_ms=LEASE_WAIT_MS_MAX)
+        )
+        while not part.service._claimers._lines:
+            await asyncio.sleep(0.001)
+        await part.stop()
+        assert await claiming is None

@@ -18,6 +18,7 @@ from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_ports
 
 Request = v1.GetResponseRecordRequest
 READ_EVENTS_RESPONSE = STORE.methods["ReadEvents"].response.message
@@ -28,6 +29,8 @@ class Service:
 
     def __init__(self) -> None:
         self.closed = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.time_remaining_s: float | None = None
         self.fault: Unavailable | None = None
 
     async def ready(self) -> None:
@@ -37,8 +40,13 @@ class Service:
     async def get(self, request: Any, call: Call) -> Any:
         if request.id == "missing":
             raise ResponseNotFound.of("missing")
+        self.time_remaining_s = call.time_remaining_s
         if request.id == "slow":
-            await asyncio.sleep(PATIENCE_S)
+            try:
+                await asyncio.sleep(PATIENCE_S)
+            except asyncio.CancelledError:
+                self.cancelled.set()
+                raise
         return v1.GetResponseRecordResponse(
             record=v1.ResponseRecord(id=f"{call.tenant}/{correlation.current().request_id}/{request.id}")
         )
@@ -88,6 +96,19 @@ async def test_an_rpc_that_is_not_served_is_named(served: Served) -> None:
 async def test_a_deadline_is_a_timeout(served: Served) -> None:
     with pytest.raises(Timeout):
         await served[2].call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
+
+
+async def test_a_deadline_is_the_handlers_too(served: Served) -> None:
+    service, _, client = served
+    await client.call("GetResponseRecord", Request(id="r"))
+    deadline_s = STORE.methods["GetResponseRecord"].deadline_s
+    assert deadline_s is not None
+    assert service.time_remaining_s is not None
+    assert service.time_remaining_s <= deadline_s
+    with pytest.raises(Timeout):
+        await client.call("GetResponseRecord", Request(id="slow"), timeout_s=0.1)
+    async with asyncio.timeout(PATIENCE_S / 2):
+        await service.cancelled.wait()
 
 
 async def test_a_stream_is_read_to_its_end(served: Served) -> None:
@@ -180,3 +201,20 @@ def test_a_lost_connection_repeats_only_what_is_repeatable() -> None:
     repeated = {f"/{each['service']}/{each['method']}" for each in policy["name"]}
     left_out = {method.name for method in STORE.methods.values() if method.path not in repeated}
     assert left_out == {"AddConversationItems", "TakeQuota"}
+
+
+async def test_a_call_waits_for_a_server_that_restarts() -> None:
+    (port,) = free_ports(1)
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S) as client:
+        with pytest.raises(StoreUnavailable) as caught:
+            await client.ready()
+        assert caught.value.is_away
+        calling = asyncio.create_task(client.call("GetResponseRecord", Request(id="r")))
+        with pytest.raises(StoreUnavailable):  # which cannot be repeated
+            await client.call("AddConversationItems", v1.AddConversationItemsRequest())
+        assert not calling.done()
+        service, server = Service(), RpcServer()
+        server.add(STORE, {"GetResponseRecord": service.get}, ready=service.ready)
+        await server.start("127.0.0.1", port)
+        assert (await calling).record.id.endswith("/r")
+        await server.drain(0)

@@ -16,7 +16,7 @@ from antiphon_core.errors import (
     Unauthenticated,
 )
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
-from antiphon_core.rpc.lean_streams import LeanStreams
+from antiphon_core.rpc.lean_streams import _PAUSES_S, LeanStreams
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.security import ServerSecurity
 from antiphon_core.rpc.server import OPEN, Call, RpcServer
@@ -25,6 +25,8 @@ from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.certificates import authority, signed_by
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import free_ports
 
 MESSAGE = STORE.methods["ReadEvents"].response.message
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -220,3 +222,18 @@ async def test_a_certificate_is_shown_where_one_is_asked_for(tmp_path: Path) -> 
     async with made(ServerSecurity.of(settings), ClientCredentials(tls_ca_file=ca.cert)) as world:
         with pytest.raises(StoreUnavailable):
             await world.read()
+
+
+async def test_a_call_waits_for_a_server_that_restarts() -> None:
+    (port,) = free_ports(1)
+    service, server = Service(), RpcServer()
+    server.add(STORE, {"ReadEvents": service.read_events}, ready=service.ready)
+    streams = LeanStreams(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable, wait_s=PATIENCE_S)
+    world = World(service, streams)
+    reading = asyncio.create_task(world.read())
+    done, _ = await asyncio.wait([reading], timeout=4 * sum(_PAUSES_S))
+    assert not done
+    await server.start("127.0.0.1", port)
+    assert await reading == [0, 1, 2]
+    await streams.close()
+    await server.drain(0)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import grpc
@@ -9,13 +10,15 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from antiphon_core.errors import ResponseNotFound, Unavailable
+from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Unavailable
 from antiphon_core.rpc import server as server_module
+from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
 from antiphon_protos.antiphon.store import v1
+from antiphon_protos.antiphon.store.internal import v1 as internal
 from tests.support.patience import PATIENCE_S
 
 Request = v1.GetResponseRecordRequest
@@ -192,3 +195,31 @@ async def test_a_drain_lets_running_calls_end_and_refuses_new_ones(fixture: Setu
     state.release.set()
     assert v1.GetResponseRecordResponse.parse(await running).record == v1.ResponseRecord(id="slow")
     await asyncio.wait_for(draining, PATIENCE_S)
+
+
+async def test_connections_are_renewed_and_no_call_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose connection ends looks its servers up again, and so finds new ones."""
+    options = dict(server_module._OPTIONS)
+    assert "grpc.max_connection_age_ms" in options
+    options["grpc.max_connection_age_ms"] = 50
+    monkeypatch.setattr(server_module, "_OPTIONS", [*options.items()])
+    peers: set[str] = set()
+    known_caller = server_module._call
+
+    def note_peer(context: Any, *rest: Any) -> Call:
+        peers.add(context.peer())
+        return known_caller(context, *rest)
+
+    monkeypatch.setattr(server_module, "_call", note_peer)
+    state, server = Fixture(), RpcServer()
+    server.add(STORE, {"GetResponseRecord": state.get, "ReadEvents": state.read_events}, ready=state.ready)
+    port = await server.start("127.0.0.1", 0)
+    async with RpcClient(f"127.0.0.1:{port}", STORE, unavailable=StoreUnavailable) as client:
+        async with aclosing(client.stream("ReadEvents", internal.ReadEventsRequest())) as events:
+            async with asyncio.timeout(PATIENCE_S):
+                while len(peers) < 4:
+                    await client.call("GetResponseRecord", Request(id="x"))
+                    await asyncio.sleep(0)
+            numbers = [(await anext(events)).first_sequence for _ in range(3)]
+        assert numbers == [0, 1, 2]
+    await server.drain(0)

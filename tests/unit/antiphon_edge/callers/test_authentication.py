@@ -318,3 +318,16 @@ async def test_metrics_ask_for_a_key_unless_they_are_opened(tmp_path: Path, open
     async with running_edge(opens_metrics=opens_metrics, **files.settings) as edge:
         assert (await edge.ask("GET", "/v1/metrics")).status == status
         assert (await edge.ask("GET", "/v1/models")).status == 401
+
+
+@pytest.mark.parametrize(("models_open", "status"), [(False, 401), (True, 200)])
+async def test_names_of_models_ask_for_a_key_unless_they_are_opened(
+    tmp_path: Path, models_open: bool, status: int
+) -> None:
+    files = KeyFiles(tmp_path)
+    files.make("acme")
+    async with running_edge(models_open=models_open, **files.settings) as edge:
+        for path in ("/v1/models", "/v1/models/m", "/v1/metadata"):
+            assert (await edge.ask("GET", path)).status == status
+        assert (await edge.ask("GET", "/v1/metrics")).status == 401
+        assert (await edge.ask("POST", "/v1/responses", body=dumps({"model": "m", "input": "hi"}))).status == 401

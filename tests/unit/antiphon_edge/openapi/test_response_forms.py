@@ -50,6 +50,7 @@ async def test_the_service() -> None:
         require("ModelList", (await system.http.get("/v1/models")).json)
         require("Model", (await system.http.get(f"/v1/models/{SEER}")).json)
         require("Health", (await system.http.get("/v1/health/ready")).json)
+        require("Metadata", (await system.http.get("/v1/metadata")).json)
         require("Version", (await system.http.get("/v1/version")).json)
 
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from importlib.metadata import version
-
+from antiphon_core.clock import ManualClock
 from antiphon_core.errors import EngineUnavailable
-from tests.support.edge import RunningEdge
+from antiphon_core.version import VERSION
+from antiphon_edge.settings import EdgeSettings
+from tests.support.edge import RunningEdge, running_edge
 
 
 async def test_liveness_asks_nobody(edge: RunningEdge) -> None:
@@ -27,6 +28,17 @@ async def test_what_is_missing_is_said(edge: RunningEdge) -> None:
     assert "store" in answer.json["message"].lower()
 
 
+async def test_what_was_there_a_moment_ago_is_waited_for() -> None:
+    clock = ManualClock()
+    async with running_edge(clock=clock) as edge:
+        assert (await edge.ask("GET", "/v1/health/ready")).status == 200
+        edge.translator.unready = EngineUnavailable("no engine for m")
+        answer = await edge.ask("GET", "/v1/health/ready")
+        assert (answer.status, answer.json["status"], answer.json["message"]) == (200, "ready", "no engine for m")
+        clock.advance(EdgeSettings().restart_wait_s)
+        assert (await edge.ask("GET", "/v1/health/ready")).status == 503
+
+
 async def test_models_are_listed_and_found(edge: RunningEdge) -> None:
     listed = (await edge.ask("GET", "/v1/models")).json
     (model,) = listed["data"]
@@ -40,7 +52,13 @@ async def test_an_unknown_model_is_not_found(edge: RunningEdge) -> None:
 
 
 async def test_the_version_is_the_packages(edge: RunningEdge) -> None:
-    assert (await edge.ask("GET", "/v1/version")).json == {"release": version("antiphon"), "api": "v1"}
+    assert (await edge.ask("GET", "/v1/version")).json == {"release": VERSION, "api": "v1"}
+
+
+async def test_metadata_names_the_models_in_nims_words(edge: RunningEdge) -> None:
+    metadata = (await edge.ask("GET", "/v1/metadata")).json
+    assert [model["shortName"] for model in metadata["modelInfo"]] == ["m"]
+    assert (metadata["version"], metadata["assetInfo"]) == (VERSION, [])
 
 
 async def test_metrics_are_prometheus_text(edge: RunningEdge) -> None:

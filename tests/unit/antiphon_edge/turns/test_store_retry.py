@@ -102,6 +102,20 @@ async def test_a_store_without_a_sign_of_life_is_given_up(store: Store) -> None:
     asked.cancel()
 
 
+async def test_a_store_that_its_client_waits_for_is_not_given_up(clock: ManualClock) -> None:
+    store = Store(error=StoreUnavailable("nobody there", away=True))
+
+    async def answer() -> str:
+        while store.asked < 3:
+            await asyncio.sleep(0.001)
+        return "answer"
+
+    asked = asyncio.create_task(answer())
+    async with asyncio.timeout(LONG_S):
+        await StoreWatch(store).while_it_lives(asked)
+    assert asked.result() == "answer"
+
+
 async def test_many_callers_take_one_look() -> None:
     store = Store(frozen=True)
     watch, asked = StoreWatch(store), [call(60) for _ in range(50)]

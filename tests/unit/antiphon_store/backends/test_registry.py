@@ -90,7 +90,7 @@ def test_postgresql_is_named_by_a_url_of_its_own() -> None:
 
 def test_a_driver_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "antiphon_store.backends.postgres.backend", None)
-    with pytest.raises(SettingsError, match="antiphon\\[postgresql\\]"):
+    with pytest.raises(SettingsError, match="antiphon-server\\[postgresql\\]"):
         open_backend("postgresql://host/database")
 
 

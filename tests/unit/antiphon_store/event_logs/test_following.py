@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from antiphon_core.errors import StoreUnavailable
 from antiphon_store.event_logs.following import Followers
 
 KEY = ("t", "resp_1")
@@ -40,3 +43,16 @@ async def test_those_who_left_are_forgotten() -> None:
         pass
     followers.wake(KEY)
     assert not followers._following
+
+
+async def test_a_process_that_stops_ends_all_following_behind_what_there_is() -> None:
+    followers = Followers(poll_s=3600)
+    with followers.following(KEY) as news:
+        waiting = asyncio.create_task(news.wait())
+        await asyncio.sleep(0)
+        followers.end_waits()
+        await waiting  # for a last look at the log
+        with followers.following(KEY) as later:
+            for each in (news, later):
+                with pytest.raises(StoreUnavailable):
+                    await each.wait()

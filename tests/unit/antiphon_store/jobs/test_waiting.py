@@ -53,3 +53,14 @@ async def test_waiting_has_an_end() -> None:
     jobs = Jobs()
     assert await Claimers(poll_s=60).until_there("t", ["q"], jobs.claim, wait_ms=20) is None
     assert jobs.attempts == 2
+
+
+async def test_a_process_that_stops_ends_all_waiting() -> None:
+    jobs, claimers = Jobs(), Claimers(poll_s=3600)
+    waiting = asyncio.create_task(claimers.until_there("t", ["q"], jobs.claim, wait_ms=3_600_000))
+    await asyncio.sleep(0)
+    claimers.end_waits()
+    assert await waiting is None
+    assert await claimers.until_there("t", ["q"], jobs.claim, wait_ms=3_600_000) is None
+    jobs.there.append("job")
+    assert await claimers.until_there("t", ["q"], jobs.claim, wait_ms=3_600_000) == "job"

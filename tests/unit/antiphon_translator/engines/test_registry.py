@@ -18,6 +18,7 @@ LEVELS = {
     "triton_text": Level.TEXT,
     "triton_vllm": Level.TEXT,
     "openai_chat": Level.CHAT,
+    "vllm_tokens": Level.TOKENS,
 }
 
 

@@ -56,6 +56,7 @@ def test_the_defaults_are_those_of_tensorrt_llm_on_triton() -> None:
         ({"endpoints": [7]}, "must be a list of texts"),
         ({"endpoints": ["a:1", "b"]}, "give either endpoint or endpoints"),
         ({"engine": "openai_chat"}, "must be a URL"),
+        ({"engine": "vllm_tokens"}, "must be a URL"),
         ({"images": "yes"}, "images = 'yes' must be one of native, placeholder, refuse"),
         ({"images": True}, "images = True must be one of native, placeholder, refuse"),
         ({"roles": ["system", "sytem"]}, "roles has 'sytem'; there is system, developer,"),

@@ -58,7 +58,7 @@ class Wording:
         return self._take(self._hold)
 
     def finish(self, *, tells_cut_characters):
-        """What was held back."""
+        """Returns the text that was held back."""
         if not self.stopped and tells_cut_characters:
             self._text += self._decode(b"", final=True)
         return self._take(0)

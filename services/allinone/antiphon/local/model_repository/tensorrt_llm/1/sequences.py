@@ -1,4 +1,4 @@
-"""What one generation is: the prompt, how to choose tokens, when to stop, whom to tell.
+"""One generation: the prompt, how to choose tokens, when to stop, and its receiver.
 
 Values and pure rules only; the engine and the Triton side share these words. Meanings and defaults are those of
 TensorRT-LLM's token-level model.

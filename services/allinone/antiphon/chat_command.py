@@ -1,0 +1,123 @@
+"""`antiphon chat`: a conversation in the terminal, with any Responses server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import readline
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.theme import Theme
+
+from antiphon.talk import api
+from antiphon.talk.api import Api
+from antiphon.talk.chat import Chat
+from antiphon.talk.conversation import Conversation
+from antiphon.talk.own_tools import OwnTools
+from antiphon.up import default_data_folder
+
+HISTORY_LINES_MAX = 1000
+_THEME = Theme({"text": "default", "thought": "dim italic", "note": "dim", "error": "red"})
+
+
+def declare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("message", nargs="*", help="a first message; without a terminal, the only one")
+    parser.add_argument("--model", help="the model (default: the first that the server lists)")
+    parser.add_argument("--instructions", help="what the model is told before everything else")
+    parser.add_argument("--resume", metavar="ID", help="go on behind this response")
+    parser.add_argument("--tools", type=Path, metavar="FILE", help="a Python file whose functions the model may call")
+    parser.add_argument("--max-output-tokens", type=int, metavar="N", help="end each answer after so many tokens")
+    api.declare(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    screen = RichScreen(Console(theme=_THEME, highlight=False))
+    with _history(default_data_folder() / "chat_history"), asyncio.Runner() as runner:
+        return _talk(options, screen, runner)
+
+
+def _talk(options: argparse.Namespace, screen: RichScreen, runner: asyncio.Runner) -> int:
+    tools = OwnTools.of(options.tools) if options.tools else OwnTools()
+    opened = Api.open(options.url)
+    server = runner.run(opened.__aenter__())
+    try:
+        model = options.model or runner.run(server.models())[0]
+        limit = {} if options.max_output_tokens is None else {"max_output_tokens": options.max_output_tokens}
+        chat = Chat(server, screen, Conversation(model, options.instructions, limit, tools.definitions), tools)
+        if sys.stdin.isatty():
+            screen.write(f"{model} at {options.url}. /help shows the commands.\n", "note")
+        for line in _lines(options):
+            if not _take(chat, line, screen, runner):
+                break
+        return 1 if chat.failures and not sys.stdin.isatty() else 0
+    finally:
+        runner.run(opened.__aexit__(None, None, None))
+
+
+def _take(chat: Chat, line: str, screen: RichScreen, runner: asyncio.Runner) -> bool:
+    """Does what a line says. Ctrl-C while an answer comes stops the answer, and the model hears of it at once."""
+    try:
+        return runner.run(chat.take(line))
+    except KeyboardInterrupt:
+        screen.write("\n(stopped)\n", "note")
+        return True
+
+
+def _lines(options: argparse.Namespace) -> Iterator[str]:
+    """The lines to take: those of the arguments, then those that the user types, or that a pipe brings."""
+    if options.resume:
+        yield f"/resume {options.resume}"
+    if options.message:
+        yield " ".join(options.message)
+    if sys.stdin.isatty() or not options.message:
+        while (line := _line()) is not None:
+            yield line
+
+
+def _line() -> str | None:
+    """A line of the user's; None at the end."""
+    try:
+        return input("> " if sys.stdin.isatty() else "")
+    except (EOFError, KeyboardInterrupt):
+        return None
+
+
+class RichScreen:
+    """A terminal in colour; plain text where the output is no terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def write(self, text: str, style: str = "text") -> None:
+        self._console.print(text, style=style, end="", markup=False, soft_wrap=True)
+
+    @contextmanager
+    def waiting(self) -> Iterator[Callable[[], None]]:
+        status = self._console.status("", spinner="dots")
+        status.start()
+        try:
+            yield status.stop
+        finally:
+            status.stop()
+
+
+@contextmanager
+def _history(file: Path) -> Iterator[None]:
+    """Keeps the lines of former conversations, where a terminal asks for lines."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    with suppress(OSError):
+        readline.read_history_file(file)
+    try:
+        yield
+    finally:
+        readline.set_history_length(HISTORY_LINES_MAX)
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            readline.write_history_file(file)

@@ -1,0 +1,85 @@
+"""The state of a terminal conversation: which response it continues, and the requests that follow from that."""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from antiphon_core.jsons import Object
+
+IMAGE_BYTES_MAX = 5 * 2**20
+BACK_TO_START = ""
+
+
+class CannotDo(Exception):
+    """A command that makes no sense here, in a sentence for the user."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """`heads` are the responses of this branch, oldest first: the next request continues the last one."""
+
+    model: str
+    instructions: str | None = None
+    options: Object = field(default_factory=dict)
+    tools: list[Object] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    """Images that go with the next message, as data URLs."""
+
+    @property
+    def head(self) -> str | None:
+        return self.heads[-1] if self.heads else None
+
+    def say(self, text: str) -> Object:
+        """The request of a message, with the images that wait for one."""
+        parts: list[Object] = [{"type": "input_text", "text": text}]
+        parts += [{"type": "input_image", "image_url": url} for url in self.images]
+        self.images.clear()
+        return self.request([{"role": "user", "content": parts if len(parts) > 1 else text}])
+
+    def request(self, items: list[Object]) -> Object:
+        """A request that continues the conversation with these items."""
+        body: dict[str, Any] = {"model": self.model, "input": items, **self.options}
+        if self.head is not None:
+            body["previous_response_id"] = self.head
+        if self.instructions:
+            body["instructions"] = self.instructions
+        if self.tools:
+            body["tools"] = self.tools
+        return body
+
+    def take(self, response: Object) -> list[Object]:
+        """Goes on behind a response that has ended, and returns the calls of functions in it."""
+        self.heads.append(response["id"])
+        return [item for item in response.get("output", []) if item.get("type") == "function_call"]
+
+    def fork(self, turns: int) -> str:
+        """Goes back by some responses: the next message makes a branch there. Returns the response it will continue."""
+        if not 1 <= turns <= len(self.heads):
+            raise CannotDo(f"There are {len(self.heads)} responses to go back by.")
+        del self.heads[-turns:]
+        return self.head or BACK_TO_START
+
+    def resume(self, response_id: str) -> None:
+        """Goes on behind any response, also one of another conversation."""
+        if not response_id.startswith("resp_"):
+            raise CannotDo("Name a response: /resume resp_...")
+        self.heads = [response_id]
+
+    def attach(self, file: str) -> None:
+        """Adds an image to the next message."""
+        path = Path(file).expanduser()
+        media_type = mimetypes.guess_type(path.name)[0] or ""
+        if not media_type.startswith("image/"):
+            raise CannotDo(f"{path} has no name of an image.")
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise CannotDo(f"{path}: {error.strerror or error}") from error
+        if len(content) > IMAGE_BYTES_MAX:
+            raise CannotDo(f"{path} is larger than {IMAGE_BYTES_MAX // 2**20} MiB.")
+        self.images.append(f"data:{media_type};base64,{base64.b64encode(content).decode()}")

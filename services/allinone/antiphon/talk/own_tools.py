@@ -1,0 +1,70 @@
+"""Tools of a terminal conversation: the public functions of a Python file that its user names.
+
+A function becomes a tool by its name, its docstring and its annotations. Pydantic makes the schema of its arguments and
+checks the model's arguments against it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError, validate_call
+from pydantic.errors import PydanticUserError
+
+from antiphon_core.config import SettingsError
+from antiphon_core.jsons import Object, dumps, loads
+
+
+class OwnTools:
+    """The functions by name. A file without functions has none."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        self._functions = dict(functions or {})
+        self.definitions = [_definition(name, function) for name, function in self._functions.items()]
+
+    @classmethod
+    def of(cls, path: Path) -> OwnTools:
+        """Runs the file and takes its functions. SettingsError: it cannot be run, or a function cannot be a tool."""
+        spec = importlib.util.spec_from_file_location("own_tools", path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise SettingsError(f"--tools must name a Python file; {path} is none.")
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:  # a user's own code
+            raise SettingsError(f"{path}: {type(error).__name__}: {error}") from error
+        return cls(
+            {
+                name: value
+                for name, value in vars(module).items()
+                if inspect.isfunction(value) and value.__module__ == "own_tools" and not name.startswith("_")
+            }
+        )
+
+    def call(self, name: str, arguments: str) -> str:
+        """The result of a call, as a text for the model. A mistake is a text too, so that the model can mend it."""
+        function = self._functions.get(name)
+        if function is None:
+            return f"There is no tool '{name}'."
+        try:
+            result = validate_call(function)(**loads(arguments.encode() or b"{}"))
+        except (ValidationError, ValueError, TypeError) as error:
+            return f"The arguments do not fit: {error}"
+        except Exception as error:  # noqa: BLE001 - a user's own code
+            return f"The tool failed: {type(error).__name__}: {error}"
+        return result if isinstance(result, str) else dumps(result).decode()
+
+
+def _definition(name: str, function: Callable[..., Any]) -> Object:
+    try:
+        schema = TypeAdapter(cast(Any, function)).json_schema()
+    except PydanticUserError as error:
+        raise SettingsError(f"The function '{name}' cannot be a tool: {error.message}") from error
+    description = inspect.getdoc(function)
+    return {"type": "function", "name": name, "parameters": schema} | (
+        {"description": description} if description else {}
+    )

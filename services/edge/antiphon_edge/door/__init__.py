@@ -1,1 +1,0 @@
-"""Who may ask, for which tenant, how much, and how slowly they may read."""

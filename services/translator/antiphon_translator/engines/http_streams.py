@@ -1,0 +1,211 @@
+"""A model server over HTTP that answers a generation with server-sent events: NIM, vLLM, SGLang, llama.cpp.
+
+A generation that is stopped closes its connection, which is how these servers learn that nobody listens any more. One
+that ends by itself leaves the connection for the next. The engines on top write the body of a request and read its
+events; there is no I/O in those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Protocol
+
+import aiohttp
+
+from antiphon_core.errors import AntiphonError, EngineFault, EngineTimeout, EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_core.jsons import Object, loads
+from antiphon_core.telemetry import correlation
+from antiphon_translator.engines import chat_errors, openai_wire
+from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.http_pool import HttpPool
+from antiphon_translator.engines.openai_wire import ListedModel
+from antiphon_translator.engines.sse import EventData
+from antiphon_translator.engines.token_timeouts import TokenTimeouts, TokenTimer, timed
+from antiphon_translator.generation import EngineChunk
+from antiphon_translator.models.profiles import ModelProfile
+
+log = logging.getLogger(__name__)
+
+_DONE = b"[DONE]"
+END_GRACE_S = 0.25
+"""How long a server may take to end a stream whose generation it called complete."""
+
+
+class EventReader(Protocol):
+    """Reads the events of one generation."""
+
+    @property
+    def complete(self) -> bool:
+        """The server said why the generation ended."""
+
+    def read(self, event: Object) -> EngineChunk | None:
+        """The content of one event. Raises EngineFault for an event that cannot be read, and EngineUnavailable or
+        EngineFault for one that says that the generation was broken off."""
+
+    def finish(self) -> EngineChunk | None:
+        """The rest, once the stream has ended."""
+
+
+class HttpModelServer:
+    """The server of one model profile. `endpoint` is its base URL, such as http://vllm:8000/v1."""
+
+    def __init__(self, profile: ModelProfile, *, end_grace_s: float = END_GRACE_S) -> None:
+        self.name = f"The server of model '{profile.name}'"
+        """For messages to callers."""
+        self.url = profile.endpoint.rstrip("/")
+        self._profile = profile
+        self._end_grace_s = end_grace_s
+        self._pool: HttpPool | None = None
+        self._timeouts = TokenTimeouts(self.name, first_s=profile.first_token_timeout_s, next_s=profile.token_timeout_s)
+
+    async def models(self) -> Object:
+        """The answer to GET /models. Raises EngineTimeout after `probe_timeout_s`."""
+        async with self._probed(), self.asked("GET", f"{self.url}/models", None) as response:
+            return self._event(await response.read())
+
+    async def listed(self) -> list[ListedModel]:
+        """All models of the server. Raises as `models`, and EngineFault for a list that cannot be read."""
+        return openai_wire.listed(await self.models())
+
+    async def has_route(self, url: str) -> bool:
+        """Whether the server knows a path for POST: a GET of it is answered with any status but 404."""
+        async with self._probed():
+            with self._translated():
+                response = await self._connected().request("GET", url, None, self._headers())
+                response.close()
+                return response.status != 404
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            pool, self._pool = self._pool, None
+            await pool.close()
+
+    async def generate(
+        self,
+        url: str,
+        body: bytes,
+        reader: EventReader,
+        deliver: Deliver,
+        flow: Flow,
+        *,
+        cut_off: type[AntiphonError] = EngineFault,
+    ) -> None:
+        """Runs one generation. A stream that ends before the generation raises `cut_off`."""
+        async with timed(self._timeouts, flow) as timer, self.asked("POST", url, body) as response:
+            if not await self._pass_on(response.content, reader, deliver, flow, timer):
+                return
+            if not reader.complete:
+                raise cut_off(f"{self.name} ended the stream before the generation.")
+            rest = reader.finish()
+            if rest is not None:
+                deliver((rest,))
+
+    async def _pass_on(
+        self, content: aiohttp.StreamReader, reader: EventReader, deliver: Deliver, flow: Flow, timer: TokenTimer
+    ) -> bool:
+        """Delivers the content of each read, until nothing more is wanted: then it answers False."""
+        events = EventData()
+        while received := await content.readany():
+            chunks: list[EngineChunk] = []
+            error = self._read(events.feed(received), reader, chunks)
+            if chunks:
+                timer.token_came()
+                if not deliver(chunks):
+                    if reader.complete:  # the goodbye is on its way, and leaves the connection for the next
+                        await self._drain(content, timer)
+                    return False
+            if error is not None:
+                raise error
+            await flow.wait_until_open()
+        return True
+
+    async def _drain(self, content: aiohttp.StreamReader, timer: TokenTimer) -> None:
+        timer.end_within(self._end_grace_s)
+        while await content.readany():
+            pass
+
+    def _read(self, events: list[bytes], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
+        """Adds the content of events to `chunks`, up to the one that is an error."""
+        try:
+            for data in events:
+                chunk = None if data == _DONE else reader.read(self._event(data))
+                if chunk is not None:
+                    chunks.append(chunk)
+        except AntiphonError as error:
+            return error
+        return None
+
+    def _event(self, data: bytes) -> Object:
+        """An event. Raises the error that it stands for, in band as it came."""
+        try:
+            event = loads(data)
+        except ValueError as error:
+            raise EngineFault(f"{self.name} sent an event that cannot be read.") from error
+        if not isinstance(event, dict):
+            raise EngineFault(f"{self.name} sent an event that cannot be read.")
+        if event.get("error") or event.get("object") == "error":
+            raise self._error(event.get("error") or event, status=200)
+        return event
+
+    def _error(self, told: object, *, status: int, retry_after: str | None = None) -> AntiphonError:
+        """The error that an answer stands for."""
+        return chat_errors.of_answer(
+            told, status=status, server=self.name, model=self._profile.name, url=self.url, retry_after=retry_after
+        )
+
+    @asynccontextmanager
+    async def asked(self, method: str, url: str, body: bytes | None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer with status 200. Its connection is closed at the end, unless all of it was read."""
+        with self._translated():
+            response = await self._connected().request(method, url, body, self._headers())
+            try:
+                if response.status != 200:
+                    told = chat_errors.parsed(await response.read())
+                    raise self._error(told, status=response.status, retry_after=response.headers.get("Retry-After"))
+                yield response
+            finally:
+                response.close()
+
+    @asynccontextmanager
+    async def _probed(self) -> AsyncIterator[None]:
+        """The time limit of a question that a living server answers at once."""
+        try:
+            async with asyncio.timeout(self._profile.probe_timeout_s):
+                yield
+        except TimeoutError as error:
+            raise EngineTimeout(f"{self.name} did not answer in time.") from error
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turns what aiohttp raises into our errors."""
+        try:
+            yield
+        except aiohttp.ClientError as error:
+            log.info("model '%s': %s", self._profile.name, error)
+            raise EngineUnavailable(f"{self.name} cannot be reached.") from error
+
+    def _headers(self) -> Mapping[str, str]:
+        """The key is read anew for each request: it may be replaced in place."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream, application/json",
+            **dict(correlation.engine_headers()),
+        }
+        path = self._profile.api_key_file
+        if path is None:
+            return headers
+        try:
+            return headers | {"Authorization": f"Bearer {path.read_text('utf-8').strip()}"}
+        except (OSError, ValueError) as error:
+            raise EngineUnavailable(
+                f"The file with the API key of model '{self._profile.name}' is unreadable."
+            ) from error
+
+    def _connected(self) -> HttpPool:
+        if self._pool is None:
+            self._pool = HttpPool()
+        return self._pool

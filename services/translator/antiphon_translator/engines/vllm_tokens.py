@@ -1,0 +1,74 @@
+"""Token ids over HTTP: `POST /inference/v1/generate` of vLLM (0.11.1 and later) and of a NIM that runs on vLLM.
+
+The prompt is rendered and encoded here, so usage is exact and a stream can go on behind its last token on another
+server. A server that aborts a generation, as one does that is shutting down, is unavailable: another one continues.
+"""
+
+from __future__ import annotations
+
+from antiphon_core.errors import AntiphonError, EngineUnavailable, InvalidRequest
+from antiphon_core.flow import Flow
+from antiphon_core.jsons import compact
+from antiphon_translator.engines import vllm_wire
+from antiphon_translator.engines.base import Deliver
+from antiphon_translator.engines.http_streams import HttpModelServer
+from antiphon_translator.engines.openai_wire import ListedModel
+from antiphon_translator.engines.vllm_wire import TokensReader
+from antiphon_translator.generation import GenerationRequest, Level
+from antiphon_translator.models.profiles import CHAT_ENGINE, ModelProfile
+
+ROUTE = "/inference/v1/generate"
+
+
+class VllmTokensEngine:
+    """One model, or one adapter of it, on one server."""
+
+    level = Level.TOKENS
+
+    def __init__(self, profile: ModelProfile) -> None:
+        self._profile = profile
+        self._server = HttpModelServer(profile)
+        self._url = self._server.url.removesuffix("/v1") + ROUTE
+        self._has_route = False
+
+    async def controls(self) -> frozenset[str]:
+        await self._require_route()
+        return vllm_wire.CONTROLS
+
+    async def ready(self) -> None:
+        """Raises EngineUnavailable also when the server does not list the model, or its adapter."""
+        await self._require_route()
+        wanted = self._profile.lora or self._profile.served_name
+        names = [model.name for model in await self.listed()]
+        if wanted not in names:
+            raise EngineUnavailable(
+                f"{self._server.name} has no model '{wanted}'; it lists {', '.join(names) or 'none'}."
+            )
+
+    async def listed(self) -> list[ListedModel]:
+        """All models of the server, adapters among them."""
+        return await self._server.listed()
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def generate(self, request: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        await self._require_route()
+        body = compact(vllm_wire.body(request, self._profile.served_name))
+        try:
+            await self._server.generate(
+                self._url, body, TokensReader(request), deliver, flow, cut_off=EngineUnavailable
+            )
+        except InvalidRequest:
+            raise  # the server is as it was
+        except AntiphonError:
+            self._has_route = False  # the server may come back as another
+            raise
+
+    async def _require_route(self) -> None:
+        """Asks once, and again after a failure. A server without the route would say that it has no such model."""
+        if not self._has_route and not await self._server.has_route(self._url):
+            raise EngineUnavailable(
+                f'{self._server.name} does not serve token ids ({ROUTE}); engine = "{CHAT_ENGINE}" asks it for text.'
+            )
+        self._has_route = True

@@ -1,0 +1,117 @@
+"""The words of vLLM's /inference/v1/generate: the body of a request, and the events of a stream as token ids.
+
+vLLM sends an event for each message that has ids, the last of them with a finish reason. The end of a generation that
+was aborted has no ids and is not sent at all, so a stream without a finish reason was broken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.jsons import Object
+from antiphon_translator.engines.triton_vllm import structured_outputs
+from antiphon_translator.generation import (
+    Alternative,
+    EngineChunk,
+    FinishReason,
+    GenerationRequest,
+    Sampling,
+    TokenLogprob,
+)
+
+_SAMPLING = tuple(member.name for member in fields(Sampling))
+CONTROLS = frozenset((*_SAMPLING, "guide", "ignore_eos", "logprobs", "top_logprobs", "lora"))
+LOGPROBS_MAX = 20
+"""The most that a server gives unless it was started with more (`--max-logprobs`)."""
+_FINISH: Mapping[str, FinishReason] = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
+_ID_PREFIX = "token_id:"
+
+
+def body(request: GenerationRequest, model: str) -> Object:
+    """The body of POST /inference/v1/generate. EngineFault: it asks for what the server cannot be told."""
+    if request.images:
+        raise EngineFault("The engine takes token ids only, and no images.")
+    return {
+        "request_id": request.request_id,
+        "model": request.lora or model,
+        "token_ids": list(request.prompt_ids),
+        "sampling_params": _sampling_params(request),
+        "stream": True,
+    }
+
+
+def _sampling_params(request: GenerationRequest) -> Object:
+    """vLLM's SamplingParams. Text is wanted by nobody: `detokenize` spares the server making it."""
+    chosen = {name: value for name in _SAMPLING if (value := getattr(request.sampling, name)) is not None}
+    params: Object = {"max_tokens": request.max_tokens, "detokenize": False, **chosen}
+    if request.stop_ids:
+        params["stop_token_ids"] = list(request.stop_ids)
+    if request.ignore_eos:
+        params["ignore_eos"] = True
+    if request.guide is not None:
+        params["structured_outputs"] = structured_outputs(request.guide)
+    if request.top_logprobs is not None:
+        params["logprobs"] = _logprobs_asked(request.top_logprobs)
+    return params
+
+
+def _logprobs_asked(top: int) -> int:
+    """One more than wanted: the chosen token comes first and takes the place of the last, if it is not among them."""
+    return min(top + 1, LOGPROBS_MAX) if top else 0
+
+
+class TokensReader:
+    """The events of one stream."""
+
+    def __init__(self, request: GenerationRequest) -> None:
+        self.complete = False
+        self._top = request.top_logprobs
+
+    def read(self, event: Object) -> EngineChunk | None:
+        """The ids of an event. EngineFault: it cannot be read. EngineUnavailable: the generation was aborted."""
+        try:
+            choices = event["choices"]
+            if not choices:  # the counts
+                return None
+            (choice,) = choices
+            ids = [int(number) for number in choice.get("token_ids") or ()]
+            finish = self._finish(choice.get("finish_reason"))
+            logprobs = () if self._top is None else self._logprobs(choice.get("logprobs"), ids)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise EngineFault("The engine sent an event that cannot be read.") from error
+        return EngineChunk(ids, finish=finish, logprobs=logprobs) if ids or finish is not None else None
+
+    def finish(self) -> None:
+        return None
+
+    def _finish(self, reason: str | None) -> FinishReason | None:
+        if reason is None:
+            return None
+        if reason == "abort":
+            raise EngineUnavailable("The engine aborted the generation.")
+        if reason not in _FINISH:
+            raise EngineFault(f"The engine broke off the generation: {reason}.")
+        self.complete = True
+        return _FINISH[reason]
+
+    def _logprobs(self, given: Mapping[str, Any] | None, ids: Sequence[int]) -> tuple[TokenLogprob, ...]:
+        """One for each id. ValueError: there are more or fewer."""
+        entries = (given or {}).get("content") or ()
+        pairs = zip(ids, entries, strict=True)
+        return tuple(TokenLogprob(number, float(entry["logprob"]), self._likeliest(entry)) for number, entry in pairs)
+
+    def _likeliest(self, entry: Mapping[str, Any]) -> tuple[Alternative, ...]:
+        given = [_alternative(other) for other in entry.get("top_logprobs") or ()]
+        given.sort(key=lambda other: other.logprob, reverse=True)
+        return tuple(given[: self._top])
+
+
+def _alternative(entry: Mapping[str, Any]) -> Alternative:
+    """Tokens are written `token_id:7`: the server has made no text of them."""
+    written = str(entry["token"])
+    if not written.startswith(_ID_PREFIX):
+        raise ValueError(written)
+    return Alternative(int(written.removeprefix(_ID_PREFIX)), float(entry["logprob"]))

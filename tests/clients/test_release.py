@@ -1,0 +1,92 @@
+"""The packages of `make dist` in fresh virtual environments: everything with one command, and each target alone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from clients.package import make_wheel
+from tests.support.system import Command
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).parent / "uv"
+# What each target needs besides its extra, so that it starts: addresses at which nobody has to be.
+TARGETS = {
+    "store": ["--store-port=0"],
+    "translator": ["--translator-port=0", "--translator-profiles=profiles"],
+    "edge": ["--edge-port=0", "--edge-store=127.0.0.1:9", "--edge-translator=127.0.0.1:9"],
+    "worker": ["--edge-store=127.0.0.1:9", "--edge-translator=127.0.0.1:9"],
+}
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    for source in (ROOT, ROOT / "services/allinone/distribution"):
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+        subprocess.run(command, cwd=source, check=True, stdout=subprocess.DEVNULL)
+    make_wheel(folder)
+    return folder
+
+
+def venv(folder: Path, wheels: Path, *requirements: str) -> Path:
+    """The interpreter of a new environment that has these, in the versions that this environment has."""
+    subprocess.run([UV, "venv", "--quiet", f"--python={sys.executable}", str(folder / "venv")], check=True)
+    python = folder / "venv/bin/python"
+    subprocess.run(
+        [UV, "pip", "install", "--quiet", f"--python={python}", f"--find-links={wheels}",
+         f"--constraint={pins(folder)}", *requirements],
+        check=True,
+    )  # fmt: skip
+    return python
+
+
+def pins(folder: Path) -> Path:
+    """requirements.txt without hashes: our own wheels have none."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    kept = folder / "pins.txt"
+    kept.write_text("".join(f"{line.partition(' --hash')[0].strip()}\n" for line in lines if line.strip()))
+    return kept
+
+
+@pytest.fixture(autouse=True)
+def no_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable of this process leads to the repository."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
+def test_everything_is_installed_and_started_with_two_commands(tmp_path: Path, wheels: Path) -> None:
+    python = venv(tmp_path, wheels, "antiphon", "antiphon-store-client")
+    command = Command("up", "--port=0", f"--data={tmp_path}/data", folder=tmp_path, python=python)
+    try:
+        url = command.wait_for(r"edge +(http://\S+)")[1]
+        body = {"model": "smollm2", "input": "What is the capital of France?", "temperature": 0}
+        request = urllib.request.Request(
+            f"{url}/responses", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            text = json.load(answer)["output"][0]["content"][0]["text"]
+        assert text == "The capital of France is Paris."
+    finally:
+        command.stop()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_starts_with_its_own_extra_alone(target: str, tmp_path: Path, wheels: Path) -> None:
+    python = venv(tmp_path, wheels, f"antiphon-server[{target}]")
+    help_ = [str(python), "-m", "antiphon", "serve", "--help"]
+    assert "--target" in subprocess.run(help_, check=True, capture_output=True, text=True).stdout
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles/m.toml").write_text(
+        'name = "m"\nengine = "openai_chat"\nendpoint = "http://127.0.0.1:9/v1"\n'
+    )
+    command = Command("serve", f"--target={target}", *TARGETS[target], folder=tmp_path, python=python)
+    try:
+        command.wait_for(rf"^{target} +")
+    finally:
+        command.stop()

@@ -1,0 +1,244 @@
+"""A fleet under load loses its processes, by SIGTERM and by kill -9, and callers with the OpenAI SDK do not notice."""
+
+from __future__ import annotations
+
+import asyncio
+import runpy
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import openai
+import pytest
+import pytest_asyncio
+from openai import AsyncOpenAI, OpenAI
+
+from tests.support.howto import blocks
+from tests.support.patience import PATIENCE_S, until
+from tests.support.replicas import SIZES, Replicas, fleet
+from tests.support.storytelling import StorytellingTriton, story, storytelling_triton
+from tests.support.volume import volume
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+RECIPE = Path(__file__).parents[2] / "docs/howto/resume-a-stream.md"
+DELTA = "response.output_text.delta"
+WORDS = 10
+STREAMS, JOBS = 50, 20
+REQUESTS = volume(240, 20_000)
+
+_Answer = TypeVar("_Answer")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def fleet_of_triton(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[tuple[Replicas, StorytellingTriton]]:
+    async with (
+        storytelling_triton(WORDS) as triton,
+        fleet(tmp_path_factory.mktemp("fleet"), triton.endpoint) as replicas,
+    ):
+        yield replicas, triton
+
+
+@pytest.fixture
+def replicas(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> Replicas:
+    return fleet_of_triton[0]
+
+
+@pytest.fixture
+def triton(fleet_of_triton: tuple[Replicas, StorytellingTriton]) -> StorytellingTriton:
+    triton = fleet_of_triton[1]
+    triton.starts.clear()
+    triton.pause_s = 0.07
+    return triton
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def client(replicas: Replicas) -> AsyncIterator[AsyncOpenAI]:
+    """The SDK as it comes, with its own retries."""
+    async with AsyncOpenAI(base_url=f"{replicas.url}/v1", api_key="none") as made:
+        yield made
+
+
+async def answered(ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+    """Asks again when an edge has given up a store that is there: it may get no processor for a second."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                return await ask()
+            except openai.InternalServerError as error:
+                if "does not answer" not in error.message:
+                    raise
+
+
+async def streamed(client: AsyncOpenAI, said: str, previous_id: str | None) -> str:
+    """One turn of a caller who streams, whole; its id."""
+    stream = await answered(
+        lambda: client.responses.create(
+            model="m", input=said, stream=True, previous_response_id=previous_id or openai.omit
+        )
+    )
+    log = [event async for event in stream]
+    assert [event.sequence_number for event in log] == list(range(len(log)))
+    last = log[-1]
+    assert last.type == "response.completed"
+    assert last.response.output_text == story(WORDS)
+    assert "".join(event.delta for event in log if event.type == "response.output_text.delta") == story(WORDS)
+    return last.response.id
+
+
+async def stream_turns(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> int:
+    """Streams one turn after the other, every second one as a continuation; how many."""
+    count, previous_id = 0, None
+    while not is_over.is_set():
+        previous_id = await streamed(client, f"stream {name}.{count}", previous_id if count % 2 else None)
+        count += 1
+    return count
+
+
+async def run_jobs(client: AsyncOpenAI, name: str, is_over: asyncio.Event) -> int:
+    """Runs one response in the background after the other; how many."""
+    count = 0
+    while not is_over.is_set():
+        said = f"job {name}.{count}"
+        job = await answered(partial(client.responses.create, model="m", input=said, background=True))
+        async with asyncio.timeout(2 * PATIENCE_S):
+            while job.status in ("queued", "in_progress"):
+                await asyncio.sleep(0.2)
+                job = await answered(partial(client.responses.retrieve, job.id))
+        assert (job.status, job.output_text) == ("completed", story(WORDS))
+        count += 1
+    return count
+
+
+class Load:
+    """Callers who stream and callers who wait for jobs, until it is over."""
+
+    def __init__(self, client: AsyncOpenAI, name: str) -> None:
+        self._is_over = asyncio.Event()
+        self._working = [
+            *self._begin(STREAMS, lambda number: stream_turns(client, f"{name}.{number}", self._is_over)),
+            *self._begin(JOBS, lambda number: run_jobs(client, f"{name}.{number}", self._is_over)),
+        ]
+
+    async def end(self) -> int:
+        """Waits for the last turns; how many there were. Each caller had one at least, and none failed."""
+        self._is_over.set()
+        ended = await asyncio.gather(*self._working, return_exceptions=True)
+        assert not Counter(repr(each) for each in ended if isinstance(each, BaseException))
+        counts = [each for each in ended if isinstance(each, int)]
+        assert min(counts) > 0
+        return sum(counts)
+
+    def _begin(self, size: int, work: Callable[[int], Awaitable[int]]) -> list[asyncio.Future[int]]:
+        return [asyncio.ensure_future(work(number)) for number in range(size)]
+
+
+def require_each_once(triton: StorytellingTriton, turns: int) -> None:
+    """No turn was begun twice: what was interrupted went on behind its last token."""
+    assert set(triton.began_anew().values()) == {1}
+    assert len(triton.began_anew()) == turns
+
+
+async def test_a_rolling_restart_cuts_no_stream_and_doubles_no_job(
+    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+) -> None:
+    load = Load(client, "roll")
+    async with asyncio.timeout(4 * PATIENCE_S):
+        await replicas.roll()
+    require_each_once(triton, await load.end())
+
+
+async def test_a_restart_of_the_only_store_fails_no_request(
+    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+) -> None:
+    """Not even one that the SDK would have to repeat."""
+    load = Load(client.with_options(max_retries=0), "store")
+    (store,) = replicas.of("store")
+    async with asyncio.timeout(4 * PATIENCE_S):
+        await replicas.restart(store)
+    require_each_once(triton, await load.end())
+
+
+class Requests:
+    """Short requests, many at once, every second one a continuation of the one before."""
+
+    def __init__(self, client: AsyncOpenAI) -> None:
+        self.acknowledged: list[str] = []
+        self.faults: Counter[str] = Counter()
+        self._client = client
+
+    @property
+    def count(self) -> int:
+        return len(self.acknowledged) + self.faults.total()
+
+    async def until(self, count: int) -> None:
+        await until(lambda: self.count >= count, f"{count} requests")
+
+    async def ask(self, number: int, is_over: asyncio.Event) -> None:
+        previous_id = None
+        while not is_over.is_set():
+            try:
+                response = await self._client.responses.create(
+                    model="m", input=f"request {number}.{self.count}", previous_response_id=previous_id or openai.omit
+                )
+            except openai.APIError as error:
+                self.faults[repr(error)] += 1
+                previous_id = None
+                continue
+            assert (response.status, response.output_text) == ("completed", story(WORDS))
+            self.acknowledged.append(response.id)
+            previous_id = None if previous_id else response.id
+
+
+async def test_kill_9_of_one_process_of_each_kind_loses_no_request(
+    replicas: Replicas, triton: StorytellingTriton, client: AsyncOpenAI
+) -> None:
+    triton.pause_s = 0.005
+    requests, is_over = Requests(client), asyncio.Event()
+    asking = [asyncio.create_task(requests.ask(number, is_over)) for number in range(STREAMS)]
+    working = [asyncio.create_task(run_jobs(client, f"kill.{number}", is_over)) for number in range(JOBS)]
+    for kind, target in enumerate(SIZES):
+        await requests.until(kind * REQUESTS // len(SIZES))
+        name = replicas.of(target)[0]
+        replicas.kill(name)
+        await replicas.start(name)  # as a kubelet does
+    await requests.until(REQUESTS)
+    is_over.set()
+    await asyncio.gather(*asking, *working)
+    assert requests.faults.total() <= requests.count // 1_000, requests.faults
+    read = await asyncio.gather(*map(client.responses.retrieve, requests.acknowledged))
+    assert {response.output_text for response in read} == {story(WORDS)}
+
+
+async def test_streams_of_killed_edges_are_resumed_by_the_recipe_of_the_documents(
+    replicas: Replicas, triton: StorytellingTriton, tmp_path: Path
+) -> None:
+    (recipe,) = blocks(RECIPE)
+    (tmp_path / "recipe.py").write_text(recipe.text)
+    ways = [each for name, each in runpy.run_path(str(tmp_path / "recipe.py")).items() if name.startswith("stream_")]
+    triton.hold(at=5)
+    with OpenAI(base_url=f"{replicas.url}/v1", api_key="none") as client:
+        seen: list[list[Any]] = [[] for _ in ways]
+
+        def read(number: int) -> None:
+            for event in ways[number](client, model="m", input=f"resume {number}"):
+                seen[number].append(event)
+
+        reading = [asyncio.create_task(asyncio.to_thread(read, number)) for number in range(len(ways))]
+        await until(lambda: all(log and log[-1].type == DELTA for log in seen), "deltas")
+        hosts = {host for host, _ in replicas.balancer.chosen[-len(ways) :]}
+        killed = [name for name in replicas.of("edge") if replicas.pods[name].host in hosts]
+        for name in killed:
+            replicas.kill(name)
+        triton.go_on()
+        await asyncio.gather(*reading)
+    await replicas.start(*killed)
+    for log in seen:
+        assert [event.sequence_number for event in log] == list(range(len(log)))
+        assert log[-1].type == "response.completed"
+        assert log[-1].response.output_text == story(WORDS)
+    require_each_once(triton, len(ways))

@@ -1,0 +1,137 @@
+"""The edge in the pod of a NIMService: it starts with the Operator's variables, answers its probes and its questions,
+which have no key, and writes its log as JSON lines. The manifest is the overlay's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from antiphon_core.jsons import Object, loads
+from tests.support import nim_operator
+from tests.support.api_keys import KeyFiles, bearer
+from tests.support.fake_chat import MODEL, fake_chat
+from tests.support.patience import PATIENCE_S
+from tests.support.ports import HOST, free_ports
+from tests.support.served_models import write_directory
+from tests.support.system import Command
+
+MODELS = ("alpha", "beta")
+TOKEN = "0123456789abcdef" * 4
+
+
+@dataclass(frozen=True)
+class Pod:
+    """The edge of a NIMService, and the services behind it."""
+
+    url: str
+    key: str
+    edge: Command
+
+
+@pytest.fixture
+async def pod(tmp_path: Path) -> AsyncIterator[Pod]:
+    async with fake_chat() as chat:
+        running = ExitStack()
+        try:
+            yield await asyncio.to_thread(lambda: running.enter_context(_running(tmp_path, chat.endpoint)))
+        finally:
+            await asyncio.to_thread(running.close)
+
+
+async def test_an_edge_in_a_nim_service_satisfies_the_operator(pod: Pod) -> None:
+    service = nim_operator.edge_service()
+    async with aiohttp.ClientSession(pod.url) as session:
+        for path in nim_operator.probe_paths(service):
+            async with asyncio.timeout(PATIENCE_S):
+                while (await _asked(session, path))[0] != 200:
+                    await asyncio.sleep(0.1)
+        status, models = await _asked(session, "/v1/models")
+        assert status == 200
+        assert nim_operator.model_name(models) in MODELS
+        assert {one["id"] for one in models["data"]} == {one["root"] for one in models["data"]} == set(MODELS)
+        _, metadata = await _asked(session, "/v1/metadata")
+        assert [one["shortName"] for one in metadata["modelInfo"]] == list(MODELS)
+        _, version = await _asked(session, "/v1/version")
+        assert set(version) == {"release", "api"}
+        _, ready = await _asked(session, "/v1/health/ready")
+        assert (ready["object"], ready["status"]) == ("health.response", "ready")
+
+
+async def test_metrics_are_open_and_responses_are_not(pod: Pod) -> None:
+    async with aiohttp.ClientSession(pod.url) as session:
+        async with session.get(nim_operator.METRICS_PATH) as answer:
+            assert (answer.status, answer.content_type) == (200, "text/plain")
+        asked = {"model": "alpha", "input": "Hi"}
+        async with session.post("/v1/responses", json=asked) as answer:
+            assert answer.status == 401
+        async with session.get("/v1/conversations/conv_none", headers=bearer(pod.key)) as answer:
+            assert answer.status == 404
+
+
+async def test_every_line_of_the_log_is_a_json_object(pod: Pod) -> None:
+    async with aiohttp.ClientSession(pod.url) as session:
+        await _asked(session, "/v1/models/none")
+    await asyncio.to_thread(pod.edge.stop)
+    logged = [line for line in pod.edge.lines if not line.startswith("edge ")]  # the banner
+    assert logged
+    assert all(isinstance(loads(line.encode()), dict) for line in logged), logged
+
+
+async def _asked(session: aiohttp.ClientSession, path: str) -> tuple[int, Object]:
+    """What the Operator is answered, which has no key."""
+    async with session.get(path) as answer:
+        return answer.status, loads(await answer.read())
+
+
+@contextmanager
+def _running(folder: Path, chat: str) -> Iterator[Pod]:
+    """The services behind the edge, and the edge as the overlay describes it, with local addresses and files."""
+    edge, store, translator = free_ports(3)
+    files = KeyFiles(folder)
+    key = files.make("acme")
+    for name, content in (
+        ("token", TOKEN),
+        ("sealing", f"one {TOKEN}\n"),
+        ("credentials", f"edge {TOKEN} * gateway\n"),
+    ):
+        (folder / name).write_text(content)
+    tokens = str(folder / "credentials")
+    with ExitStack() as stack:
+        for target, options in {
+            "store": [f"--store-port={store}", "--store-url=memory://", f"--store-token-file={tokens}"],
+            "translator": [
+                f"--translator-port={translator}",
+                f"--translator-profiles={_profiles(folder, chat)}",
+                f"--translator-token-file={tokens}",
+            ],
+        }.items():
+            command = Command("serve", f"--target={target}", *options)
+            stack.callback(command.stop)
+            command.wait_for(rf"^{target}\b")
+        service = nim_operator.edge_service()
+        service["spec"]["expose"]["service"]["port"] = edge
+        environ = {
+            name: value.replace(nim_operator.STORE, str(folder))
+            for name, value in nim_operator.environ(service).items()
+        }
+        environ |= {"ANTIPHON_EDGE_STORE": f"{HOST}:{store}", "ANTIPHON_EDGE_TRANSLATOR": f"{HOST}:{translator}"}
+        command = Command("serve", "--target=edge", environ=environ | {"ANTIPHON_EDGE_DRAIN_S": "1"})
+        stack.callback(command.stop)
+        command.wait_for(r"^edge\b")
+        yield Pod(f"http://{HOST}:{edge}", key, command)
+
+
+def _profiles(folder: Path, chat: str) -> Path:
+    profiles = folder / "profiles"
+    profiles.mkdir()
+    directory = write_directory(folder / "model")
+    for name in MODELS:
+        text = f'name = "{name}"\ndirectory = "{directory}"\nengine = "openai_chat"\nendpoint = "{chat}"\n'
+        (profiles / f"{name}.toml").write_text(text + f'chat_model = "{MODEL}"\n')
+    return profiles

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon.talk.api import Api
+from antiphon.talk.errors import ApiError
+
+
+@pytest.fixture
+async def server(base_url: str) -> AsyncIterator[Api]:
+    async with Api.open(base_url) as opened:
+        yield opened
+
+
+async def test_the_models_of_a_server(server: Api) -> None:
+    assert await server.models() == ["m", "seer"]
+
+
+async def test_the_events_of_a_response(server: Api) -> None:
+    events = [event async for event in server.events({"model": "m", "input": "Hi"})]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    assert events[-1]["type"] == "response.completed"
+
+
+async def test_a_tree_is_read_page_by_page(server: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = await server.post("/responses", {"model": "m", "input": "Hi"})
+    for _ in range(3):
+        await server.post("/responses", {"model": "m", "input": "Hi", "previous_response_id": root["id"]})
+    pages: list[str] = []
+    get = server.get
+
+    async def two_at_a_time(path: str, **parameters: str) -> dict[str, object]:
+        pages.append(path)
+        return await get(path, **{**parameters, "limit": "2"})
+
+    monkeypatch.setattr(server, "get", two_at_a_time)
+    nodes = await server.nodes(root["id"], from_root=True)
+    assert [node["depth"] for node in nodes] == [0, 1, 1, 1]
+    assert len(pages) == 2
+
+
+async def test_an_error_has_the_servers_words(server: Api) -> None:
+    with pytest.raises(ApiError, match="The model 'none'") as raised:
+        await server.post("/responses", {"model": "none", "input": "Hi"})
+    assert (raised.value.status, raised.value.code) == (404, "model_not_found")
+
+
+async def test_a_server_that_is_not_there_is_named() -> None:
+    async with Api.open("http://127.0.0.1:9/v1") as nobody:
+        with pytest.raises(ApiError, match="http://127.0.0.1:9/v1 does not answer") as raised:
+            await nobody.models()
+    assert raised.value.status == 0
+
+
+async def test_the_key_of_the_environment_is_sent(base_url: str) -> None:
+    async with Api.open(base_url, {"OPENAI_API_KEY": "ak_secret"}) as server:
+        assert server._session.headers["Authorization"] == "Bearer ak_secret"

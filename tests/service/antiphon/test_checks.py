@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon import checks
+from antiphon.checks import Finding, Level
+from antiphon.settings import load
+from antiphon_store.settings import StoreSettings
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "find_spec", lambda module: None if module == "redis" else object())
+    found = [finding for finding in checks.of_machine() if finding.subject == "packages"]
+    assert found == [
+        Finding(
+            Level.WARNING, "packages", "not installed: redis", "pip install 'antiphon-server[redis]', if you need them."
+        )
+    ]
+
+
+@pytest.mark.parametrize(("most", "level"), [(256, Level.WARNING), (65_536, Level.OK)])
+def test_few_descriptors_are_a_warning(most: int, level: Level, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _kind: (most, most))
+    (found,) = (finding for finding in checks.of_machine() if finding.subject == "descriptors")
+    assert found.level is level
+
+
+def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "DISK_BYTES_MIN", 2**70)
+    assert checks._disk(tmp_path / "not" / "there").level is Level.WARNING
+
+
+async def test_a_store_that_can_be_opened(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/store.db"
+    (finding,) = await checks.of_store(StoreSettings(url=url))
+    assert (finding.level, finding.remedy) == (Level.WARNING, "The first start makes it.")
+    (finding,) = await checks.of_store(StoreSettings(url="memory://"))
+    assert finding.level is Level.WARNING
+
+
+async def test_a_profile_with_a_mistake_is_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text('name = "m"\nengine = "none"\n')
+    loaded = load(environ={}, flags={"--translator-profiles": str(tmp_path)}, file=None)
+    (finding,) = await checks.of_profiles(loaded)
+    assert (finding.level, finding.subject) == (Level.FAULT, "bad")
+
+
+async def test_no_server_is_a_warning() -> None:
+    (finding,) = await checks.of_server("http://127.0.0.1:9/v1")
+    assert finding.level is Level.WARNING
+    assert "antiphon up" in finding.remedy
+
+
+@pytest.mark.parametrize(("release", "count"), [("", 0), ("0.0.1", 1)])
+def test_another_release_is_a_warning(release: str, count: int) -> None:
+    assert len(list(checks._release(release))) == count
+
+
+@pytest.mark.parametrize(("date", "count"), [("", 0), ("Thu, 01 Jan 2015 00:00:00 GMT", 1)])
+def test_another_clock_is_a_warning(date: str, count: int) -> None:
+    assert len(list(checks._clock(date))) == count

@@ -1,0 +1,93 @@
+"""A server in this process that takes and gives token ids over `/inference/v1/generate`, as vLLM's does.
+
+Its events are those of vLLM: one for each message that has ids, the last with a finish reason; nothing at all for the
+end of an aborted generation; then `[DONE]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from antiphon_core.jsons import Object
+from tests.support.engine_plays import Ending, Play
+from tests.support.fake_chat import FakeChat, event, served
+
+PATH = "/inference/v1/generate"
+DONE = b"data: [DONE]\n\n"
+
+
+def ids_event(ids: Sequence[int], finish: str | None = None, logprobs: Object | None = None) -> bytes:
+    """One event of a stream."""
+    choice = {"index": 0, "logprobs": logprobs, "finish_reason": finish, "token_ids": list(ids)}
+    return event({"request_id": "generate-tokens-1", "choices": [choice], "usage": None})
+
+
+def scored(*entries: tuple[int, float, dict[int, float]]) -> Object:
+    """Log probabilities as vLLM writes them: of each token its own, and those of the alternatives."""
+    return {"content": [_entry(token, logprob) | {"top_logprobs": _entries(top)} for token, logprob, top in entries]}
+
+
+@dataclass
+class FakeGenerate(FakeChat):
+    """The server's behaviour. With `next_id` it is a model: the next id is made of all ids so far, until a stop id or
+    `max_tokens`. `lost_after` is how many ids it sends of a generation before it is gone, `aborted_after` before it
+    ends the stream without a reason."""
+
+    context_length: int | None = 4_096
+    next_id: Callable[[Sequence[int]], int] | None = None
+    lost_after: int | None = None
+    aborted_after: int | None = None
+
+    def play(self, play: Play) -> None:
+        self.begun, self.stopped = play.begun, play.stopped
+        ends = play.ending is Ending.BY_ITSELF
+        reasons: list[str | None] = [None] * len(play.messages)
+        if ends and reasons:
+            reasons[-1] = "stop"
+        events = [ids_event(ids, reason) for ids, reason in zip(play.messages, reasons, strict=True)]
+        # vLLM always generates something; another server of this kind may not.
+        events += [ids_event((), "stop")] if ends and not events else []
+        self.script = [step for each in events for step in (play.pause_s, each)]
+        self.script = [*self.script, *([DONE] if ends else [play.ending])]
+
+    async def _stream(self, request: web.Request, response: web.StreamResponse) -> None:
+        if self.next_id is not None:
+            self.script = self._generated(self.requests[-1], self.next_id)
+        await super()._stream(request, response)
+
+    def _generated(self, asked: Object, next_id: Callable[[Sequence[int]], int]) -> list[bytes | float | Ending]:
+        ids, params = list(asked["token_ids"]), asked["sampling_params"]
+        script: list[bytes | float | Ending] = []
+        for count in range(1, params["max_tokens"] + 1):
+            if count - 1 == self.lost_after:
+                return [*script, Ending.LOST]
+            if count - 1 == self.aborted_after:
+                return [*script, DONE]
+            ids.append(next_id(ids))
+            is_stop = ids[-1] in params.get("stop_token_ids", ())
+            reason = "stop" if is_stop else "length" if count == params["max_tokens"] else None
+            script.append(ids_event(ids[-1:], reason))
+            if reason is not None:
+                break
+        return [*script, DONE]
+
+
+@asynccontextmanager
+async def fake_generate() -> AsyncIterator[FakeGenerate]:
+    """A running fake on a free port of this machine."""
+    fake = FakeGenerate()
+    async with served(fake, PATH):
+        yield fake
+
+
+def _entry(token: int, logprob: float) -> dict[str, Any]:
+    return {"token": f"token_id:{token}", "logprob": logprob, "bytes": None}
+
+
+def _entries(top: dict[int, float]) -> list[dict[str, Any]]:
+    return [_entry(token, logprob) for token, logprob in top.items()]

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from antiphon.talk import tree_text
+from antiphon_core.jsons import Object
+
+
+def node(response_id: str, depth: int, status: str | None = "completed") -> Object:
+    return {"id": response_id, "depth": depth, "status": status}
+
+
+def test_children_stand_below_their_parent_with_a_sign_for_the_status() -> None:
+    nodes = [node("a", 3), node("b", 4, "failed"), node("c", 4, None)]
+    assert list(tree_text.lines(nodes, marked="b", texts={"a": "Hello\nthere"})) == [
+        "● a  Hello there",
+        "  ✗ b  ◀ here",
+        "  · c",
+    ]
+
+
+def test_long_texts_are_cut() -> None:
+    assert tree_text.shortened("word " * 50) == ("word " * 50)[: tree_text.TEXT_CHARS_MAX - 1] + "…"
+
+
+def test_the_text_of_a_response_has_no_reasoning() -> None:
+    output = [{"type": "reasoning", "content": [{"text": "hm"}]}, {"type": "message", "content": [{"text": "Hi"}]}]
+    assert tree_text.output_text({"output": output}) == "Hi"

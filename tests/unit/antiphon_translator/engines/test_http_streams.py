@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_core.jsons import Object
+from antiphon_translator.engines.http_streams import HttpModelServer
+from antiphon_translator.generation import EngineChunk
+from antiphon_translator.models.profiles import ModelProfile
+from tests.support import pushed
+from tests.support.engine_plays import Ending
+from tests.support.fake_generate import DONE, PATH, FakeGenerate, fake_generate, ids_event
+from tests.support.patience import PATIENCE_S
+
+
+class IdsReader:
+    """Ids of events, complete with any finish reason."""
+
+    def __init__(self) -> None:
+        self.complete = False
+
+    def read(self, event: Object) -> EngineChunk | None:
+        self.complete = event["choices"][0]["finish_reason"] is not None
+        return EngineChunk(event["choices"][0]["token_ids"])
+
+    def finish(self) -> EngineChunk | None:
+        return EngineChunk((99,))
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeGenerate]:
+    async with fake_generate() as running:
+        yield running
+
+
+@pytest.fixture
+async def server(fake: FakeGenerate) -> AsyncIterator[HttpModelServer]:
+    made = HttpModelServer(profile(fake.endpoint), end_grace_s=PATIENCE_S)
+    yield made
+    await made.close()
+
+
+def profile(endpoint: str) -> ModelProfile:
+    return ModelProfile(
+        name="m", directory=Path(), endpoint=endpoint, first_token_timeout_s=2 * PATIENCE_S, probe_timeout_s=PATIENCE_S
+    )
+
+
+async def generated(
+    server: HttpModelServer, *, most: int = 100, cut_off: type[EngineFault | EngineUnavailable] = EngineFault
+) -> list[int]:
+    deliveries = pushed.Deliveries(most=most)
+    url = server.url.removesuffix("/v1") + PATH
+    await server.generate(url, b"{}", IdsReader(), deliveries, Flow(), cut_off=cut_off)
+    return [number for chunks in deliveries.received for chunk in chunks for number in chunk.token_ids]
+
+
+async def test_a_stream_is_delivered_to_its_end_and_then_the_rest(fake: FakeGenerate, server: HttpModelServer) -> None:
+    fake.script = [ids_event([1]), ids_event([2, 3], "stop"), DONE]
+    assert await generated(server) == [1, 2, 3, 99]
+
+
+async def test_a_connection_is_used_again_when_the_last_delivery_was_not_waited_for(
+    fake: FakeGenerate, server: HttpModelServer
+) -> None:
+    fake.script = [ids_event([1], "stop"), 0.01, DONE]
+    for _ in range(3):
+        assert await generated(server, most=1) == [1]
+    assert len(set(fake.peers)) == 1
+
+
+async def test_a_goodbye_that_does_not_come_is_waited_for_no_longer_than_its_grace(fake: FakeGenerate) -> None:
+    server = HttpModelServer(profile(fake.endpoint), end_grace_s=0.02)
+    fake.script = [ids_event([1], "stop"), Ending.SILENCE]
+    assert await generated(server, most=1) == [1]
+    async with asyncio.timeout(PATIENCE_S):
+        await fake.stopped.wait()
+    await server.close()
+
+
+@pytest.mark.parametrize("error", [EngineFault, EngineUnavailable])
+async def test_a_stream_that_ends_before_the_generation_raises_the_error_that_was_asked_for(
+    fake: FakeGenerate, server: HttpModelServer, error: type[EngineFault | EngineUnavailable]
+) -> None:
+    fake.script = [ids_event([1]), DONE]
+    with pytest.raises(error, match="ended the stream before the generation"):
+        await generated(server, cut_off=error)
+
+
+async def test_a_route_is_known_by_any_answer_but_404(fake: FakeGenerate, server: HttpModelServer) -> None:
+    root = server.url.removesuffix("/v1")
+    assert await server.has_route(root + PATH)
+    assert not await server.has_route(root + "/other")
+
+
+async def test_models_are_listed_with_their_adapters(fake: FakeGenerate, server: HttpModelServer) -> None:
+    fake.adapters = ["pirate"]
+    base, adapter = await server.listed()
+    assert (base.name, base.context_length, base.parent) == ("m", 4_096, None)
+    assert (adapter.name, adapter.context_length, adapter.parent) == ("pirate", None, "m")
+
+
+async def test_a_server_that_cannot_be_reached_is_unavailable() -> None:
+    server = HttpModelServer(profile("http://127.0.0.1:9/v1"))
+    for asking in (server.models(), server.has_route("http://127.0.0.1:9/x")):
+        with pytest.raises(EngineUnavailable, match="cannot be reached"):
+            await asking
+    await server.close()

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antiphon_core.errors import ContextLengthExceeded, EngineOverloaded, EngineUnavailable, InvalidRequest
+from antiphon_translator.engines.vllm_tokens import VllmTokensEngine
+from antiphon_translator.generation import EngineChunk, FinishReason, GenerationRequest, Level
+from antiphon_translator.models.profiles import ModelProfile
+from tests.support import pushed
+from tests.support.fake_chat import fake_chat
+from tests.support.fake_generate import DONE, FakeGenerate, fake_generate, ids_event
+from tests.support.patience import PATIENCE_S
+
+REQUEST = GenerationRequest(request_id="resp_1", max_tokens=4, prompt_ids=(10, 11), stop_ids=(2,))
+
+
+@pytest.fixture
+async def fake() -> AsyncIterator[FakeGenerate]:
+    async with fake_generate() as running:
+        yield running
+
+
+@pytest.fixture
+def profile(fake: FakeGenerate) -> ModelProfile:
+    return ModelProfile(
+        name="m",
+        directory=Path(),
+        endpoint=fake.endpoint + "/",
+        first_token_timeout_s=2 * PATIENCE_S,
+        token_timeout_s=2 * PATIENCE_S,
+        probe_timeout_s=PATIENCE_S,
+    )
+
+
+@pytest.fixture
+async def engine(profile: ModelProfile) -> AsyncIterator[VllmTokensEngine]:
+    made = VllmTokensEngine(profile)
+    yield made
+    await made.close()
+
+
+async def chunks_of(engine: VllmTokensEngine, request: GenerationRequest = REQUEST) -> list[EngineChunk]:
+    return [chunk async for batch in pushed.chunks(engine, request) for chunk in batch]
+
+
+async def test_ids_go_in_and_come_out(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
+    fake.next_id = lambda ids: ids[-1] + 1
+    chunks = await chunks_of(engine)
+    assert engine.level is Level.TOKENS
+    assert [number for chunk in chunks for number in chunk.token_ids] == [12, 13, 14, 15]
+    assert chunks[-1].finish is FinishReason.LENGTH
+    (asked,) = fake.requests
+    assert (asked["token_ids"], asked["model"], asked["stream"]) == ([10, 11], "m", True)
+
+
+async def test_an_end_without_a_reason_is_that_of_an_aborted_generation(
+    fake: FakeGenerate, engine: VllmTokensEngine
+) -> None:
+    fake.script = [ids_event([12]), DONE]
+    with pytest.raises(EngineUnavailable, match="ended the stream before the generation"):
+        await chunks_of(engine)
+
+
+async def test_the_model_has_to_be_listed(fake: FakeGenerate, engine: VllmTokensEngine, profile: ModelProfile) -> None:
+    await engine.ready()
+    other = VllmTokensEngine(replace(profile, chat_model="meta/m"))
+    with pytest.raises(EngineUnavailable, match="has no model 'meta/m'; it lists m"):
+        await other.ready()
+    await other.close()
+
+
+async def test_an_adapter_is_found_in_the_servers_list(fake: FakeGenerate, profile: ModelProfile) -> None:
+    engine = VllmTokensEngine(replace(profile, lora="pirate"))
+    with pytest.raises(EngineUnavailable, match="has no model 'pirate'; it lists m"):
+        await engine.ready()
+    fake.adapters = ["pirate"]
+    await engine.ready()
+    assert "lora" in await engine.controls()
+    await engine.close()
+
+
+async def test_a_server_without_the_route_is_told_with_the_engine_to_use() -> None:
+    async with fake_chat() as chat:
+        engine = VllmTokensEngine(ModelProfile(name="m", directory=Path(), endpoint=chat.endpoint))
+        for asking in (engine.ready(), engine.controls(), chunks_of(engine)):
+            with pytest.raises(EngineUnavailable, match=r'does not serve token ids .*; engine = "openai_chat"'):
+                await asking
+        await engine.close()
+
+
+async def test_a_refused_request_is_the_callers(fake: FakeGenerate, engine: VllmTokensEngine) -> None:
+    fake.refusal = (400, {"error": {"message": "top_k must be -1 or more.", "code": 400}})
+    with pytest.raises(InvalidRequest, match="refuses the request: top_k"):
+        await chunks_of(engine)
+    fake.refusal = (400, {"error": {"message": "This model's maximum context length is 4096 tokens.", "code": 400}})
+    with pytest.raises(ContextLengthExceeded):
+        await chunks_of(engine)
+    fake.refusal = (429, {})
+    with pytest.raises(EngineOverloaded):
+        await chunks_of(engine)

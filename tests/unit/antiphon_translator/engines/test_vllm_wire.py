@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import EngineFault, EngineUnavailable
+from antiphon_core.jsons import loads
+from antiphon_translator.engines import vllm_wire
+from antiphon_translator.engines.vllm_wire import TokensReader
+from antiphon_translator.generation import (
+    Alternative,
+    FinishReason,
+    GenerationRequest,
+    Guide,
+    GuideKind,
+    Sampling,
+    TokenLogprob,
+)
+from tests.support.fake_generate import ids_event, scored
+
+REQUEST = GenerationRequest(request_id="resp_1", max_tokens=40, prompt_ids=(5, 6), stop_ids=(2, 7))
+
+
+def params_of(**changes: Any) -> dict[str, Any]:
+    params: dict[str, Any] = vllm_wire.body(replace(REQUEST, **changes), "m")["sampling_params"]
+    return params
+
+
+def read(event: bytes, **changes: Any) -> Any:
+    return TokensReader(replace(REQUEST, **changes)).read(loads(event.removeprefix(b"data: ")))
+
+
+def test_the_body_has_the_ids_and_what_ends_the_generation() -> None:
+    assert vllm_wire.body(REQUEST, "meta/m") == {
+        "request_id": "resp_1",
+        "model": "meta/m",
+        "token_ids": [5, 6],
+        "stream": True,
+        "sampling_params": {"max_tokens": 40, "detokenize": False, "stop_token_ids": [2, 7]},
+    }
+
+
+def test_an_adapter_is_asked_for_by_its_name() -> None:
+    assert vllm_wire.body(replace(REQUEST, lora="pirate"), "m")["model"] == "pirate"
+
+
+def test_sampling_is_sent_under_its_own_names_and_greedy_stays_temperature_0() -> None:
+    sampling = Sampling(temperature=0, top_k=3, repetition_penalty=1.1, seed=7)
+    expected = {"temperature": 0, "top_k": 3, "repetition_penalty": 1.1, "seed": 7}
+    assert expected.items() <= params_of(sampling=sampling).items()
+
+
+def test_ignore_eos_and_guides_are_told() -> None:
+    assert params_of(ignore_eos=True, stop_ids=()).keys() == {"max_tokens", "detokenize", "ignore_eos"}
+    schema = Guide(GuideKind.JSON_SCHEMA, '{"type":"object"}')
+    assert params_of(guide=schema)["structured_outputs"] == {"json": '{"type":"object"}'}
+
+
+@pytest.mark.parametrize(("top", "asked"), [(0, 0), (1, 2), (5, 6), (20, 20)])
+def test_one_alternative_more_is_asked_for_as_far_as_a_server_gives_it(top: int, asked: int) -> None:
+    assert params_of(top_logprobs=top)["logprobs"] == asked
+
+
+def test_images_are_refused() -> None:
+    with pytest.raises(EngineFault, match="no images"):
+        vllm_wire.body(replace(REQUEST, images=(b"png",)), "m")
+
+
+def test_every_control_of_sampling_is_named() -> None:
+    assert Sampling.__dataclass_fields__.keys() < vllm_wire.CONTROLS
+    assert not {"stop", "images"} & vllm_wire.CONTROLS
+
+
+@pytest.mark.parametrize(("reason", "finish"), [("stop", FinishReason.STOP), ("length", FinishReason.LENGTH)])
+def test_the_last_event_says_why(reason: str, finish: FinishReason) -> None:
+    chunk = read(ids_event([8, 2], reason))
+    assert (list(chunk.token_ids), chunk.finish) == ([8, 2], finish)
+
+
+def test_events_without_ids_and_reason_bring_nothing() -> None:
+    assert read(ids_event([])) is None
+    assert TokensReader(REQUEST).read({"choices": [], "usage": {"prompt_tokens": 2}}) is None
+
+
+def test_a_reader_is_complete_with_a_finish_reason() -> None:
+    reader = TokensReader(REQUEST)
+    reader.read(loads(ids_event([8]).removeprefix(b"data: ")))
+    assert not reader.complete
+    reader.read(loads(ids_event([2], "stop").removeprefix(b"data: ")))
+    assert reader.complete
+
+
+def test_an_aborted_generation_is_unavailable_and_an_unknown_reason_a_fault() -> None:
+    with pytest.raises(EngineUnavailable, match="aborted"):
+        read(ids_event([8], "abort"))
+    with pytest.raises(EngineFault, match="broke off the generation: error"):
+        read(ids_event([8], "error"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"choices": 7},
+        {"choices": [{}, {}]},
+        {"choices": [{"token_ids": ["x"]}]},
+        {"choices": [{"token_ids": [[1]]}]},
+    ],
+)
+def test_an_event_that_cannot_be_read_is_a_fault(event: Any) -> None:
+    with pytest.raises(EngineFault, match="cannot be read"):
+        TokensReader(REQUEST).read(event)
+
+
+def test_alternatives_are_the_likeliest_also_where_the_chosen_token_is_none_of_them() -> None:
+    among = scored((8, -0.5, {8: -0.5, 9: -1.5, 10: -2.5}))
+    apart = scored((11, -9.0, {11: -9.0, 8: -0.5, 9: -1.5}))
+    likeliest = (Alternative(8, -0.5), Alternative(9, -1.5))
+    assert read(ids_event([8], logprobs=among), top_logprobs=2).logprobs == (TokenLogprob(8, -0.5, likeliest),)
+    assert read(ids_event([11], logprobs=apart), top_logprobs=2).logprobs == (TokenLogprob(11, -9.0, likeliest),)
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None,
+        {"content": []},
+        {"content": [{"token": "token_id:8"}]},
+        {"content": [{"token": "x", "logprob": 0, "top_logprobs": [{"token": "Paris", "logprob": 0}]}]},
+    ],
+)
+def test_log_probabilities_that_were_asked_for_must_be_there(logprobs: Any) -> None:
+    with pytest.raises(EngineFault, match="cannot be read"):
+        read(ids_event([8], logprobs=logprobs), top_logprobs=1)

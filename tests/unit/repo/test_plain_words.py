@@ -1,0 +1,42 @@
+"""The language of the code: docstring openings and names, as docs/glossary.md has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support import plain_words
+from tests.support.plain_words import RETIRED, ROOT, faults, faults_of_files
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ('"""What a turn costs."""', 1),
+        ('def cost():\n    """The same, for a session."""', 2),
+        ('class Turn:\n    cost: int\n    """Who pays."""', 3),
+        ("class Begun: ...", 1),
+        ("class _Begun: ...", 1),
+    ],
+)
+def test_a_fault_is_found_with_its_line(source: str, line: int) -> None:
+    assert [found for found, _ in faults(source)] == [line]
+
+
+def test_other_openings_pass() -> None:
+    assert not list(
+        faults('"""The cost of a turn."""\ndef whatever():\n    """Whole turns only."""\n    return "What"')
+    )
+
+
+def test_the_code_has_no_fault() -> None:
+    assert not list(faults_of_files())
+
+
+def test_an_exemption_is_of_a_file_that_needs_it() -> None:
+    for name in plain_words.EXEMPT:
+        assert list(faults((ROOT / name).read_text(encoding="utf-8"))), name
+
+
+def test_the_glossary_has_every_retired_name() -> None:
+    glossary = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    assert not [name for name in RETIRED if f"`{name}`" not in glossary]
