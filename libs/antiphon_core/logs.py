@@ -24,7 +24,7 @@ from antiphon_core.telemetry import correlation, log_fields
 MESSAGE_CHARS_MAX = 4_096
 TRACEBACK_LINES_MAX = 200
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What ends a line, steers a terminal, turns the direction of a text, or cannot be encoded."""
+"""Characters that end a line, steer a terminal, turn the direction of a text, or cannot be encoded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class ByteBudget:
 
 
 class Tally:
-    """What one request or message holds of a budget, given back at its end."""
+    """The bytes of one request or message in a budget, given back at its end."""
 
     def __init__(self, budget: ByteBudget, holder: str) -> None:
         self._budget = budget
