@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from aiohttp import WSMsgType
 from yarl import URL
 
 from antiphon_core.limits import HEAD_BYTES_MAX, HEADS_BYTES_MAX
@@ -119,6 +120,29 @@ async def test_messages_without_an_end_hold_the_share_of_their_tenant(edge: Runn
         for task in closing:
             task.cancel()
         await asyncio.wait(closing)
+    await until(lambda: budget_of(edge).held == 0, "all of it is given back")
+
+
+async def test_messages_that_wait_hold_the_share_of_their_tenant(edge: RunningEdge) -> None:
+    """Behind a response that never ends, on connections of their own."""
+    edge.translator.hang = True
+    text = '{"type":"response.create","model":"m","input":"' + "x" * 7 * MIB + '"}'
+    url, headers = edge.http.url + "/v1/responses", {TENANT_HEADER: "acme"}
+    async with AsyncExitStack() as stack:
+        for is_first in (True, False):
+            connect = edge.http.session.ws_connect(url, headers=headers, max_msg_size=0)
+            socket = await stack.enter_async_context(connect)
+            await socket.send_str('{"type":"response.create","model":"m","input":"x","store":false}')
+            await socket.send_str(text)
+            if is_first:
+                await until(lambda: 7 * MIB < budget_of(edge).held < SHARE, "the first one waits")
+        async with asyncio.timeout(PATIENCE_S):
+            while (event := await socket.receive()).type is WSMsgType.TEXT and event.json()["type"] != "error":
+                pass
+        assert event.type is WSMsgType.CLOSE or event.json()["status"] == 429
+        assert budget_of(edge).held <= SHARE
+        edge.translator.hang = False
+        assert await serves_the_victim(edge)
     await until(lambda: budget_of(edge).held == 0, "all of it is given back")
 
 

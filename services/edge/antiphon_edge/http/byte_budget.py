@@ -87,6 +87,12 @@ class Tally:
         if excess is Excess.TOTAL:
             raise Unavailable("The server is receiving as many bytes of requests as it can hold. Try again.")
 
+    def shrink_to(self, size: int) -> None:
+        """Gives back what was counted beyond `size`."""
+        if size < self._size:
+            self._budget.give_back(self._holder, self._size - size)
+            self._size = size
+
     def clear(self) -> None:
         """Gives back what was counted."""
         if self._size:

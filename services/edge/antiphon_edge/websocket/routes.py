@@ -30,6 +30,7 @@ from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.turn_service import TurnService
 from antiphon_edge.websocket import messages as socket_messages
 from antiphon_edge.websocket import subprotocols
+from antiphon_edge.websocket.messages import Create
 from antiphon_edge.websocket.outbox import Outbox
 from antiphon_edge.websocket.session import Asked, Phase, Session
 from antiphon_edge.websocket.warm_up import WarmUps
@@ -137,6 +138,7 @@ class _Connection:
         self._tenant = tenant_of(request)
         self._session_id = session_id
         self._limiter = limiter_of(request)
+        self._waiting = bodies.tally_of(request)  # what waits behind the running response
         self._write_timeout_s = connections.bounds_of(request).write_timeout_s
         self._session = Session()
         self._changed = asyncio.Event()
@@ -187,6 +189,7 @@ class _Connection:
             try:
                 await asyncio.gather(reading, running, return_exceptions=True)
             finally:  # the client may go in this very moment, which cancels us
+                self._waiting.clear()
                 self._served.set_result(None)
 
     async def _read(self) -> None:
@@ -205,7 +208,14 @@ class _Connection:
             message = await offload.run(partial(socket_messages.parse, text), size_bytes=len(text))
         except AntiphonError as error:
             return [socket_messages.error(error)]
-        return self._session.receive(message)
+        if isinstance(message, Create):
+            try:
+                self._waiting.add(message.size_bytes)
+            except AntiphonError as error:
+                return [socket_messages.error(error, message.stream_id)]
+        answers = self._session.receive(message)
+        self._waiting.shrink_to(self._session.waiting_bytes)
+        return answers
 
     async def _run(self) -> None:
         """One response after the other, until there are to be no more."""
@@ -215,7 +225,7 @@ class _Connection:
                 await self._changed.wait()
                 continue
             try:
-                await self._answer(self._session.begin())
+                await self._answer(self._begin_next())
             except InvalidApiKey as error:
                 await self._send(self._session.fail(error))
                 self._close_code = WSCloseCode.POLICY_VIOLATION
@@ -228,6 +238,13 @@ class _Connection:
                 log.exception("a response over a WebSocket failed", extra=remedies.REPORT)
                 fault = InternalError("The server had an error while processing your request. Its log says why.")
                 await self._send(self._session.fail(fault))
+
+    def _begin_next(self) -> Asked:
+        """The next response; what waited for it is its own now, also where it is refused. ChainTooLong."""
+        try:
+            return self._session.begin()
+        finally:
+            self._waiting.shrink_to(self._session.waiting_bytes)
 
     async def _answer(self, asked: Asked) -> None:
         authentication.check_again(self._request)

@@ -27,4 +27,6 @@ def test_a_tally_gives_back_what_it_counted() -> None:
         with Tally(budget, "b") as other, pytest.raises(Unavailable):
             other.add(8)
         assert budget.held == 8
+        tally.shrink_to(5)
+        assert budget.held == 5
     assert budget.held == 0
