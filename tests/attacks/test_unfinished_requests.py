@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
+import aiohttp
 import pytest
 from aiohttp import WSMsgType
 from yarl import URL
@@ -129,13 +130,17 @@ async def test_messages_that_wait_hold_the_share_of_their_tenant(edge: RunningEd
     text = '{"type":"response.create","model":"m","input":"' + "x" * 7 * MIB + '"}'
     url, headers = edge.http.url + "/v1/responses", {TENANT_HEADER: "acme"}
     async with AsyncExitStack() as stack:
-        for is_first in (True, False):
+
+        async def waiting() -> aiohttp.ClientWebSocketResponse:
             connect = edge.http.session.ws_connect(url, headers=headers, max_msg_size=0)
-            socket = await stack.enter_async_context(connect)
-            await socket.send_str('{"type":"response.create","model":"m","input":"x","store":false}')
-            await socket.send_str(text)
-            if is_first:
-                await until(lambda: 7 * MIB < budget_of(edge).held < SHARE, "the first one waits")
+            opened = await stack.enter_async_context(connect)
+            await opened.send_str('{"type":"response.create","model":"m","input":"x","store":false}')
+            await opened.send_str(text)
+            return opened
+
+        await waiting()
+        await until(lambda: 7 * MIB < budget_of(edge).held < SHARE, "the first one waits")
+        socket = await waiting()
         async with asyncio.timeout(PATIENCE_S):
             while (event := await socket.receive()).type is WSMsgType.TEXT and event.json()["type"] != "error":
                 pass
