@@ -11,10 +11,9 @@ Where neither way is set up (on loopback, or `insecure`), all requests are the d
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import partial
 from ipaddress import IPv6Address, ip_address
 from typing import Self
 
@@ -33,16 +32,6 @@ log = logging.getLogger(__name__)
 TENANT_HEADER = "x-tenant-id"
 OPEN_PATHS = frozenset({"/v1/health/live", "/v1/health/ready", "/v1/version", "/openapi.json", "/docs"})
 """Probes carry no keys; neither do those who read what a server can do."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Check:
-    """Looks at the credential of one request."""
-
-    tenant: Callable[[], str | None]
-
-
-_CHECK: web.RequestKey[_Check] = web.RequestKey("credential check", _Check)
 _OPENED: web.AppKey[AbstractSet[str]] = web.AppKey("opened paths")
 
 _NO_KEY = (
@@ -106,6 +95,9 @@ class Authenticator:
         return any(address in network for network in self.trusted_proxies)
 
 
+_DOOR: web.RequestKey[Authenticator] = web.RequestKey("authenticator", Authenticator)
+
+
 def open_paths(app: web.Application, *paths: str) -> None:
     """Opens more paths of this application to callers without a key. `paths` are canonical paths of routes."""
     app[_OPENED] = app.get(_OPENED, frozenset()) | set(paths)
@@ -131,7 +123,7 @@ def middleware(door: Authenticator) -> Handler:
                 raise
             if tenant is not None:
                 set_tenant(request, tenant)
-            request[_CHECK] = _Check(partial(door.tenant_of, request))
+            request[_DOOR] = door  # no callable of the request: a cycle would leave it to the garbage collector
         return await handler(request)
 
     return authenticate  # type: ignore[return-value]
@@ -140,7 +132,7 @@ def middleware(door: Authenticator) -> Handler:
 def check_again(request: web.Request) -> None:
     """Looks at the credential of a request once more, for what outlives the request's beginning. InvalidApiKey: it was
     revoked, has expired or speaks for another tenant by now."""
-    tenant = request[_CHECK].tenant()
+    tenant = request[_DOOR].tenant_of(request)
     if tenant is not None and tenant != tenant_of(request):
         raise InvalidApiKey("The API key of this connection speaks for another tenant now. Connect again.")
 
