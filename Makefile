@@ -10,11 +10,7 @@ COMMITS ?= origin/main..HEAD
 EXPORT := $(BIN)/uv export --quiet --no-header --format requirements-txt --no-emit-project --all-extras --group build
 
 .DEFAULT_GOAL := help
-<<<<<<< HEAD
-.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean
-=======
-.PHONY: help install run unit test-service test nightly check check-commits changelog version site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway profile goldens fuzz schemathesis clean
->>>>>>> main
+.PHONY: help install run unit test-service test nightly check check-commits changelog site types lint workflows-lint protos-lint check-k8s images format protos protos-release dist clients docs lock bench bench-store bench-translator bench-gateway bench-scaling profile goldens fuzz schemathesis clean version
 
 help:            ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 18

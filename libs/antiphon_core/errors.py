@@ -91,9 +91,11 @@ class PreviousResponseNotFound(InvalidRequest):
 
 class ContextLengthExceeded(InvalidRequest):
     @classmethod
-    def of(cls, *, input_tokens: int, context_length: int) -> Self:
+    def of(cls, *, input_tokens: int, context_length: int, is_floor: bool = False) -> Self:
+        """`is_floor`: the input has so many tokens at least, and was not counted to its end."""
+        at_least = "at least " if is_floor else ""
         return cls(
-            f"The input is {input_tokens} tokens long, and this model's context holds {context_length}. "
+            f"The input is {at_least}{input_tokens} tokens long, and this model's context holds {context_length}. "
             "Shorten the input or start a new chain.",
             field="input",
             input_tokens=input_tokens,

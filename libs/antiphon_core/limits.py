@@ -61,8 +61,10 @@ SCHEMA_DEPTH_MAX = 32  # schemas in each other; real ones have < 15
 SCHEMA_PATTERNS_ITEMS_MAX = 32  # different ones: each takes up to 10 ms to compile, in which nothing else runs
 SCHEMA_PATTERN_CHARS_MAX = 1_000
 SCHEMA_PATTERN_BYTES_MAX = 2**20  # compiled: enough for 800 times any character
-SCHEMA_CACHE_ITEMS_MAX = 512  # parameters of functions that were found good; they come again with every turn
-SCHEMA_CACHE_BYTES_MAX = 16 * 2**10  # of one of them: 8 MiB in all
+SCHEMA_CACHE_ITEMS_MAX = 4_096  # parameters of functions that were found good, as digests of 32 bytes
+SCHEMAS_BYTES_MAX = 2 * 2**20  # all schemas of one request: 512 tools of 4 KiB
+SCHEMAS_NODES_MAX = 20_000  # schemas in all of them; 10,000 properties take 100 ms to be looked at
+SCHEMAS_PATTERN_US_MAX = 100_000  # to compile all their patterns: 100 ms, in which nothing else runs
 # Schemas times characters: about a second (seconds, with the worst of patterns) in which nothing else runs.
 ANSWER_CHECK_NODES_MAX = 100_000_000
 ANSWER_EXPLAIN_NODES_MAX = 1_000_000  # to say where it fails costs a hundred times as much
@@ -117,6 +119,7 @@ PROMPT_CACHE_BYTES_DEFAULT = 64 * 2**20  # for each model: ids of a thousand cha
 # Text behind an opener that is held back until it is known to be a call or not, and is read again where it is none:
 # names and the first arguments of real calls fit ten times, and a reader notices no delay.
 GIVE_BACK_CHARS_MAX = 4_096
+OUTPUT_BYTES_MAX = 8 * 2**20  # text of one answer: two million tokens, and half of what a record holds
 
 # ---- gRPC ----
 # A commit carries one record, a turn a whole chain; both with room for the envelope.
@@ -139,6 +142,10 @@ FOLD_PENDING_BYTES_MAX = 64 * 2**10  # frames of a stream that an edge keeps unf
 FOLD_DELTAS_BYTES_MAX = 16 * 2**10  # of deltas, without what their frames have in common
 # One message of an engine: 16 tokens with their logits over a vocabulary of 200,000 words are 13 MB.
 ENGINE_MESSAGE_BYTES_MAX = 16 * 2**20
+ENGINE_TEXT_BYTES_MAX = 4 * 2**20  # text in one message, or one event: a million tokens
+# Of a message, processed in one iteration of the event loop: within 20 ms, whatever it says.
+ENGINE_SLICE_ITEMS_MAX = 512  # token ids, log probabilities, segments
+ENGINE_SLICE_CHARS_MAX = 4_096
 
 # ---- HTTP/2 streams ----
 HTTP2_STREAM_WINDOW_BYTES = 256 * 2**10  # of a paused stream: 1,700 messages of one token; 128 MB for 512 streams

@@ -4,7 +4,7 @@ The caller knows how many bytes the work is about. Small work runs inline, becau
 about 0.2 ms. Other work waits for a thread of the process, in one of two lanes, first come, first served: a chat of
 20 KiB waited 0.7 to 2.9 s behind twenty inputs of 1 MiB when there was only one. With `asyncio.to_thread` a burst of
 large requests would take all threads of the default executor, and files and DNS would wait behind them. Cancelling a
-caller that waits removes its work from the lane; work that has begun runs to its end.
+caller that waits removes its work from the lane; work that has begun ends where it next asks `require_wanted`.
 
 Only one thread of a lane runs Python at a time. Each thread that wants the GIL makes the event loop wait one switch
 interval longer, every time that the loop comes back from the kernel: beside one such thread a request of 30 loop
@@ -51,7 +51,17 @@ class WorkPool:
         lane = self._medium if size_bytes <= MEDIUM_BYTES_MAX else self._large
         context = copy_context()
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(lane.threads, context.run, self._take_turn, lane, work)
+        caller = _Caller()
+        try:
+            return await loop.run_in_executor(lane.threads, context.run, self._take_turn, lane, work, caller)
+        finally:
+            caller.has_left = True
+
+    def require_wanted(self) -> None:
+        """For long work, between two of its parts. WorkAbandoned: the caller was cancelled."""
+        caller: _Caller | None = getattr(self._local, "caller", None)
+        if caller is not None and caller.has_left:
+            raise WorkAbandoned
 
     @contextmanager
     def without_gil(self) -> Iterator[None]:
@@ -71,13 +81,24 @@ class WorkPool:
         for lane in (self._medium, self._large):
             lane.threads.shutdown(wait=False, cancel_futures=True)
 
-    def _take_turn(self, lane: _Lane, work: Callable[[], T]) -> T:
+    def _take_turn(self, lane: _Lane, work: Callable[[], T], caller: _Caller) -> T:
         with lane.turn:
-            self._local.lane = lane
+            self._local.lane, self._local.caller = lane, caller
             try:
+                self.require_wanted()
                 return work()
             finally:
-                self._local.lane = None
+                self._local.lane = self._local.caller = None
+
+
+class WorkAbandoned(Exception):
+    """The work was given up between two of its parts, because nobody waits for it any more."""
+
+
+class _Caller:
+    """Whether somebody still waits for one piece of work; written by the event loop, read by a thread."""
+
+    has_left = False
 
 
 class _Lane:
@@ -93,3 +114,4 @@ PROCESS = WorkPool()
 
 run = PROCESS.run
 without_gil = PROCESS.without_gil
+require_wanted = PROCESS.require_wanted

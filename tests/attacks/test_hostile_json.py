@@ -47,6 +47,18 @@ async def edge() -> AsyncIterator[RunningEdge]:
         yield running
 
 
+@pytest.fixture
+async def store(edge: RunningEdge) -> AsyncIterator[grpc.aio.Channel]:
+    """A channel to the store of the edge."""
+    server, served = RpcServer(), edge.store
+    server.add(STORE, handlers(served), ready=served.ready)
+    port = await server.start("127.0.0.1", 0)
+    options = [("grpc.max_send_message_length", -1)]
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
+        yield channel
+    await server.drain(0)
+
+
 async def test_a_body_is_refused_and_the_loop_goes_on(edge: RunningEdge, hostile: bytes) -> None:
     for path in PATHS:
         with watched_loop() as watch:
@@ -78,22 +90,15 @@ async def test_a_body_of_kilobytes_that_becomes_megabytes_is_refused_like_them(e
 
 
 @pytest.mark.parametrize("name", ["metadata", "items"])
-async def test_the_store_refuses_it_before_it_is_read(edge: RunningEdge, hostile: bytes, name: str) -> None:
-    server, store = RpcServer(), edge.store
-    server.add(STORE, handlers(store), ready=store.ready)
-    port = await server.start("127.0.0.1", 0)
+async def test_the_store_refuses_it_before_it_is_read(store: grpc.aio.Channel, hostile: bytes, name: str) -> None:
     conversation = new_conversation_id(RandomIds())
     rpc, given = {
         "metadata": ("CreateConversation", {"id": conversation, "metadata": b'{"a":' + hostile + b"}"}),
         "items": ("AddConversationItems", {"conversation_id": conversation, "items": hostile}),
     }[name]
     method = STORE.methods[rpc]
-    async with grpc.aio.insecure_channel(
-        f"127.0.0.1:{port}", options=[("grpc.max_send_message_length", -1)]
-    ) as channel:
-        call: Any = channel.unary_unary(method.path)
-        with watched_loop() as watch, pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call(method.request.strict(**given).SerializeToString(), timeout=60)
+    call: Any = store.unary_unary(method.path)
+    with watched_loop() as watch, pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call(method.request.strict(**given).SerializeToString(), timeout=60)
     assert caught.value.code() in (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED)
     assert watch.longest.cpu_s < LOOP_CPU_S, watch.report()
-    await server.drain(0)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from openai import AsyncOpenAI, BadRequestError, RateLimitError
+from openai import AsyncOpenAI, BadRequestError, InternalServerError, RateLimitError
 
 from antiphon_core import events
 from tests.support.templated_system import TemplatedSystem, by_chat
@@ -18,6 +18,7 @@ REFUSED = (
     {"object": "error", "message": f"Roles must alternate. See {SECRETS}\nTraceback (most recent call last)"},
 )
 TOO_LONG = (400, {"error": {"message": "This model's maximum context length is 8192 tokens.", "code": 400}})
+NOT_READY = (503, {"error": {"message": "Loading.", "code": 503}})
 OVERLOADED = (429, {"error": {"message": SECRETS, "code": 429}})
 
 
@@ -60,6 +61,17 @@ async def test_an_overloaded_server_is_a_429_with_its_time(system: TemplatedSyst
     assert (headers["retry-after"], headers["retry-after-ms"]) == ("7", "7000")
     assert headers["x-should-retry"] == "true"
     assert "10.0.0.7" not in str(caught.value.body)
+
+
+@pytest.mark.parametrize("seconds", ["7", "9"])
+async def test_a_server_that_is_not_ready_says_when_it_may_be(system: TemplatedSystem, seconds: str) -> None:
+    assert (await system.http.create(model="m", input="Hi")).status == 200
+    system.server.refusal, system.server.retry_after = NOT_READY, seconds
+    async with client(system, retries=0) as asking:
+        with pytest.raises(InternalServerError) as caught:
+            await asking.responses.create(model="m", input="Hi")
+    assert caught.value.status_code == 503
+    assert caught.value.response.headers["retry-after"] == seconds
 
 
 async def test_a_refusal_leaves_the_server_ready(system: TemplatedSystem) -> None:

@@ -64,6 +64,13 @@ class GrpcCall:
         """Ends the call at once; nothing is received after it. False if it had ended."""
         return self._end(GrpcError(CANCELLED, "The call was cancelled by its caller."))
 
+    def give_up(self, reason: str, silence_s: float) -> None:
+        """Ends the call as ConnectionLost, and its connection, too, if nothing came on that for `silence_s` either."""
+        if self._link.silence_s >= silence_s:
+            self._link.close(reason)
+        else:
+            self._end(ConnectionLost(reason))
+
     def _end(self, error: GrpcError) -> bool:
         has_ended_now = self._link.connection.calls.cancel(self._stream, error)
         self._link.flush()

@@ -26,6 +26,10 @@ class Keepalive:
         self._heard_s = now_s
         self._pinged_s = None
 
+    def silence_s(self, now_s: float) -> float:
+        """How long nothing has come from the peer."""
+        return now_s - self._heard_s
+
     def step(self, now_s: float, *, has_calls: bool) -> Step:
         if self._pinged_s is not None:
             self.due_s = self._pinged_s + self._timeout_s

@@ -85,6 +85,11 @@ class Link(asyncio.Protocol):
         self.connection.close(reason)
         self.flush()
 
+    @property
+    def silence_s(self) -> float:
+        """How long nothing has come."""
+        return self._keepalive.silence_s(self._loop.time())
+
     async def wait_closed(self) -> None:
         await self._closed.wait()
 

@@ -12,6 +12,7 @@ import orjson
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from antiphon_core.errors import Unavailable
+from antiphon_core.flow import Flow
 from antiphon_core.limits import RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc.absence import Absence
 from antiphon_core.rpc.addresses import stays_here
@@ -21,12 +22,20 @@ from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method, Repeat
+from antiphon_core.rpc.silence import SilenceWatch
 from antiphon_core.rpc.status import from_rpc_error
 from antiphon_core.telemetry import correlation
 
 log = logging.getLogger(__name__)
 
 READY_DEADLINE_S = 1.0
+
+
+class PeerSilent(Exception):
+    """The other side of a stream fell silent."""
+
+    def __init__(self, silence_s: float) -> None:
+        super().__init__(f"Nothing came for {silence_s:g} s.")
 
 
 class RpcClient:
@@ -104,26 +113,46 @@ class RpcClient:
         *,
         tenant: str = DEFAULT_TENANT,
         timeout_s: float | None = None,
+        silence_s: float = 0.0,
+        flow: Flow | None = None,
     ) -> AsyncGenerator[Any, None]:
-        """The answers of a streaming RPC. Closing the generator cancels the RPC."""
+        """The answers of a streaming RPC. Closing the generator cancels the RPC. PeerSilent: nothing came for
+        `silence_s`, while `flow` was open."""
         method = self._api.methods[name]
         with MadeCall(method) as made:
             rpc = self._start(method, request, tenant, timeout_s)
             made.step_out()
+            silent: list[bool] = []
+
+            def end() -> None:
+                silent.append(True)
+                rpc.cancel()
+
+            watch = SilenceWatch(silence_s, end)
             try:
-                while (data := await rpc.read()) is not grpc.aio.EOF:
-                    yield decode(method.response, data)
+                with watch.running(flow):
+                    while (data := await rpc.read()) is not grpc.aio.EOF:
+                        watch.heard()
+                        yield decode(method.response, data)
             except grpc.aio.AioRpcError as error:
+                if silent:
+                    raise self._silent(made, silence_s) from error
                 raise made.failed(from_rpc_error(error, self._unavailable)) from error
             except asyncio.CancelledError:
                 # grpc.aio raises this for a call that was cancelled locally too, which is not our task's cancellation.
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise
+                if silent:
+                    raise self._silent(made, silence_s) from None
                 closed = self._unavailable("The call was cancelled because its channel was closed.")
                 raise made.failed(closed) from None
             finally:
                 rpc.cancel()
+
+    def _silent(self, made: MadeCall, silence_s: float) -> PeerSilent:
+        made.failed(self._unavailable("The call was given up because nothing came."))
+        return PeerSilent(silence_s)
 
     async def ready(self) -> None:
         """Returns when the service reports SERVING; raises `unavailable` with the reason otherwise."""

@@ -24,6 +24,7 @@ from antiphon_core.rpc.codec import decode, encode
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.observed import MadeCall
 from antiphon_core.rpc.services import Api, Method
+from antiphon_core.rpc.silence import SilenceWatch
 from antiphon_core.rpc.status import from_grpc_error
 
 log = logging.getLogger(__name__)
@@ -67,10 +68,13 @@ class LeanStreams:
         *,
         flow: Flow | None = None,
         tenant: str = DEFAULT_TENANT,
+        silence_s: float = 0.0,
     ) -> None:
         """Calls `receive` with each answer of a streaming RPC, and returns at its end. While `flow` is paused nothing
         is read; what was read before is still received. Cancelling cancels the RPC. A call that a server or the network
-        turned away before its first answer is tried again: twice, and for the first `wait_s` of an absence.
+        turned away before its first answer is tried again: twice, and for the first `wait_s` of an absence. A server
+        that sends nothing for `silence_s` is lost: if its connection is as silent, all calls on that end, and new ones
+        go elsewhere.
 
         AntiphonError: what the service raised, or why it could not be asked. Raises what `receive` raises.
         """
@@ -78,16 +82,23 @@ class LeanStreams:
         data = encode(method.request, request)
         answers = _Answers(lambda message: receive(decode(method.response, message)), self._absence)
         with MadeCall(method) as made:
-            await self._attempts(method, data, answers, tenant, flow, made)
+            await self._attempts(method, data, answers, tenant, flow, made, silence_s)
 
     async def _attempts(
-        self, method: Method, data: bytes, answers: _Answers, tenant: str, flow: Flow | None, made: MadeCall
+        self,
+        method: Method,
+        data: bytes,
+        answers: _Answers,
+        tenant: str,
+        flow: Flow | None,
+        made: MadeCall,
+        silence_s: float,
     ) -> None:
         pauses_s = iter(_PAUSES_S)
         while True:
             metadata = call_metadata(tenant, self._token)
             try:
-                await self._attempt(method.path, data, answers, metadata, flow, method.deadline_s)
+                await self._attempt(method.path, data, answers, metadata, flow, method.deadline_s, silence_s)
                 return
             except GrpcError as error:
                 fault = from_grpc_error(error, self._unavailable)
@@ -105,11 +116,15 @@ class LeanStreams:
         metadata: Sequence[tuple[str, str]],
         flow: Flow | None,
         timeout_s: float | None,
+        silence_s: float,
     ) -> None:
         with self._streams.used(await self._streams.choose()) as streams:
             call = await streams.start(path, data, answers.receive, flow=flow, metadata=metadata, timeout_s=timeout_s)
+            watch = SilenceWatch(silence_s, lambda: call.give_up(f"Nothing came for {silence_s:g} s.", silence_s))
+            answers.heard = watch.heard
             try:
-                await call.ended()
+                with watch.running(flow):
+                    await call.ended()
             finally:
                 call.cancel()
 
@@ -121,9 +136,11 @@ class _Answers:
         self.have_begun = False
         self._receive = receive
         self._absence = absence
+        self.heard: Callable[[], None] = lambda: None
 
     def receive(self, messages: Sequence[bytes]) -> None:
-        if not self.have_begun:
+        self.heard()
+        if not self.have_begun and any(messages):  # a heartbeat is empty
             self.have_begun = True
             self._absence.is_over()
         for message in messages:

@@ -92,6 +92,7 @@ class Process:
                 edge.translator,
                 credentials=edge.credentials_for("translator"),
                 transport=edge.translator_transport,
+                silence_s=edge.translator_silence_s,
                 wait_s=edge.restart_wait_s,
             )
         if self.translator is None:

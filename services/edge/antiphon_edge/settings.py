@@ -60,6 +60,13 @@ class EdgeSettings(AccessSettings):
             "processor time) or grpc (grpc.aio). Targets other than host:port and dns:///host:port always use grpc."
         },
     )
+    translator_silence_s: float = field(
+        default=5.0,
+        metadata={
+            "doc": "Seconds without any sign of life after which a translator in another process is lost, and another "
+            "one goes on; 0: only its connection tells."
+        },
+    )
     restart_wait_s: float = field(
         default=10.0,
         metadata={

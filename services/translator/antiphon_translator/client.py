@@ -10,7 +10,7 @@ from typing import Any, Literal
 from antiphon_core.errors import TranslatorUnavailable
 from antiphon_core.flow import Flow
 from antiphon_core.ports.translator import Model, Receive, Resume, Turn
-from antiphon_core.rpc.client import RpcClient
+from antiphon_core.rpc.client import PeerSilent, RpcClient
 from antiphon_core.rpc.credentials import ANONYMOUS, ClientCredentials
 from antiphon_core.rpc.lean_streams import LeanStreams
 from antiphon_core.rpc.methods import TRANSLATOR
@@ -18,6 +18,9 @@ from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
 
 log = logging.getLogger(__name__)
+
+SILENT_ATTEMPTS_MAX = 3
+"""How many translators a turn is offered to over grpc.aio, while each falls silent."""
 
 Transport = Literal["lean", "grpc"]
 """The transport of generations: antiphon_core.http2 or grpc.aio."""
@@ -37,8 +40,12 @@ class TranslatorClient:
         *,
         credentials: ClientCredentials = ANONYMOUS,
         transport: Transport = "lean",
+        silence_s: float = 0.0,
         wait_s: float = 0.0,
     ) -> None:
+        """A translator that sends nothing for `silence_s` during a generation, not even a heartbeat, is lost; with 0
+        only its connection tells."""
+        self._silence_s = silence_s
         self._rpc = RpcClient(
             endpoint, TRANSLATOR, unavailable=TranslatorUnavailable, credentials=credentials, wait_s=wait_s
         )
@@ -59,18 +66,23 @@ class TranslatorClient:
         checkpoints: bool = False,
     ) -> None:
         request = v1.GenerateRequest(
-            turn=wire.turn_message(turn), resume=wire.resume_message(resume), checkpoints=checkpoints
+            turn=wire.turn_message(turn),
+            resume=wire.resume_message(resume),
+            checkpoints=checkpoints,
+            silence_ms=round(self._silence_s * 1000),
         )
         ended = False
 
         def take(message: Any) -> None:
             nonlocal ended
+            if not message.count:  # a heartbeat
+                return
             batch = wire.batch_value(message)
             ended = batch.final is not None
             receive(batch)
 
         if self._lean is not None:
-            await self._lean.run("Generate", request, take, flow=flow, tenant=turn.tenant)
+            await self._lean.run("Generate", request, take, flow=flow, tenant=turn.tenant, silence_s=self._silence_s)
         else:
             await self._read(request, take, flow, turn.tenant)
         if not ended:
@@ -79,12 +91,21 @@ class TranslatorClient:
     async def _read(
         self, request: v1.GenerateRequest, take: Callable[[Any], None], flow: Flow | None, tenant: str
     ) -> None:
-        """Generates over grpc.aio."""
-        async with aclosing(self._rpc.stream("Generate", request, tenant=tenant)) as messages:
-            async for message in messages:
-                take(message)
-                if flow is not None:
-                    await flow.wait_until_open()
+        """Generates over grpc.aio. A call that fell silent before its first event goes to the next translator."""
+        for attempt in range(SILENT_ATTEMPTS_MAX):
+            has_begun = False
+            try:
+                stream = self._rpc.stream("Generate", request, tenant=tenant, silence_s=self._silence_s, flow=flow)
+                async with aclosing(stream) as messages:
+                    async for message in messages:
+                        has_begun = has_begun or bool(message.count)
+                        take(message)
+                        if flow is not None:
+                            await flow.wait_until_open()
+                return
+            except PeerSilent as error:
+                if has_begun or attempt == SILENT_ATTEMPTS_MAX - 1:
+                    raise TranslatorUnavailable(str(error)) from error
 
     async def count_tokens(self, turn: Turn) -> int:
         request = v1.CountTokensRequest(turn=wire.turn_message(turn))

@@ -217,9 +217,9 @@ def _generation(
     return GenerationRequest(
         request_id=turn.response_id,
         prompt_ids=prompt_ids,
-        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt_tokens=prompt.tokens + len(begun)),
+        max_tokens=_output_limit(parameters.max_output_tokens, model, prompt, begun=len(begun)),
         prompt_text=prompt.text(model) if level is Level.TEXT else "",
-        chat=prompt.chat() if level is Level.CHAT else None,
+        chat=prompt.chat(model) if level is Level.CHAT else None,
         stop_ids=() if parameters.extensions.ignore_eos else model.stop_ids,
         stop=parameters.stop_texts,
         ignore_eos=bool(parameters.extensions.ignore_eos),
@@ -242,12 +242,15 @@ def _require_forced(prompt: TurnPrompt, level: Level) -> None:
     forced_calls.require_grammars(prompt.tools, prompt.forced)
 
 
-def _output_limit(asked: int | None, model: ServedModel, *, prompt_tokens: int) -> int:
-    """As many tokens as were asked for and fit behind the prompt, as far as that is known here."""
+def _output_limit(asked: int | None, model: ServedModel, prompt: TurnPrompt, *, begun: int) -> int:
+    """As many tokens as were asked for and fit behind the prompt and what was `begun`, as far as that is known here."""
     if not model.is_measured:
         return UNLIMITED if asked is None else asked
     context_length = model.context_length
+    prompt_tokens = prompt.tokens + begun
     room = context_length - prompt_tokens
     if room < 1:
-        raise ContextLengthExceeded.of(input_tokens=prompt_tokens, context_length=context_length)
+        raise ContextLengthExceeded.of(
+            input_tokens=prompt_tokens, context_length=context_length, is_floor=prompt.is_floor
+        )
     return room if asked is None else min(asked, room)

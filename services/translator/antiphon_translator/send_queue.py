@@ -14,6 +14,9 @@ from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
 from antiphon_core.ports.translator import Batch
 
+HEARTBEAT = Batch(first_sequence=0, count=0, frames=b"")
+"""Says that the translator is alive, and nothing else."""
+
 
 class SendQueue:
     """One stream: batches are put in by calls, and taken by one task. Use inside one event loop."""
@@ -23,6 +26,7 @@ class SendQueue:
         self._waiting: deque[Batch] = deque()
         self._waiting_bytes = 0
         self._is_closed = False
+        self._must_beat = False
         self._has_news = asyncio.Event()
 
     def put(self, batch: Batch) -> None:
@@ -30,6 +34,11 @@ class SendQueue:
         self._waiting_bytes += len(batch.frames)
         if self._waiting_bytes > STREAM_WAITING_BYTES_MAX:
             self._flow.pause(self)
+        self._has_news.set()
+
+    def beat(self) -> None:
+        """Lets `take` return a batch without events, if there is no other."""
+        self._must_beat = True
         self._has_news.set()
 
     def close(self) -> None:
@@ -42,8 +51,12 @@ class SendQueue:
         while not self._waiting:
             if self._is_closed:
                 return None
+            if self._must_beat:
+                self._must_beat = False
+                return HEARTBEAT
             self._has_news.clear()
             await self._has_news.wait()
+        self._must_beat = False
         batch = self._next()
         self._waiting_bytes -= len(batch.frames)
         if self._waiting_bytes <= STREAM_WAITING_BYTES_MAX // 2:

@@ -11,6 +11,7 @@ from antiphon_core.ports.translator import Translator
 from antiphon_core.rpc.server import Call, Handler
 from antiphon_protos.antiphon.translator import v1
 from antiphon_translator import wire
+from antiphon_translator.heartbeats import Heartbeats
 from antiphon_translator.send_queue import SendQueue
 
 
@@ -30,9 +31,12 @@ def handlers(translator: Translator) -> Mapping[str, Handler]:
             )
         )
         running.add_done_callback(lambda _: queue.close())
+        beats = Heartbeats(queue, request.silence_ms / 1000)
         try:
-            while (batch := await queue.take()) is not None:
-                yield wire.batch_message(batch)
+            with beats.running():
+                while (batch := await queue.take()) is not None:
+                    yield wire.batch_message(batch)
+            beats.require_awake()
             running.result()
         finally:
             await _stop(running)

@@ -14,14 +14,21 @@ from typing import TypeVar
 
 from antiphon_core import offload
 from antiphon_core.clock import Clock
-from antiphon_core.errors import AntiphonError, InternalError, InvalidRequest, ModelNotFound, TranslatorUnavailable
+from antiphon_core.errors import (
+    AntiphonError,
+    EngineTimeout,
+    InternalError,
+    InvalidRequest,
+    ModelNotFound,
+    TranslatorUnavailable,
+)
 from antiphon_core.flow import Flow
 from antiphon_core.ids import DerivedIds, Ids
 from antiphon_core.jsons import parse_object
 from antiphon_core.ports.translator import Batch, Model, Receive, Resume, Turn
 from antiphon_core.telemetry import remedies
 from antiphon_translator.engines import registry
-from antiphon_translator.engines.base import Engine
+from antiphon_translator.engines.base import Deliver, Engine
 from antiphon_translator.engines.triton_channels import TritonChannels
 from antiphon_translator.generation import EngineChunk, GenerationRequest
 from antiphon_translator.generation_watch import GenerationWatch
@@ -36,6 +43,7 @@ from antiphon_translator.pipeline import TurnPipeline
 from antiphon_translator.readiness import Readiness
 from antiphon_translator.schemas.answer_check import Mismatches
 from antiphon_translator.settings import TranslatorSettings
+from antiphon_translator.sliced_delivery import SlicedDelivery
 from antiphon_translator.turn import turn_prompt
 
 log = logging.getLogger(__name__)
@@ -216,7 +224,7 @@ class TranslatorService:
             wanted = pipeline.follow_up() if pipeline.done else request
             while wanted is not None:
                 with watch.generating():
-                    await route.engine.generate(wanted, deliver, flow)
+                    await self._generate_with(route.engine, wanted, deliver, flow)
                 wanted = pipeline.follow_up()
             finish = partial(pipeline.finish, completed_at=self._clock.now_ms() // 1000)
             return await offload.run(finish, size_bytes=pipeline.end_bytes)
@@ -229,6 +237,19 @@ class TranslatorService:
             log.exception("%s failed", request.request_id, extra=remedies.REPORT)
             fail = partial(pipeline.fail, InternalError("The translator failed on this response."))
         return await offload.run(fail, size_bytes=pipeline.end_bytes)
+
+    async def _generate_with(self, engine: Engine, wanted: GenerationRequest, deliver: Deliver, flow: Flow) -> None:
+        """One generation, for generation_s at most."""
+        sliced = SlicedDelivery(deliver, flow)
+        limit_s = self._settings.generation_s
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit, sliced.running():
+                await engine.generate(wanted, sliced.take, flow)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise EngineTimeout(f"The model did not come to an end within {limit_s:g} s.") from error
 
 
 def _loggable(error: AntiphonError) -> str:

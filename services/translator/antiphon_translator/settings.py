@@ -33,6 +33,10 @@ class TranslatorSettings(RpcServerSettings):
             "several times as much for each token."
         },
     )
+    generation_s: float = field(
+        default=3_600.0,
+        metadata={"doc": "Seconds that an engine may take for one generation in all, however steadily it goes on."},
+    )
     drain_s: float = field(default=30.0, metadata={"doc": "Seconds that running turns get to end after SIGTERM."})
 
     media_fetch: bool = field(

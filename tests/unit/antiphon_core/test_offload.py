@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from antiphon_core.offload import INLINE_BYTES_MAX, MEDIUM_BYTES_MAX, WorkPool
+from antiphon_core.offload import INLINE_BYTES_MAX, MEDIUM_BYTES_MAX, WorkAbandoned, WorkPool
 
 LARGE = INLINE_BYTES_MAX + 1
 
@@ -184,3 +184,27 @@ async def test_large_work_has_half_of_the_threads() -> None:
             assert len(gate.threads) == threads
     finally:
         pool.close()
+
+
+async def test_work_that_nobody_waits_for_ends_where_it_asks(pool: WorkPool, gate: Gate) -> None:
+    ended = threading.Event()
+
+    def work() -> None:
+        gate.work(1)()
+        try:
+            pool.require_wanted()
+        except WorkAbandoned:
+            ended.set()
+            raise
+
+    leaving = asyncio.ensure_future(pool.run(work, size_bytes=LARGE))
+    await gate.until_entered(1)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    gate.open.set()
+    await asyncio.to_thread(ended.wait)
+
+
+async def test_work_that_is_waited_for_goes_on(pool: WorkPool) -> None:
+    await pool.run(pool.require_wanted, size_bytes=LARGE)
+    pool.require_wanted()  # a thread of somebody else

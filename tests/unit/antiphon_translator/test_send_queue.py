@@ -9,7 +9,7 @@ from antiphon_core.flow import Flow
 from antiphon_core.limits import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, STREAM_WAITING_BYTES_MAX
 from antiphon_core.ports.store import Status
 from antiphon_core.ports.translator import Batch, Final
-from antiphon_translator.send_queue import SendQueue
+from antiphon_translator.send_queue import HEARTBEAT, SendQueue
 
 FINAL = Final(Status.COMPLETED, b"{}", b"[]")
 
@@ -101,3 +101,15 @@ async def test_too_much_that_waits_pauses_the_flow_until_half_of_it_is_taken(fra
         await queue.take()
         left -= 1
     assert left * frames_bytes <= STREAM_WAITING_BYTES_MAX // 2
+
+
+async def test_a_heartbeat_comes_alone_and_never_before_a_batch() -> None:
+    queue = SendQueue(Flow())
+    queue.beat()
+    assert await queue.take() is HEARTBEAT
+    queue.beat()
+    (one,) = batches((1, b"a"))
+    queue.put(one)
+    assert await queue.take() == one
+    queue.close()
+    assert await queue.take() is None

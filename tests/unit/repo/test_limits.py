@@ -11,6 +11,7 @@ UNITS = {
     "PAIRS",
     "DEPTH",
     "MS",
+    "US",
     "EVENTS",
     "MESSAGES",
     "LOGPROBS",

@@ -14,7 +14,7 @@ from functools import partial
 
 from antiphon_core import events, offload, response
 from antiphon_core.clock import Clock
-from antiphon_core.errors import InvalidRequest, ModelNotFound
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
 from antiphon_core.flow import Flow
 from antiphon_core.jsons import Object, dumps, join_arrays, loads
 from antiphon_core.ports.store import Status
@@ -76,7 +76,13 @@ class CompactingTranslator:
             return False
         threshold = wishes[0].get("compact_threshold") or await self._threshold(parameters["model"])
         can_shrink = await offload.run(partial(context_window.can_shrink, turn), size_bytes=turn.size_bytes)
-        return can_shrink and await self._inner.count_tokens(turn) >= threshold
+        return can_shrink and await self._is_as_long(turn, threshold)
+
+    async def _is_as_long(self, turn: Turn, threshold: int) -> bool:
+        try:
+            return await self._inner.count_tokens(turn) >= threshold
+        except ContextLengthExceeded:  # too long to be counted to its end
+            return True
 
     async def _threshold(self, name: str) -> int:
         for model in await self._inner.models():

@@ -35,10 +35,13 @@ _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
     403: (EngineUnavailable, "refuses the API key"),
     404: (EngineUnavailable, "has no such model"),
     408: (EngineTimeout, "did not answer in time"),
+    429: (EngineOverloaded, "is overloaded"),
     502: (EngineUnavailable, "cannot be reached"),
     503: (EngineUnavailable, "is not ready"),
     504: (EngineTimeout, "did not answer in time"),
 }
+_SAY_WHEN = (EngineOverloaded, EngineUnavailable)
+"""What passes: the caller is told the server's own time to come back."""
 _TOO_LONG = re.compile(
     r"(?:maximum|available|model'?s?) context (?:length|size|window)|context_length_exceeded|exceed_context_size"
     r"|longer than the (?:maximum )?(?:model|context) length|exceeds? (?:the )?(?:max_model_len|context)"
@@ -81,10 +84,9 @@ def of_answer(
         return ContextLengthExceeded(f"{server} refuses the request: {reason}", field="input")
     if meant in _REFUSALS:
         return InvalidRequest(f"{server} refuses the request: {reason}", code="engine_refused")
-    if meant == 429:
-        return EngineOverloaded(f"{server} is overloaded.", retry_after_ms=_milliseconds(retry_after))
     kind, what = _BY_STATUS.get(meant, (EngineFault, "reported an error"))
-    return kind(f"{server} {what}.")
+    wait_ms = _milliseconds(retry_after) if kind in _SAY_WHEN else None
+    return kind(f"{server} {what}.", retry_after_ms=wait_ms)
 
 
 def _labels(error: Mapping[str, Any], told: object) -> str:

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _DONE = b"[DONE]"
 END_GRACE_S = 0.25
 """How long a server may take to end a stream whose generation it called complete."""
+_END_BYTES_MAX = 4_096
 
 
 class EventReader(Protocol):
@@ -103,15 +104,19 @@ class HttpModelServer:
             rest = reader.finish()
             if rest is not None:
                 deliver((rest,))
+            await self._drain(response.content, timer)
 
     async def _pass_on(
         self, content: aiohttp.StreamReader, reader: EventReader, deliver: Deliver, flow: Flow, timer: TokenTimer
     ) -> bool:
-        """Delivers the content of each read, until nothing more is wanted: then it answers False."""
-        events = EventData()
-        while received := await content.readany():
+        """Delivers the content of each read, up to `[DONE]` or until nothing more is wanted: then it answers False."""
+        events, is_done = EventData(), False
+        while not is_done and (received := await content.readany()):
             chunks: list[EngineChunk] = []
-            error = self._read(events.feed(received), reader, chunks)
+            found = events.feed(received)
+            if is_done := _DONE in found:
+                del found[found.index(_DONE) :]
+            error = self._read(found, reader, chunks)
             if chunks:
                 timer.token_came()
                 if not deliver(chunks):
@@ -124,15 +129,17 @@ class HttpModelServer:
         return True
 
     async def _drain(self, content: aiohttp.StreamReader, timer: TokenTimer) -> None:
+        """Reads the end of a stream in which nothing more is expected, so that its connection can be used again."""
         timer.end_within(self._end_grace_s)
-        while await content.readany():
-            pass
+        size = 0
+        while size <= _END_BYTES_MAX and (received := await content.readany()):
+            size += len(received)
 
     def _read(self, events: list[bytes], reader: EventReader, chunks: list[EngineChunk]) -> AntiphonError | None:
         """Adds the content of events to `chunks`, up to the one that is an error."""
         try:
             for data in events:
-                chunk = None if data == _DONE else reader.read(self._event(data))
+                chunk = reader.read(self._event(data))
                 if chunk is not None:
                     chunks.append(chunk)
         except AntiphonError as error:

@@ -159,7 +159,10 @@ def _guide(guide: Guide | None, dialect: Dialect) -> Object:
 
 
 class ChunkReader:
-    """The chunks of one stream. A call ends where the next one or anything else begins."""
+    """The chunks of one stream. A call ends where the next one or anything else begins.
+
+    One choice was asked for: what comes for another one is left out, and so is what comes for the first one behind its
+    finish reason."""
 
     def __init__(self) -> None:
         self.complete = False
@@ -176,7 +179,8 @@ class ChunkReader:
             if chunk.get("usage"):
                 self._usage = _usage(chunk["usage"])
             for choice in chunk.get("choices") or ():
-                self._take_choice(choice)
+                if not self.complete and not choice.get("index"):
+                    self._take_choice(choice)
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise EngineFault("The engine sent a chunk that cannot be read.") from error
         segments = self._told()

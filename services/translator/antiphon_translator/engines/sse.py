@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from antiphon_core.errors import EngineFault
-
-LINE_BYTES_MAX = 16 * 2**20
-"""One event is one line; nothing that a model says at once is as long."""
+from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
 
 
 class EventData:
     """Cuts a stream of bytes into the data of its events. Comments and other fields are left out."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._parts: list[bytes] = []  # of the line that has no end yet: joined once, not with every read
+        self._part_bytes = 0
         self._data: list[bytes] = []
 
     def feed(self, received: bytes) -> list[bytes]:
-        """The data of the events that are complete now. EngineFault: a line has no end."""
-        *lines, self._rest = (self._rest + received).split(b"\n")
-        if len(self._rest) > LINE_BYTES_MAX:
+        """The data of the events that are complete now. EngineFault: an event has more than ENGINE_TEXT_BYTES_MAX."""
+        *lines, rest = received.split(b"\n")
+        if lines and self._parts:
+            lines[0] = b"".join((*self._parts, lines[0]))
+            self._parts.clear()
+            self._part_bytes = 0
+        if rest:
+            self._parts.append(rest)
+            self._part_bytes += len(rest)
+        events = self._events(lines)
+        if self._part_bytes + sum(map(len, self._data)) > ENGINE_TEXT_BYTES_MAX:
             raise EngineFault("The engine sent an event that is too long.")
+        return events
+
+    def _events(self, lines: list[bytes]) -> list[bytes]:
         events = []
         for line in lines:
             text = line.removesuffix(b"\r")

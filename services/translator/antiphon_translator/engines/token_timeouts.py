@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from antiphon_core.errors import EngineTimeout
 from antiphon_core.flow import Flow
 
+SLEPT_S = 1.0
+"""A timer that fires so much too late belongs to a process that was frozen: the wait begins anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class TokenTimeouts:
@@ -57,6 +60,7 @@ class TokenTimer:
         self._limit_s = timeouts.first_s
         self._has_begun = False
         self._last = 0.0
+        self._due = 0.0
         self._handle: asyncio.TimerHandle | None = None
         self.resume()
 
@@ -91,9 +95,13 @@ class TokenTimer:
         return EngineTimeout(f"{self._timeouts.server} sent no {which} token within {self._limit_s:g} s.")
 
     def _arm(self, seconds: float) -> None:
-        self._handle = asyncio.get_running_loop().call_later(seconds, self._check)
+        self._due = self._time() + seconds
+        self._handle = asyncio.get_running_loop().call_at(self._due, self._check)
 
     def _check(self) -> None:
+        if self._time() - self._due > SLEPT_S:  # this process stood still, which says nothing of the server
+            self.resume()
+            return
         left_s = self._last + self._limit_s - self._time()
         if left_s > 0:
             self._arm(left_s)

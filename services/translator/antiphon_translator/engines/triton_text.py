@@ -174,7 +174,7 @@ class TextReader:
         self._output_tokens: int | None = None
 
     def read(self, response: Any) -> EngineChunk | None:
-        message = self._outputs.text(response, TEXT)
+        message = None if self._reason else self._outputs.text(response, TEXT)  # nothing counts behind the end
         self._note(response)
         if not message:
             return None

@@ -150,6 +150,9 @@ class VllmReader:
         self._counted = False
 
     def read(self, response: Any) -> EngineChunk | None:
+        if self.complete:  # nothing counts behind the end
+            self._note(response)
+            return None
         text = self._text.feed(self._outputs.text(response, TEXT) or b"")
         self._note(response)
         logprobs = self._logprobs(response)

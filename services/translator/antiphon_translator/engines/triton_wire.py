@@ -16,6 +16,7 @@ from typing import Any
 from tritonclient.grpc import service_pb2
 
 from antiphon_core.errors import EngineFault
+from antiphon_core.limits import ENGINE_TEXT_BYTES_MAX
 from antiphon_translator.engines.triton_model import TritonModel
 
 _PACKED: Mapping[str, str] = {
@@ -116,6 +117,8 @@ class Outputs:
         length = int.from_bytes(data[:4], "little")
         if len(data) < 4 + length:
             raise unreadable()
+        if length > ENGINE_TEXT_BYTES_MAX:
+            raise EngineFault(f"The engine sent a text of {length} bytes in one message.")
         return data[4 : 4 + length]
 
 

@@ -77,6 +77,8 @@ class TokensReader:
             if not choices:  # the counts
                 return None
             (choice,) = choices
+            if choice.get("index"):  # one choice was asked for
+                return None
             ids = [int(number) for number in choice.get("token_ids") or ()]
             finish = self._finish(choice.get("finish_reason"))
             logprobs = () if self._top is None else self._logprobs(choice.get("logprobs"), ids)

@@ -19,6 +19,7 @@ import codecs
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from antiphon_translator.parsing.segments import ScoredText, ScoredToken, Segment
 from antiphon_translator.parsing.traced import Span, TracedText
@@ -84,18 +85,22 @@ class Alignment:
     def scored(self, segments: Iterable[Segment]) -> list[Segment]:
         """The same segments, neighbouring texts as one."""
         told: list[Segment] = []
-        for segment in segments:
-            if not isinstance(segment, TracedText):
-                told.append(segment)
-                continue
-            text, tokens = segment.text, self._take(segment.spans)
-            if told and isinstance(last := told[-1], ScoredText):
-                text, tokens = last.text + text, (*last.tokens, *tokens)
-                told.pop()
-            told.append(ScoredText(text, tokens))
+        for are_texts, run in groupby(segments, lambda segment: isinstance(segment, TracedText)):
+            if are_texts:
+                told.append(self._joined(segment for segment in run if isinstance(segment, TracedText)))
+            else:
+                told.extend(run)
         return told
 
-    def _take(self, spans: Sequence[Span]) -> tuple[ScoredToken, ...]:
+    def _joined(self, run: Iterable[TracedText]) -> ScoredText:
+        texts: list[str] = []
+        tokens: list[ScoredToken] = []
+        for segment in run:
+            texts.append(segment.text)
+            tokens += self._take(segment.spans)
+        return ScoredText("".join(texts), tuple(tokens))
+
+    def _take(self, spans: Sequence[Span]) -> list[ScoredToken]:
         """The tokens that wrote something of these spans, and were not taken before."""
         tokens = []
         for start, end in spans:
@@ -103,7 +108,7 @@ class Alignment:
                 place = self._places.popleft()
                 if place.end > max(start, place.start):
                     tokens.append(place.token)
-        return tuple(tokens)
+        return tokens
 
     # ---- where prediction and text meet ----
 

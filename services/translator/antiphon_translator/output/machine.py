@@ -253,20 +253,20 @@ class ResponseMachine:
 def _batches(first_sequence: int, frames: list[bytes]) -> list[Batch]:
     if len(frames) == 1:  # as most reads are, of most streams
         return [Batch(first_sequence, 1, frames[0])]
-    batches = []
-    while frames:
-        count = _fitting(frames)
-        batches.append(Batch(first_sequence=first_sequence, count=count, frames=b"".join(frames[:count])))
-        first_sequence += count
-        frames = frames[count:]
+    batches, at = [], 0
+    while at < len(frames):
+        first = frames[at : at + BATCH_EVENTS_MAX]
+        count = _fitting(first)
+        batches.append(Batch(first_sequence=first_sequence + at, count=count, frames=b"".join(first[:count])))
+        at += count
     return batches
 
 
 def _fitting(frames: list[bytes]) -> int:
     """How many of the first frames make one batch: at least one."""
     size = 0
-    for count, one in enumerate(frames[:BATCH_EVENTS_MAX]):
+    for count, one in enumerate(frames):
         size += len(one)
         if count and size > BATCH_BYTES_MAX:
             return count
-    return min(len(frames), BATCH_EVENTS_MAX)
+    return len(frames)

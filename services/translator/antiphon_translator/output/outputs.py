@@ -16,6 +16,7 @@ from typing import Protocol
 
 from antiphon_translator.generation import UNLIMITED, EngineChunk, FinishReason, GenerationRequest, Level, Usage
 from antiphon_translator.models.served_model import ServedModel
+from antiphon_translator.output.length_guard import LengthGuard
 from antiphon_translator.output.scored_output import ScoredOutput, Scores
 from antiphon_translator.parsing.parser import OutputParser
 from antiphon_translator.parsing.segments import Arguments, CallBegin, Reasoning, ScoredText, Segment, Text
@@ -70,7 +71,7 @@ class ReadOutput(ModelOutput, Protocol):
 def output_of(level: Level, model: ServedModel, prompt: TurnPrompt, request: GenerationRequest) -> ModelOutput:
     """The output of a generation that an engine of this level is asked for."""
     if level is Level.CHAT:
-        return ChatOutput(request, model.tokenizer, prompt.count)
+        return ChatOutput(request, model.tokenizer, prompt.count, is_measured=model.is_measured)
     return read_output_of(level, model, prompt, request)
 
 
@@ -187,7 +188,7 @@ class TextOutput:
     def __init__(self, parser: OutputParser, request: GenerationRequest, tokenizer: ModelTokenizer) -> None:
         self.finish: FinishReason | None = None
         self._parser = parser
-        self._count = _Count(request, tokenizer, lambda: len(request.prompt_ids))
+        self._count = _Count(request, tokenizer, lambda: len(request.prompt_ids), is_measured=True)
 
     @property
     def in_reasoning(self) -> bool:
@@ -198,8 +199,9 @@ class TextOutput:
 
     def take(self, chunk: EngineChunk) -> list[Segment]:
         self._count.note(chunk)
-        self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning)
         self.finish = self.finish or chunk.finish
+        if self._count.note_text(chunk.text, is_reasoning=self._parser.in_reasoning):
+            self.finish = self.finish or FinishReason.LENGTH
         return self._parser.feed(chunk.text) if chunk.text else []
 
     def resume(self, chunk: EngineChunk) -> None:
@@ -223,10 +225,18 @@ class TextOutput:
 class ChatOutput:
     """Segments as another server read them."""
 
-    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer, prompt_tokens: Callable[[], int]) -> None:
-        """`prompt_tokens` counts the ids of the prompt, where the server does not."""
+    def __init__(
+        self,
+        request: GenerationRequest,
+        tokenizer: ModelTokenizer,
+        prompt_tokens: Callable[[], int],
+        *,
+        is_measured: bool = True,
+    ) -> None:
+        """`prompt_tokens` counts the ids of the prompt, where the server does not; `is_measured`: the tokenizer is the
+        model's own."""
         self.finish: FinishReason | None = None
-        self._count = _Count(request, tokenizer, prompt_tokens)
+        self._count = _Count(request, tokenizer, prompt_tokens, is_measured=is_measured)
 
     def write(self, text: str) -> list[Segment]:
         return []
@@ -237,7 +247,8 @@ class ChatOutput:
             self.finish = self.finish or chunk.finish
         for segment in chunk.segments:
             text = segment.text if type(segment) is Text else _text_of(segment)
-            self._count.note_text(text, is_reasoning=type(segment) is Reasoning)
+            if self._count.note_text(text, is_reasoning=type(segment) is Reasoning):
+                self.finish = self.finish or FinishReason.LENGTH
         return chunk.segments
 
     def end(self, *, cut_off: bool) -> list[Segment]:
@@ -258,7 +269,15 @@ class _Count:
     """What the engine says that it counted; until it does, what the tokenizer makes of the text. A generation that
     ended at its length made as many tokens as were asked for, also those that are not, or not quite, in its text."""
 
-    def __init__(self, request: GenerationRequest, tokenizer: ModelTokenizer, prompt_tokens: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        request: GenerationRequest,
+        tokenizer: ModelTokenizer,
+        prompt_tokens: Callable[[], int],
+        *,
+        is_measured: bool,
+    ) -> None:
+        self._guard = LengthGuard(request.max_tokens, self._written_tokens if is_measured else None)
         self._prompt_tokens = prompt_tokens
         self._max_tokens = request.max_tokens
         self._tokenizer = tokenizer
@@ -272,10 +291,17 @@ class _Count:
         self._said = chunk.usage or self._said
         self._is_at_length = self._is_at_length or chunk.finish is FinishReason.LENGTH
 
-    def note_text(self, text: str, *, is_reasoning: bool) -> None:
-        if text:
-            written = self._texts[is_reasoning]
-            written += text.encode()
+    def note_text(self, text: str, *, is_reasoning: bool) -> bool:
+        """Keeps the text of a message. Whether the output is at its limit, which its server does not keep to."""
+        if not text:
+            return False
+        data = text.encode()
+        written = self._texts[is_reasoning]
+        written += data
+        if not self._guard.is_passed_by(len(data)):
+            return False
+        self._is_at_length = True
+        return True
 
     @property
     def is_open(self) -> bool:
@@ -297,6 +323,9 @@ class _Count:
         output = said.output_tokens + carried
         reasoning = said.reasoning_tokens or self._share_of_reasoning(output)
         return Usage(said.input_tokens - carried, output, reasoning, said.cached_tokens)
+
+    def _written_tokens(self) -> int:
+        return sum(self._tokens_in(text.decode()) for text in self._texts)
 
     def _share_of_reasoning(self, output_tokens: int) -> int:
         spoken, reasoned = (len(text.decode()) for text in self._texts)

@@ -6,6 +6,7 @@ can have several spans. Nothing here decides what text is: cursor and output do 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from antiphon_core.values import value
@@ -53,7 +54,7 @@ class _TracedRun(TextRun):
     def __init__(self, position: Callable[[], int]) -> None:
         super().__init__(Text, keeps_leading=True)
         self._position = position
-        self._untold: list[Span] = []
+        self._untold: deque[Span] = deque()
 
     def add(self, text: str, to: list[Segment]) -> None:
         end = self._position()
@@ -79,10 +80,10 @@ class _TracedRun(TextRun):
         """The next so many characters of what was not told yet."""
         spans = []
         while length:
-            start, end = self._untold.pop(0)
+            start, end = self._untold.popleft()
             middle = min(end, start + length)
             spans.append((start, middle))
             length -= middle - start
             if middle < end:
-                self._untold.insert(0, (middle, end))
+                self._untold.appendleft((middle, end))
         return spans

@@ -6,13 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from antiphon_core import limits
+from antiphon_core import limits, offload
 from antiphon_core.errors import InvalidRequest
 from antiphon_translator.conversation import Conversation
 from antiphon_translator.prompt.prompt_bound import PromptBound
 from antiphon_translator.prompt.prompt_cache import CachingEncoder, UnspeltControlToken
 from antiphon_translator.templates import image_mark, role_probe
 from antiphon_translator.templates.control_tokens import ControlTokens
+from antiphon_translator.templates.defused import Defusal
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
 
@@ -39,11 +40,13 @@ class ChatTemplate(Protocol):
 @dataclass(frozen=True, slots=True)
 class EncodedPrompt:
     """A prompt, in `pieces` that meet inside the names of control tokens which somebody only spelt. `ids` is empty
-    where there are more `tokens` than were wanted."""
+    where there are more `tokens` than were wanted; where that was seen before all was encoded, there are no `pieces`,
+    and `tokens` are those that there are at least (`is_floor`)."""
 
     pieces: Sequence[str]
     tokens: int
     ids: Sequence[int]
+    is_floor: bool = False
 
 
 class PromptEncoder:
@@ -64,6 +67,8 @@ class PromptEncoder:
         self._control = ControlTokens(tokenizer.added, template.literals)
         self._encoder = CachingEncoder(tokenizer, self._control, most_bytes=cache_bytes)
         self._bound = PromptBound(template.render, tokenizer.growth)
+        self._floor = tokenizer.floor
+        self._defusal = Defusal(tokenizer, self._control)
 
     @property
     def variables(self) -> Collection[str]:
@@ -73,6 +78,11 @@ class PromptEncoder:
     def tokens_at_most(self, conversation: Conversation) -> int:
         """No prompt of this conversation has more. Costs next to nothing."""
         return self._bound.of(conversation)
+
+    def defused(self, conversation: Conversation) -> Conversation:
+        """A conversation for a server that renders it by itself: no text in it spells a control token, as far as the
+        tokenizer is here. InvalidRequest: one does, and cannot be kept from it."""
+        return self._defusal.of(conversation)
 
     def text(self, prompt: EncodedPrompt, conversation: Conversation) -> str:
         """The prompt of a conversation as text, for a server that encodes it by itself.
@@ -101,14 +111,33 @@ class PromptEncoder:
         InvalidRequest: the template refuses the conversation, or a text becomes a control token all the same.
         """
         conversation = self.roles.adapt(conversation)
-        pieces = self._control.pieces(
-            conversation, lambda shown: self._template.render(shown, now_s=now_s, switches=switches)
-        )
+
+        def render(shown: Conversation) -> str:
+            offload.require_wanted()
+            return self._fitting(self._template.render(shown, now_s=now_s, switches=switches), most_tokens)
+
         try:
+            pieces = self._control.pieces(conversation, render)
             encoded = self._encoder.encode(pieces, apart=_opening(conversation, pieces[0]), most_tokens=most_tokens)
+        except _CannotFit as error:
+            return EncodedPrompt((), error.tokens, (), is_floor=True)
         except UnspeltControlToken as error:
             raise _spells_a_control_token() from error
-        return EncodedPrompt(pieces, encoded.tokens, encoded.ids)
+        return EncodedPrompt(pieces, encoded.tokens, encoded.ids, encoded.is_floor)
+
+    def _fitting(self, prompt: str, most_tokens: int | None) -> str:
+        """A prompt that may have so few tokens. Raises _CannotFit."""
+        if most_tokens is not None and len(prompt) > most_tokens and self._floor.of(prompt) > most_tokens:
+            raise _CannotFit(self._floor.of(prompt))
+        return prompt
+
+
+class _CannotFit(Exception):
+    """A prompt has more tokens than are wanted, however it is encoded."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(tokens)
+        self.tokens = tokens
 
 
 def _opening(conversation: Conversation, prompt: str) -> int:

@@ -26,6 +26,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from threading import Lock
 
+from tokenizers import Encoding
+
+from antiphon_core import offload
 from antiphon_core.telemetry import metrics
 from antiphon_translator.templates.control_tokens import ControlTokens
 from antiphon_translator.tokenizer.tokens import ModelTokenizer
@@ -33,6 +36,7 @@ from antiphon_translator.tokenizer.tokens import ModelTokenizer
 NODE_BYTES = 320  # of a node beside its ids: two digests, three objects, a place in a dictionary
 NODES_MAX = 4  # made of one text
 BLOCK_CHARS = 4_096  # of what is encoded at once, or a little more: the library encodes several side by side
+GROUP_CHARS = 256 * 2**10  # encoded between two looks at whether the rest is wanted: a tenth of a second
 _LOOKED_AT_CHARS = (4_096, 65_536)  # so much of a text's end is looked at first: turns seldom add more
 _DIGEST_BYTES = 16
 PIECE_IDS = 8_192  # a quarter of a millisecond
@@ -110,10 +114,12 @@ def _joined(nodes: Iterator[_Node]) -> array[int]:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """How many tokens some texts are, and which; `ids` is empty where there are more than were wanted."""
+    """How many tokens some texts are, and which; `ids` is empty where there are more than were wanted. `is_floor`: not
+    all was counted, because that much is too much already."""
 
     tokens: int
     ids: Sequence[int] = ()
+    is_floor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,15 +150,21 @@ class CachingEncoder:
 
     def encode(self, texts: Sequence[str], *, apart: int = 0, most_tokens: int | None = None) -> Encoded:
         """The ids of texts, which stand side by side. The first `apart` characters of the first one are looked up by
-        themselves, up to the next place where it can be cut. `most_tokens`: more are only counted.
+        themselves, up to the next place where it can be cut. `most_tokens`: encoding ends where there are more.
 
-        UnspeltControlToken: a text becomes a control token that it does not spell."""
+        UnspeltControlToken: a text becomes a control token that it does not spell. WorkAbandoned: nobody waits for it
+        any more."""
         plans = [self._plan(text) for text in self._parted(texts, apart)]
-        found = iter(self._tokenizer.encode_all([part for plan in plans for part in plan.parts]))
+        parts = [part for plan in plans for part in plan.parts]
+        tokens, encodings_found = sum(len(plan.known) for plan in plans), list[Encoding]()
+        for group in _groups(parts):
+            offload.require_wanted()
+            encodings_found += self._tokenizer.encode_all(group)
+            tokens += sum(map(len, encodings_found[-len(group) :]))
+            if most_tokens is not None and tokens > most_tokens:
+                return Encoded(tokens, is_floor=len(encodings_found) < len(parts))
+        found = iter(encodings_found)
         new = [[next(found) for _ in plan.parts] for plan in plans]
-        tokens = sum(len(plan.known) for plan in plans) + sum(len(each) for encodings in new for each in encodings)
-        if most_tokens is not None and tokens > most_tokens:
-            return Encoded(tokens)
         ids = array(_ID)
         for plan, encodings in zip(plans, new, strict=True):
             added = [_packed(encoding.ids) for encoding in encodings]
@@ -215,6 +227,19 @@ class CachingEncoder:
             if end in plan.kept:
                 self._cache.keep(plan.kept[end], parent, ids)
                 parent, ids = plan.kept[end], array(_ID)
+
+
+def _groups(parts: Sequence[str]) -> Iterator[list[str]]:
+    """Parts in groups of about GROUP_CHARS. There is one at least."""
+    group, chars = list[str](), 0
+    for part in parts:
+        group.append(part)
+        chars += len(part)
+        if chars >= GROUP_CHARS:
+            yield group
+            group, chars = [], 0
+    if group:
+        yield group
 
 
 def _packed(ids: Sequence[int]) -> array[int]:

@@ -32,6 +32,7 @@ from antiphon_core.request.tools import (
 )
 from antiphon_core.request.tools import Tool as DeclaredTool
 from antiphon_translator.schemas import custom_formats, tool_schemas
+from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 _SEPARATOR = "__"
 _DECLARED: TypeAdapter[list[Any]] = TypeAdapter(list[DeclaredTool])
@@ -115,10 +116,10 @@ def offered(declared: Iterable[Any], choice: ToolChoice | None) -> ToolSet:
             return ToolSet(tools, _allowed(tools, choice), required=choice.mode == "required")
 
 
-def checked(declared: Sequence[Any], where: str) -> Sequence[Any]:
-    """Tools as they were declared at this path. InvalidRequest: the parameters of one are no schema, or its format no
-    format."""
-    tool_schemas.require(declared, where)
+def checked(declared: Sequence[Any], where: str, budget: SchemaBudget) -> Sequence[Any]:
+    """Tools as they were declared at this path. InvalidRequest: the parameters of one are no schema, its format no
+    format, or all are more than the request's `budget`."""
+    tool_schemas.require(declared, where, budget)
     return declared
 
 
@@ -127,7 +128,7 @@ def shown_name(name: str, namespace: str | None) -> str:
     return f"{namespace}{_SEPARATOR}{name}" if namespace else name
 
 
-def declared_in(items: Sequence[Object], where: str, first: int = 0) -> list[Any]:
+def declared_in(items: Sequence[Object], where: str, budget: SchemaBudget, first: int = 0) -> list[Any]:
     """The tools that items of a conversation bring along, which stand there from index `first` on. InvalidRequest: with
     the path of the culprit."""
     found: list[Any] = []
@@ -138,7 +139,7 @@ def declared_in(items: Sequence[Object], where: str, first: int = 0) -> list[Any
                 tools = _DECLARED.validate_python(item.get("tools", []))
             except ValidationError as error:
                 raise from_validation(error, where=path) from error
-            found += checked(tools, path)
+            found += checked(tools, path, budget)
     return found
 
 

@@ -23,6 +23,7 @@ from jsonschema_rs import ReferencingError, RegexOptions, Registry, ValidationEr
 
 from antiphon_core import limits
 from antiphon_core.jsons import Object, dumps
+from antiphon_translator.schemas import pattern_cost
 from antiphon_translator.schemas.schema_outline import REFERENCES, InvalidSchema, Outline, Path, Place
 
 _NEWEST = "https://json-schema.org/draft/2020-12/schema"
@@ -47,9 +48,15 @@ _LINEAR = RegexOptions(size_limit=limits.SCHEMA_PATTERN_BYTES_MAX, dfa_size_limi
 
 def read(schema: Object) -> Outline:
     """InvalidSchema: it is too long, too deep, no JSON schema, or refers to other documents."""
-    _require_size(schema)
+    require_size(_written_bytes(schema))
     outline = Outline(schema)
-    _require_metaschema(schema | {"$schema": _draft(schema)})
+    require_schema(outline)
+    return outline
+
+
+def require_schema(outline: Outline) -> None:
+    """InvalidSchema: it is no JSON schema, or refers to other documents."""
+    _require_metaschema(outline.schema | {"$schema": _draft(outline.schema)})
     for place in outline.places.values():
         for keyword in REFERENCES:
             if keyword in place.keywords and not place.get(keyword, str).startswith("#"):
@@ -58,7 +65,6 @@ def read(schema: Object) -> Outline:
                     f"{keyword!r} must refer to a place in the schema itself, like '#/$defs/name'. Other documents are "
                     "not retrieved.",
                 )
-    return outline
 
 
 def require_guidable(outline: Outline) -> None:
@@ -82,11 +88,15 @@ def compiled(outline: Outline) -> Validator:
         raise _told(error) from error
 
 
-def _require_size(schema: Object) -> None:
+def _written_bytes(schema: Object) -> int:
     try:
-        size = len(dumps(schema))
+        return len(dumps(schema))
     except TypeError as error:  # orjson's: too deep, too large a number, half a character
         raise InvalidSchema((), f"this cannot be written as JSON: {error}.") from error
+
+
+def require_size(size: int) -> None:
+    """InvalidSchema: a schema of so many bytes is too long."""
     if size > limits.SCHEMA_BYTES_MAX:
         raise InvalidSchema((), f"the schema is {size} bytes long; at most {limits.SCHEMA_BYTES_MAX} are possible.")
 
@@ -171,6 +181,16 @@ def _require_patterns(outline: Outline) -> None:
             if refusal is not None:
                 raise InvalidSchema(path, f"{found.group()!r}: {refusal}.")
     _require_at_most(limits.SCHEMA_PATTERNS_ITEMS_MAX, len(patterns), "different patterns")
+    _require_cheap(patterns)
+
+
+def _require_cheap(patterns: Mapping[str, Path]) -> None:
+    cost, most = 0, limits.SCHEMAS_PATTERN_US_MAX
+    for pattern, path in patterns.items():
+        cost += pattern_cost.of(pattern)
+        if cost > most:
+            message = f"with this one, the patterns would take {cost} us to compile; at most {most} are possible."
+            raise InvalidSchema(path, message)
 
 
 def _patterns(place: Place) -> Iterator[tuple[Path, str]]:

@@ -7,51 +7,39 @@ a model is only shown may be odd; what is no schema may not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
-from antiphon_core import limits
+from antiphon_core import offload
 from antiphon_core.errors import InvalidRequest
-from antiphon_core.jsons import Object, dumps, loads
+from antiphon_core.jsons import dumps
 from antiphon_core.request.tools import CustomTool, FunctionTool, GrammarInput, NamespaceTool
-from antiphon_translator.schemas import custom_formats, schemas, strict_schemas
+from antiphon_translator.schemas import checked_schemas, custom_formats
+from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.schemas.schema_outline import InvalidSchema
 
 
-def require(declared: Iterable[Any], path: str) -> None:
-    """`path` is that of the list of tools. InvalidRequest: with the path of the parameters that are no schema, or of
-    the grammar that is none."""
+def require(declared: Iterable[Any], path: str, budget: SchemaBudget) -> None:
+    """`path` is that of the list of tools, `budget` that of the request.
+
+    Raises:
+        InvalidRequest: the parameters of a tool are no schema or its grammar none, with the path; or all are too much.
+        WorkAbandoned: nobody waits for the request any more.
+    """
     for index, tool in enumerate(declared):
         match tool:
             case NamespaceTool():
-                require(tool.tools, f"{path}[{index}].tools")
+                require(tool.tools, f"{path}[{index}].tools", budget)
             case FunctionTool(parameters=dict()):
-                _require(tool, f"{path}[{index}].parameters")
+                _require(tool, f"{path}[{index}].parameters", budget)
             case CustomTool(format=GrammarInput() as grammar):
                 custom_formats.require(grammar, f"{path}[{index}].format")
 
 
-def _require(tool: FunctionTool, field: str) -> None:
+def _require(tool: FunctionTool, field: str, budget: SchemaBudget) -> None:
+    offload.require_wanted()
     written = dumps(tool.parameters)
-    read = _read_cached if len(written) <= limits.SCHEMA_CACHE_BYTES_MAX else _read
     try:
-        read(written, bool(tool.strict))
+        checked_schemas.PROCESS.require(written, bool(tool.strict), budget)
     except InvalidSchema as flaw:
         message = f"Invalid schema for function '{tool.name}': {flaw}"
         raise InvalidRequest(message, field=field, code="invalid_function_parameters") from flaw
-
-
-def _read(written: bytes, strict: bool) -> None:
-    schema: Object = loads(written)
-    outline = schemas.read(schema)
-    kind = schema.get("type", "object")
-    if kind != "object" and "object" not in kind:
-        raise InvalidSchema((), f"the schema must have type 'object', but has type {kind!r}.")
-    if strict:
-        schemas.require_guidable(outline)
-        strict_schemas.require(outline)
-        schemas.compiled(outline)
-
-
-# The same tools come with every turn. What was found good is remembered; what was not is looked at again.
-_read_cached = lru_cache(limits.SCHEMA_CACHE_ITEMS_MAX)(_read)

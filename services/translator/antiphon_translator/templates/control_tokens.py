@@ -51,13 +51,13 @@ class ControlTokens:
         names = {token_id: name for token_id, name in added.items() if len(name) > 1 and not name.isspace()}
         self.ids = frozenset(names)
         self.alphabet = sorted({char for name in names.values() for char in name if not char.isspace()})
-        self._names = frozenset(names.values())
-        self._openings = frozenset(name[:2] for name in self._names)
-        self._lengths = sorted({len(name) for name in self._names}, reverse=True)
-        self._first = sorted({name[0] for name in self._names})
+        self.names = frozenset(names.values())
+        self._openings = frozenset(name[:2] for name in self.names)
+        self._lengths = sorted({len(name) for name in self.names}, reverse=True)
+        self._first = sorted({name[0] for name in self.names})
         self._begins = re.compile(f"[{''.join(map(re.escape, self._first))}]" if names else "(?!)")
         is_known = literals is not None and all(map(_marks_a_name, self._first))
-        self._is_composed = not is_known or may_be_completed(literals or (), self._names)
+        self._is_composed = not is_known or may_be_completed(literals or (), self.names)
 
     def find(self, text: str, start: int = 0) -> tuple[int, int] | None:
         """The span of the first control token at or behind `start`, the longest of those that begin there."""
@@ -72,7 +72,7 @@ class ControlTokens:
                 if begin < end or text[begin : begin + 2] not in self._openings:
                     continue
                 for length in self._lengths:
-                    if text[begin : begin + length] in self._names:
+                    if text[begin : begin + length] in self.names:
                         end = begin + length
                         yield begin, end
                         break
@@ -87,7 +87,7 @@ class ControlTokens:
         InvalidRequest: a key of a tool's schema or of a call's arguments spells a control token, or the texts leave no
         private-use character to mask with."""
         keys = list(conversation.object_keys())
-        self._require_plain(keys)
+        self.require_plain(keys)
         plain = render(conversation)
         if not self._is_composed and not self._may_begin_in(conversation):
             return [plain]
@@ -99,8 +99,9 @@ class ControlTokens:
             return [plain]
         return list(self._cut(revealed, masked))
 
-    def _require_plain(self, keys: Iterable[str]) -> None:
-        """Keys are not masked, because templates look things up by them."""
+    def require_plain(self, keys: Iterable[str]) -> None:
+        """InvalidRequest: a key spells a control token. Keys stay as they are, because templates look things up by
+        them."""
         for key in keys:
             if self.find(key):
                 raise InvalidRequest(

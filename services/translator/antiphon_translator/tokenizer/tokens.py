@@ -27,6 +27,7 @@ from tokenizers.decoders import DecodeStream
 from antiphon_core import offload
 from antiphon_translator.tokenizer import separators
 from antiphon_translator.tokenizer.token_bytes import TokenBytes
+from antiphon_translator.tokenizer.token_floor import TokenFloor
 
 PENDING_IDS_MAX = 16
 PRIMING_IDS = 6  # more costs time on the first step and changes nothing
@@ -90,6 +91,11 @@ class ModelTokenizer:
     def growth(self) -> int:
         """How many times as many bytes a text that is not ASCII may have once it is normalised."""
         return separators.growth(self._tokenizer)
+
+    @cached_property
+    def floor(self) -> TokenFloor:
+        """How many tokens a text has at least."""
+        return TokenFloor(self._tokenizer)
 
     @cached_property
     def bytes_of(self) -> Callable[[int], bytes]:

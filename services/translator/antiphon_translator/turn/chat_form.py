@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from antiphon_core.jsons import Object, dumps
@@ -44,10 +45,16 @@ _DETAILS = ("auto", "low", "high")
 
 
 def _content(message: Message) -> str | list[Object]:
-    """One text; with images among its parts, a list."""
+    """One text; with images among its parts, a list, in which no two texts stand side by side: servers join them."""
     if not message.images:
         return message.text
-    return [_image(part) if isinstance(part, Image) else {"type": "text", "text": part} for part in message.parts]
+    written: list[Object] = []
+    for are_images, run in groupby(message.parts, lambda part: isinstance(part, Image)):
+        if are_images:
+            written += [_image(part) for part in run if isinstance(part, Image)]
+        else:
+            written.append({"type": "text", "text": "\n".join(part for part in run if isinstance(part, str))})
+    return written
 
 
 def _image(image: Image) -> Object:

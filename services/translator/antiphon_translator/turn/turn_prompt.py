@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from antiphon_core.errors import InvalidRequest
+from antiphon_core.errors import ContextLengthExceeded, InvalidRequest
 from antiphon_core.jsons import parse_array
 from antiphon_core.ports.translator import Turn
 from antiphon_core.request.body import Parameters
@@ -20,6 +20,7 @@ from antiphon_translator.parsing.token_parser import PROMPT_TAIL_IDS
 from antiphon_translator.prompt import conversation_items, tools, truncation
 from antiphon_translator.prompt.prompt import EncodedPrompt
 from antiphon_translator.prompt.tools import ToolSet
+from antiphon_translator.schemas.schema_budget import SchemaBudget
 from antiphon_translator.templates import switches
 from antiphon_translator.templates.roles import Roles
 from antiphon_translator.turn import chat_form, forced_calls, refused_item
@@ -63,11 +64,12 @@ class TurnPrompt:
         known = model.histories.find(turn.history)
         history = parse_array(known.rest(turn.history), field="history", is_known=True)
         given = parse_array(turn.input, field="input")
-        in_history = [*known.declared, *tools.declared_in(history, "history", known.items)]
+        budget = SchemaBudget()
+        in_history = [*known.declared, *tools.declared_in(history, "history", budget, known.items)]
         declared = [
-            *tools.checked(parameters.tools or (), "tools"),
+            *tools.checked(parameters.tools or (), "tools", budget),
             *in_history,
-            *tools.declared_in(given, "input"),
+            *tools.declared_in(given, "input", budget),
         ]
         offered = tools.offered(declared, parameters.tool_choice)
         conversation, read = conversation_items.build(
@@ -93,6 +95,11 @@ class TurnPrompt:
             raise refused_item.named(error, conversation, encode, path_of) from error
         forced = _forced(model, offered, encoded, guides=guides) if offered.required else NOT_FORCED
         return cls(conversation, offered, chosen, tokens, encode, model.prompt.roles, encoded, forced)
+
+    @property
+    def is_floor(self) -> bool:
+        """Whether `tokens` are those that the prompt has at least, more than the context holds."""
+        return self.encoded is not None and self.encoded.is_floor
 
     @property
     def ids(self) -> Sequence[int]:
@@ -123,9 +130,10 @@ class TurnPrompt:
         """The images that are left, in the order of the prompt."""
         return tuple(image.content for image in self.conversation.images)
 
-    def chat(self) -> Chat:
-        """The prompt for an engine that takes a conversation."""
-        return chat_form.of_conversation(self.roles.adapt(self.conversation), self.tools, self.switches)
+    def chat(self, model: ServedModel) -> Chat:
+        """The prompt for an engine that takes a conversation. InvalidRequest: see `PromptEncoder.defused`."""
+        shown = model.prompt.defused(self.roles.adapt(self.conversation))
+        return chat_form.of_conversation(shown, self.tools, self.switches)
 
 
 def _require_readable(
@@ -182,7 +190,13 @@ def _tail(model: ServedModel, encoded: EncodedPrompt | None) -> str:
 
 
 def count(model: ServedModel, turn: Turn, media: TurnMedia | None = None) -> int:
-    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer."""
+    """Tokens in the prompt of a turn. InvalidRequest, as `TurnPrompt.of`, and for a model without a tokenizer.
+    ContextLengthExceeded: the prompt is so long that it was not counted to its end."""
     if not model.is_measured:
         raise unmeasured("counting")
-    return TurnPrompt.of(model, turn, Parameters.parse(turn.request), media).tokens
+    prompt = TurnPrompt.of(model, turn, Parameters.parse(turn.request), media)
+    if prompt.is_floor:
+        raise ContextLengthExceeded.of(
+            input_tokens=prompt.tokens, context_length=model.context_length, is_floor=prompt.is_floor
+        )
+    return prompt.tokens

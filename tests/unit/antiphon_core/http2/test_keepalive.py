@@ -33,3 +33,10 @@ def test_idle_connection_is_not_pinged() -> None:
     assert keepalive.step(300, has_calls=False) is Step.WAIT
     assert keepalive.due_s == 600
     assert keepalive.step(600, has_calls=True) is Step.PING
+
+
+def test_how_long_a_peer_has_been_silent() -> None:
+    keepalive = Keepalive(300, 20, now_s=10)
+    assert keepalive.silence_s(25) == 15
+    keepalive.heard(24)
+    assert keepalive.silence_s(25) == 1

@@ -41,7 +41,7 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     for name in [name for name in sys.modules if name.startswith(("opentelemetry.", "antiphon_core.telemetry.otlp_"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("antiphon_core.telemetry.otlp_tracer", raising=False)
-    with pytest.raises(SettingsError, match=r"pip install 'antiphon\[otel\]'"):
+    with pytest.raises(SettingsError, match=r"pip install 'antiphon-server\[otel\]'"):
         otlp.tracer_of(ENDPOINT, service="s", version="1")
 
 

@@ -7,7 +7,13 @@ import pytest
 
 from antiphon_core import events
 from antiphon_core.clock import SystemClock
-from antiphon_core.errors import EngineUnavailable, InvalidRequest, ModelNotFound, TranslatorUnavailable
+from antiphon_core.errors import (
+    ContextLengthExceeded,
+    EngineUnavailable,
+    InvalidRequest,
+    ModelNotFound,
+    TranslatorUnavailable,
+)
 from antiphon_core.fold import fold
 from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.translator import Batch, Receive, Resume, Turn
@@ -210,3 +216,12 @@ async def test_updates_change_the_answer_and_are_remembered(edge: RunningEdge) -
     second = (await edge.create(previous_response_id=first["id"], reasoning={"effort": "low"})).json
     assert second["reasoning"]["effort"] == "high"
     assert (await edge.create(reasoning={"effort": "low"})).json["reasoning"]["effort"] == "low"
+
+
+async def test_a_turn_that_is_too_long_to_be_counted_is_compacted() -> None:
+    class Uncounting(ScriptedTranslator):
+        async def count_tokens(self, turn: Turn) -> int:
+            raise ContextLengthExceeded.of(input_tokens=9, context_length=8, is_floor=True)
+
+    log = told(await run(Uncounting(), turn(**LONG)))
+    assert log[2]["item"]["type"] == "compaction"

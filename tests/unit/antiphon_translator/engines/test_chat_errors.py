@@ -66,9 +66,12 @@ def test_a_prompt_that_is_too_long_has_the_code_that_clients_act_on(told: object
     ("given", "wait_ms"),
     [("7", "7000"), ("0.25", "250"), ("1e9", "3600000"), ("soon", None), ("-1", None), (None, None)],
 )
-def test_an_overloaded_server_says_when_to_come_back(given: str | None, wait_ms: str | None) -> None:
-    found = error({"error": {"message": "secret"}}, 429, given)
-    assert type(found) is EngineOverloaded
+@pytest.mark.parametrize(("status", "kind"), [(429, EngineOverloaded), (503, EngineUnavailable)])
+def test_a_server_that_is_busy_says_when_to_come_back(
+    status: int, kind: type[AntiphonError], given: str | None, wait_ms: str | None
+) -> None:
+    found = error({"error": {"message": "secret"}}, status, given)
+    assert type(found) is kind
     assert found.facts.get("retry_after_ms") == wait_ms
     assert "secret" not in found.message
 

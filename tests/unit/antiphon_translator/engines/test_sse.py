@@ -20,6 +20,6 @@ def test_the_data_of_each_event_however_it_is_cut(size: int) -> None:
 
 
 def test_a_line_without_an_end_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "LINE_BYTES_MAX", 10)
+    monkeypatch.setattr(sse, "ENGINE_TEXT_BYTES_MAX", 10)
     with pytest.raises(EngineFault, match="too long"):
         EventData().feed(b"data: 12345")

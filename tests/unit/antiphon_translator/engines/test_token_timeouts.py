@@ -7,7 +7,7 @@ import pytest
 
 from antiphon_core.errors import EngineTimeout
 from antiphon_core.flow import Flow
-from antiphon_translator.engines.token_timeouts import TokenTimeouts, timed
+from antiphon_translator.engines.token_timeouts import SLEPT_S, TokenTimeouts, timed
 from tests.support.patience import PATIENCE_S
 
 LONG_S = 2 * PATIENCE_S
@@ -114,3 +114,13 @@ async def test_timeout_of_the_block_itself_is_not_the_servers() -> None:
     with pytest.raises(TimeoutError, match="mine"):
         async with timed(limits(), Flow()):
             raise TimeoutError("mine")
+
+
+async def test_a_process_that_was_frozen_does_not_blame_the_server() -> None:
+    async with timed(limits(next_s=PATIENCE_S), Flow()) as timer:
+        timer.token_came()
+        timer._last -= 2 * PATIENCE_S
+        timer._due = timer._time() - 2 * SLEPT_S
+        timer._check()
+        assert not timer._scope.expired()
+        assert timer._scope.when() is None

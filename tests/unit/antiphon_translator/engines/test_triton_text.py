@@ -182,3 +182,10 @@ def test_a_model_that_neither_says_nor_counts() -> None:
     reader = TextReader(REQUEST, Growth.DELTA)
     read(reader, {"text_output": "One"})
     assert reader.finish() == EngineChunk()
+
+
+def test_text_behind_the_finish_reason_is_left_out() -> None:
+    reader = TextReader(REQUEST, Growth.DELTA)
+    assert read(reader, {"text_output": "One", "finish_reason": "stop"}) == EngineChunk(text="One")
+    assert read(reader, {"text_output": " more"}) is None
+    assert reader.finish().text == ""

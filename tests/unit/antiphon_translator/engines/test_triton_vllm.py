@@ -136,3 +136,10 @@ def test_log_probabilities_come_with_their_ids() -> None:
     for wrong in ("[", '[{"x": {}}]', "[{}]", "[7]"):
         with pytest.raises(EngineFault, match="cannot be read"):
             read(reader, text_output="a", logprobs=wrong)
+
+
+def test_text_behind_the_finish_reason_is_left_out() -> None:
+    reader = VllmReader(REQUEST)
+    assert read(reader, text_output="One", finish_reason="stop") == EngineChunk(text="One")
+    assert read(reader, text_output=" more") is None
+    assert reader.finish().text == ""

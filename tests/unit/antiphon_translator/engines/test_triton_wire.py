@@ -6,6 +6,7 @@ from array import array
 import pytest
 
 from antiphon_core.errors import EngineFault
+from antiphon_translator.engines import triton_wire
 from antiphon_translator.engines.triton_model import TritonModel
 from antiphon_translator.engines.triton_wire import Outputs, Tensor, build, is_final, one, row
 from tests.support.fake_triton import final_response, response, token_response
@@ -74,3 +75,10 @@ def test_the_last_response_says_so() -> None:
 def test_packed_ids_are_sent_like_others() -> None:
     assert sent(build(MODEL, "r", [row("ids", array("I", (5, 2**31 - 1)))])) == {"ids": ([1, 2], [5, 2**31 - 1])}
     assert sent(build(MODEL, "r", [row("seed", array("I", (5, 6)))])) == {"seed": ([1, 2], [5, 6])}
+
+
+def test_a_text_that_is_too_long_for_one_message_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(triton_wire, "ENGINE_TEXT_BYTES_MAX", 3)
+    answer = response({"text_output": "four"}).infer_response
+    with pytest.raises(EngineFault, match="4 bytes in one message"):
+        Outputs().text(answer, "text_output")

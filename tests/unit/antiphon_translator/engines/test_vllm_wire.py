@@ -134,3 +134,7 @@ def test_alternatives_are_the_likeliest_also_where_the_chosen_token_is_none_of_t
 def test_log_probabilities_that_were_asked_for_must_be_there(logprobs: Any) -> None:
     with pytest.raises(EngineFault, match="cannot be read"):
         read(ids_event([8], logprobs=logprobs), top_logprobs=1)
+
+
+def test_ids_of_another_choice_are_left_out() -> None:
+    assert TokensReader(REQUEST).read({"choices": [{"index": 5, "token_ids": [7]}]}) is None

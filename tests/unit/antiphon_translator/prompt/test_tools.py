@@ -9,6 +9,7 @@ from antiphon_core.jsons import dumps
 from antiphon_core.request.body import Parameters
 from antiphon_translator.prompt import tools
 from antiphon_translator.prompt.tools import NO_TOOLS, Tool, ToolSet
+from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 WEATHER = {"type": "function", "name": "get_weather", "description": "Tells it.", "parameters": SCHEMA, "strict": True}
@@ -106,14 +107,14 @@ def test_a_choice_of_what_is_not_there_is_refused(declared: list[Any], choice: A
 
 def test_items_may_bring_tools_along() -> None:
     item = {"type": "additional_tools", "role": "developer", "tools": [AGENTS]}
-    found = tools.offered(tools.declared_in([{"type": "message"}, item], "input"), None)
+    found = tools.offered(tools.declared_in([{"type": "message"}, item], "input", SchemaBudget()), None)
     assert names(found.shown) == ["agents__close", "agents__exec"]
 
 
 def test_a_bad_tool_in_an_item_is_named() -> None:
     item = {"type": "additional_tools", "tools": [WEATHER, {"type": "function"}]}
     with pytest.raises(InvalidRequest) as caught:
-        tools.declared_in([item], "input")
+        tools.declared_in([item], "input", SchemaBudget())
     assert caught.value.field == "input[0].tools[1].name"
     assert caught.value.message == "Missing required parameter: 'input[0].tools[1].name'."
 
@@ -122,5 +123,5 @@ def test_parameters_that_are_no_schema_are_named_where_they_stand() -> None:
     bad = {"type": "function", "name": "g", "parameters": {"type": "strnig"}}
     item = {"type": "additional_tools", "tools": [WEATHER | {"strict": False}, bad]}
     with pytest.raises(InvalidRequest) as caught:
-        tools.declared_in([{"type": "message"}, item], "input")
+        tools.declared_in([{"type": "message"}, item], "input", SchemaBudget())
     assert (caught.value.field, caught.value.code) == ("input[1].tools[1].parameters", "invalid_function_parameters")

@@ -7,9 +7,9 @@ import pytest
 from antiphon_core.error_forms import envelope
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.jsons import Object, dumps
-from antiphon_core.limits import SCHEMA_CACHE_BYTES_MAX, SCHEMA_CACHE_ITEMS_MAX
 from antiphon_core.request.body import Parameters
 from antiphon_translator.schemas import schemas, tool_schemas
+from antiphon_translator.schemas.schema_budget import SchemaBudget
 
 CLOSED: Object = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
 
@@ -20,7 +20,7 @@ def function(parameters: Any, **members: Any) -> Object:
 
 def require(*tools: Object) -> None:
     declared = Parameters.parse(dumps({"model": "m", "tools": list(tools)})).tools
-    tool_schemas.require(declared or [], "tools")
+    tool_schemas.require(declared or [], "tools", SchemaBudget())
 
 
 SENT: dict[str, Object] = {
@@ -130,20 +130,10 @@ def test_the_tools_of_a_namespace_are_looked_at() -> None:
 def test_tools_that_come_again_are_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tool = function({"type": "object", "description": "test_tools_that_come_again"})
     require(tool)
-    monkeypatch.setattr(schemas, "read", lambda _: pytest.fail("it was looked at again"))
+    monkeypatch.setattr(schemas, "require_schema", lambda _: pytest.fail("it was looked at again"))
     require(tool)
     with pytest.raises(pytest.fail.Exception):
         require(function(tool["parameters"], strict=True))  # another question
-
-
-def test_bad_tools_and_long_ones_are_not_remembered() -> None:
-    before = tool_schemas._read_cached.cache_info().currsize
-    for _ in range(2):
-        with pytest.raises(InvalidRequest):
-            require(function({"type": "object", "required": "test_bad_tools"}))
-        require(function({"type": "object", "description": "x" * SCHEMA_CACHE_BYTES_MAX}))
-    assert tool_schemas._read_cached.cache_info().currsize == before
-    assert tool_schemas._read_cached.cache_info().maxsize == SCHEMA_CACHE_ITEMS_MAX
 
 
 def test_what_is_no_grammar_is_named_where_it_stands() -> None:

@@ -54,7 +54,7 @@ def test_the_same_prompt_is_counted_written_and_told() -> None:
     made = prompt("Hi")
     assert turn_prompt.count(model(), given) == len(made.ids)
     assert made.text(model()) == model().tokenizer.decode(made.ids)
-    assert made.chat().messages == [{"role": "user", "content": "Hi"}]
+    assert made.chat(model()).messages == [{"role": "user", "content": "Hi"}]
 
 
 def test_text_that_spells_a_control_token_cannot_be_sent_as_text() -> None:
@@ -159,7 +159,7 @@ def test_the_oldest_turns_of_a_chat_go_only_where_the_count_says_so() -> None:
 def test_the_calls_of_a_chat_are_forced_by_its_server() -> None:
     made = chat("Hi", context_length=8192, tools=[TOOL], tool_choice="required")
     assert made.encoded is None
-    assert made.chat().tool_choice == {"type": "function", "function": {"name": "f"}}
+    assert made.chat(model()).tool_choice == {"type": "function", "function": {"name": "f"}}
 
 
 def test_a_conversation_that_only_the_servers_template_takes_is_its_servers_to_refuse() -> None:
@@ -185,7 +185,7 @@ def outcome(served: ServedModel, history: list[Object], level: Level) -> object:
     """All that is made of a turn behind a history, or the refusal of it."""
     try:
         made = prompt("Go on", history=history, served=served, level=level, instructions="Be brief.")
-        return made.conversation, made.tools, made.tokens, list(made.ids), made.chat()
+        return made.conversation, made.tools, made.tokens, list(made.ids), made.chat(model())
     except InvalidRequest as error:
         return error.message, error.field
 

@@ -25,16 +25,16 @@ _UNAVAILABLE = {
 
 
 def translate(error: sqlite3.Error) -> AntiphonError:
-    """What a caller gets instead of `error`, which is logged."""
+    """What a caller gets instead of `error`, which is logged; with a traceback where it may be a bug of ours."""
+    code = getattr(error, "sqlite_errorcode", None)
+    reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
     log.error(
         "sqlite: %s (%s)",
         error,
         getattr(error, "sqlite_errorname", "no code"),
-        exc_info=error,
+        exc_info=error if reason is None else None,
         extra=remedies.CHECK_DATABASE,
     )
-    code = getattr(error, "sqlite_errorcode", None)
-    reason = _UNAVAILABLE.get(code & 0xFF) if code is not None else None
     if reason is not None:
         return StoreUnavailable(f"The store cannot be used: {reason}.")
     return InternalError("The store failed. Its log says why.")

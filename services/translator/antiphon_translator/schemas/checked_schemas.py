@@ -1,0 +1,63 @@
+"""Parameters of functions, checked once: what was found good is remembered by its digest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from threading import Lock
+
+from antiphon_core import limits
+from antiphon_core.jsons import Object, loads
+from antiphon_translator.schemas import schemas, strict_schemas
+from antiphon_translator.schemas.schema_budget import SchemaBudget, SchemaCost, cost_of
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline
+
+
+class CheckedSchemas:
+    """The digests of schemas that were found good, and what they cost: the same tools come with every turn. What was
+    not found good is looked at again. Safe to use from several threads."""
+
+    def __init__(self, items_max: int = limits.SCHEMA_CACHE_ITEMS_MAX) -> None:
+        self._items_max = items_max
+        self._costs: OrderedDict[bytes, SchemaCost] = OrderedDict()
+        self._lock = Lock()
+
+    def require(self, written: bytes, strict: bool, budget: SchemaBudget) -> None:
+        """InvalidSchema: it is none, or too much for the budget."""
+        key = hashlib.sha256(written).digest() + bytes([strict])
+        with self._lock:
+            cost = self._costs.get(key)
+            if cost is not None:
+                self._costs.move_to_end(key)
+        if cost is not None:
+            budget.take(cost)
+            return
+        cost = _read(written, strict, budget)
+        with self._lock:
+            self._costs[key] = cost
+            while len(self._costs) > self._items_max:
+                self._costs.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._costs)
+
+
+PROCESS = CheckedSchemas()
+"""Of this process: a schema is good for every tenant, or for none."""
+
+
+def _read(written: bytes, strict: bool, budget: SchemaBudget) -> SchemaCost:
+    schemas.require_size(len(written))
+    schema: Object = loads(written)
+    outline = Outline(schema)
+    cost = cost_of(outline, size_bytes=len(written), compiles=strict)
+    budget.take(cost)
+    schemas.require_schema(outline)
+    kind = schema.get("type", "object")
+    if kind != "object" and "object" not in kind:
+        raise InvalidSchema((), f"the schema must have type 'object', but has type {kind!r}.")
+    if strict:
+        schemas.require_guidable(outline)
+        strict_schemas.require(outline)
+        schemas.compiled(outline)
+    return cost

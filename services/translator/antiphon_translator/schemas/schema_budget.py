@@ -1,0 +1,57 @@
+"""What the schemas of one request may take together: bytes, schemas in each other, and the compiling of patterns.
+
+Each bound of a single schema lets hundreds of tools pass: eight requests of 60 tools with 32 patterns each kept
+everybody else waiting for 27 s. A schema is charged before the library sees it, and also when it is known already, so
+that a request that was served once is served again.
+"""
+
+from __future__ import annotations
+
+from antiphon_core import limits
+from antiphon_core.values import value
+from antiphon_translator.schemas import pattern_cost
+from antiphon_translator.schemas.schema_outline import InvalidSchema, Outline, Place
+
+
+@value
+class SchemaCost:
+    """What one schema takes. `pattern_cost` is 0 where its patterns are not compiled."""
+
+    size_bytes: int
+    nodes: int
+    pattern_cost: int
+
+
+def cost_of(outline: Outline, *, size_bytes: int, compiles: bool) -> SchemaCost:
+    places = outline.places.values()
+    patterns = {pattern for place in places for pattern in _patterns(place)} if compiles else set()
+    return SchemaCost(size_bytes, len(places), sum(map(pattern_cost.of, patterns)))
+
+
+class SchemaBudget:
+    """Of one request."""
+
+    def __init__(self) -> None:
+        self._size_bytes = 0
+        self._nodes = 0
+        self._pattern_cost = 0
+
+    def take(self, cost: SchemaCost) -> None:
+        """InvalidSchema: all schemas together are too much with this one."""
+        self._size_bytes += cost.size_bytes
+        self._nodes += cost.nodes
+        self._pattern_cost += cost.pattern_cost
+        _require(self._size_bytes, limits.SCHEMAS_BYTES_MAX, "are {} bytes long")
+        _require(self._nodes, limits.SCHEMAS_NODES_MAX, "have {} schemas in each other")
+        _require(self._pattern_cost, limits.SCHEMAS_PATTERN_US_MAX, "have patterns that would take {} us to compile")
+
+
+def _require(taken: int, limit: int, words: str) -> None:
+    if taken > limit:
+        message = f"with this one, the schemas of the request {words.format(taken)}; at most {limit} are possible."
+        raise InvalidSchema((), message)
+
+
+def _patterns(place: Place) -> list[str]:
+    own = [place.get("pattern", str)] if "pattern" in place.keywords else []
+    return [*own, *place.get("patternProperties", dict)]

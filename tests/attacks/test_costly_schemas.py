@@ -1,0 +1,123 @@
+"""Tools whose schemas would take seconds to compile, while nothing else runs."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.errors import InvalidRequest
+from antiphon_core.jsons import Object
+from antiphon_core.ports.translator import Turn
+from antiphon_translator.engines.scripted import ALL_CONTROLS, Emit, ScriptedEngine
+from antiphon_translator.schemas import schemas
+from antiphon_translator.schemas.schema_outline import Outline
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.patience import until
+from tests.support.served_models import END_ID, model, turn
+
+TOOLS = 60
+PATTERNS = 32
+
+
+class Compiled:
+    """How many schemas were compiled, and a gate before each."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self.is_open = threading.Event()
+        self.is_open.set()
+        compiled = schemas.compiled
+
+        def counted(outline: Outline) -> Any:
+            self.count += 1
+            self.is_open.wait()
+            return compiled(outline)
+
+        monkeypatch.setattr(schemas, "compiled", counted)
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Compiled:
+    return Compiled(monkeypatch)
+
+
+def tool(number: int, properties: Object, *, strict: bool = True) -> Object:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+        "description": f"test_costly_schemas {number}",
+    }
+    return {"type": "function", "name": f"f{number}", "parameters": schema, "strict": strict}
+
+
+def patterned(number: int, *patterns: str) -> Object:
+    return tool(number, {f"p{at}": {"type": "string", "pattern": each} for at, each in enumerate(patterns)})
+
+
+def calling(*tools: Object) -> Turn:
+    return turn("Hi", tools=list(tools), tool_choice="none")
+
+
+def serving() -> TranslatorService:
+    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
+    service.add(model(), ScriptedEngine([Emit([END_ID])], controls=ALL_CONTROLS | {"guide"}))
+    return service
+
+
+async def refused(*tools: Object) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as caught:
+        await serving().generate(calling(*tools), lambda _: None)
+    return caught.value
+
+
+async def test_patterns_of_all_tools_together_are_bounded(compiled: Compiled) -> None:
+    tools = [patterned(number, *(f".{{{990 + at % 9}}}{at}" for at in range(PATTERNS))) for number in range(TOOLS)]
+    error = await refused(*tools)
+    assert error.code == "invalid_function_parameters"
+    assert "to compile" in error.message
+    assert compiled.count == 0
+
+
+async def test_small_tools_are_too_much_together(compiled: Compiled) -> None:
+    error = await refused(*(patterned(number, ".{999}") for number in range(TOOLS)))
+    assert error.field is not None
+    assert 0 < compiled.count < 10
+
+
+async def test_a_pattern_of_shorthands_is_refused_before_it_is_compiled(compiled: Compiled) -> None:
+    await refused(patterned(0, "\\s" * 400))
+    assert compiled.count == 0
+
+
+async def test_schemas_in_schemas_of_all_tools_together_are_bounded() -> None:
+    properties: Object = {f"p{at}": {"type": "string"} for at in range(1_000)}
+    error = await refused(*(tool(number, properties, strict=False) for number in range(TOOLS)))
+    assert error.field is not None
+    assert "in each other" in error.message
+    assert int(error.field.removeprefix("tools[").split("]")[0]) < TOOLS // 2
+
+
+async def test_tools_as_applications_have_them_are_served_and_compiled_once(compiled: Compiled) -> None:
+    tools = [patterned(number, r"^\d{4}-\d{2}-\d{2}$", r"^[\w.+-]+@[\w-]+\.[\w.]+$") for number in range(100, 200)]
+    for _ in range(2):
+        await serving().generate(calling(*tools), lambda _: None)
+    assert compiled.count == 100
+
+
+async def test_compiling_ends_soon_after_its_caller_has_left(compiled: Compiled) -> None:
+    compiled.is_open.clear()
+    tools = [patterned(number, "a{900}") for number in range(200, 260)]
+    leaving = asyncio.ensure_future(serving().generate(calling(*tools), lambda _: None))
+    await until(lambda: compiled.count == 1, "the first schema is compiled")
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    compiled.is_open.set()
+    await serving().generate(calling(patterned(300, "b")), lambda _: None)  # waits for the thread, too
+    assert compiled.count == 2

@@ -1,0 +1,130 @@
+"""Engines that do not keep to what they were asked: more tokens, longer, in another order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from antiphon_core.clock import ManualClock
+from antiphon_core.jsons import Object, loads
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch
+from antiphon_translator.engines.openai_chat import OpenAIChatEngine
+from antiphon_translator.engines.scripted import Emit, ScriptedEngine, Wait
+from antiphon_translator.generation import EngineChunk, Level
+from antiphon_translator.models.profiles import ModelProfile
+from antiphon_translator.service import TranslatorService
+from antiphon_translator.settings import TranslatorSettings
+from tests.support.engine_plays import Ending
+from tests.support.fake_chat import USAGE, FakeChat, delta, event, fake_chat
+from tests.support.patience import PATIENCE_S
+from tests.support.served_models import model, turn
+
+TOKENS = 32
+DELTAS = 20_000
+MEASURED = {"is_measured": True}
+UNMEASURED = {"is_measured": False, "context_length": 0}
+
+
+@asynccontextmanager
+async def chatting(**changes: Any) -> AsyncIterator[tuple[TranslatorService, FakeChat]]:
+    """A translator on a server of chat completions that does as it is told."""
+    async with fake_chat() as fake:
+        profile = ModelProfile(name="m", endpoint=fake.endpoint, engine="openai_chat", first_token_timeout_s=PATIENCE_S)
+        service = TranslatorService(TranslatorSettings(), clock=ManualClock())
+        service.add(model(**changes), OpenAIChatEngine(profile))
+        try:
+            yield service, fake
+        finally:
+            await service.close()
+
+
+async def ran(service: TranslatorService, **asked: Any) -> tuple[Status, Object, str]:
+    """How a turn ended, its response, and its text."""
+    batches: list[Batch] = []
+    await service.generate(turn("Hi", **asked), batches.append)
+    final = batches[-1].final
+    assert final is not None
+    items = loads(final.output_items)
+    text = "".join(part["text"] for item in items if item["type"] == "message" for part in item["content"])
+    return final.status, loads(final.body), text
+
+
+@pytest.mark.parametrize("model_of", [MEASURED, UNMEASURED])
+@pytest.mark.parametrize(
+    "endless",
+    [
+        delta(content="word "),
+        delta(reasoning_content="word "),
+        delta(tool_calls=[{"index": 0, "function": {"name": "f", "arguments": "word "}}]),
+    ],
+)
+async def test_endless_output_is_stopped_at_max_output_tokens(model_of: dict[str, Any], endless: bytes) -> None:
+    async with chatting(**model_of) as (service, fake):
+        fake.script = [*[endless] * DELTAS, Ending.SILENCE]
+        status, body, text = await ran(service, max_output_tokens=TOKENS)
+        async with asyncio.timeout(PATIENCE_S):
+            await fake.stopped.wait()
+    assert status is Status.INCOMPLETE
+    assert body["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert body["usage"]["output_tokens"] == TOKENS
+    assert text.count("word") <= (2 if model_of is MEASURED else 20) * TOKENS
+
+
+async def test_an_answer_in_single_characters_is_not_cut_off() -> None:
+    answer = "The capital of France is Paris. " * 4
+    async with chatting() as (service, fake):
+        fake.script = [*(delta(content=each) for each in answer), Ending.BY_ITSELF]
+        status, _, text = await ran(service, max_output_tokens=TOKENS)
+    assert status is Status.COMPLETED
+    assert text == answer
+
+
+ENDED = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+COUNTED = event({"choices": [], "usage": USAGE})
+DONE = b"data: [DONE]\n\n"
+OTHER = event({"choices": [{"index": 5, "delta": {"content": "other"}, "finish_reason": "length"}]})
+HELLO, MORE = delta(content="Hello"), delta(content=" more")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [HELLO, ENDED, MORE, COUNTED, DONE],
+        [HELLO, ENDED, COUNTED, DONE, MORE],
+        [HELLO, ENDED, COUNTED, DONE, *[MORE] * DELTAS, Ending.SILENCE],
+        [OTHER, HELLO, OTHER, ENDED, COUNTED, DONE],
+    ],
+    ids=["behind the finish reason", "behind the end", "endlessly behind the end", "of another choice"],
+)
+async def test_text_in_a_wrong_place_is_left_out(script: list[bytes | Ending]) -> None:
+    async with chatting() as (service, fake):
+        fake.script = script
+        status, body, text = await ran(service)
+    assert (status, text) == (Status.COMPLETED, "Hello")
+    assert body["usage"]["output_tokens"] == USAGE["completion_tokens"]
+
+
+async def test_text_engines_are_stopped_at_max_output_tokens() -> None:
+    engine = ScriptedEngine([Emit(EngineChunk(text="word "))] * DELTAS)
+    engine.level = Level.TEXT
+    service = TranslatorService(TranslatorSettings(), clock=ManualClock())
+    service.add(model(), engine)
+    status, _, text = await ran(service, max_output_tokens=TOKENS)
+    assert status is Status.INCOMPLETE
+    assert text.count("word") <= 2 * TOKENS
+    assert engine.stopped.is_set()
+
+
+async def test_a_generation_that_trickles_on_ends_after_its_time() -> None:
+    engine = ScriptedEngine([Emit([1]), Wait(0.01)] * 100_000)
+    service = TranslatorService(TranslatorSettings(generation_s=0.2), clock=ManualClock())
+    service.add(model(context_length=10**9), engine)
+    status, body, _ = await ran(service)
+    assert status is Status.FAILED
+    assert "within 0.2 s" in body["error"]["message"]
+    assert engine.stopped.is_set()

@@ -1,0 +1,136 @@
+"""A translator process that is stopped in mid-stream: another one goes on, new turns pass it by, and it comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_core.events import decode
+from antiphon_core.flow import Flow
+from antiphon_core.ports.store import Status
+from antiphon_core.ports.translator import Batch
+from antiphon_edge.turns.generation import Generation
+from antiphon_translator.client import TranslatorClient, Transport
+from tests.support.engine_plays import Ending
+from tests.support.fake_triton import FakeTriton, fake_triton, token_response
+from tests.support.patience import PATIENCE_S, until
+from tests.support.ports import free_ports
+from tests.support.served_models import tokenizer, turn, write_directory
+from tests.support.system import Command
+
+HOSTS = ("127.0.0.1", "127.0.0.2")
+SILENCE_S = 2.0
+TOKENS = 40
+CONNECTION_S = 30.0
+"""In less time than this no keepalive of a connection finds out."""
+
+
+@dataclass
+class Pair:
+    """Two translators at one port, each before an engine of its own."""
+
+    port: int
+    commands: list[Command]
+    engines: list[FakeTriton]
+
+    def client(self, transport: Transport) -> TranslatorClient:
+        addresses = ",".join(f"{host}:{self.port}" for host in HOSTS)
+        target = f"pair:{self.port}" if transport == "lean" else f"ipv4:{addresses}"
+        return TranslatorClient(target, transport=transport, silence_s=SILENCE_S)
+
+    def send(self, number: int, sent: signal.Signals) -> None:
+        os.kill(self.commands[number].process.pid, sent)
+
+    def asked(self) -> list[int]:
+        """How many generations each engine was asked for."""
+        return [len(engine.requests) for engine in self.engines]
+
+
+@pytest.fixture
+async def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
+    loop = asyncio.get_running_loop()
+    getaddrinfo = loop.getaddrinfo
+
+    async def both(host: Any, port: Any, **options: Any) -> Any:
+        if host != "pair":
+            return await getaddrinfo(host, port, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in HOSTS]
+
+    monkeypatch.setattr(loop, "getaddrinfo", both)
+    (port,) = free_ports(1)
+    directory = write_directory(tmp_path / "model")
+    word = tokenizer().encode(" word")
+    async with AsyncExitStack() as stack:
+        engines = [await stack.enter_async_context(fake_triton()) for _ in HOSTS]
+        made = Pair(port, [], engines)
+        stack.callback(lambda: [command.stop() for command in made.commands])
+        for number, (host, engine) in enumerate(zip(HOSTS, engines, strict=True)):
+            engine.script = [*[step for _ in range(TOKENS) for step in (0.05, token_response(word))], Ending.BY_ITSELF]
+            profiles = tmp_path / f"profiles-{number}"
+            profiles.mkdir()
+            (profiles / "m.toml").write_text(
+                f'name = "m"\ndirectory = "{directory}"\nendpoint = "{engine.endpoint}"\nengine = "triton_tokens"\n'
+            )
+            options = (f"--translator-host={host}", f"--translator-port={port}", f"--translator-profiles={profiles}")
+            made.commands.append(Command("serve", "--target=translator", *options))
+        for command in made.commands:
+            await asyncio.to_thread(command.wait_for, r"^translator\b")
+        yield made
+        for number in range(len(HOSTS)):
+            made.send(number, signal.SIGCONT)
+
+
+async def generated(client: TranslatorClient, taken: list[Batch]) -> Batch:
+    generation = Generation(client, turn("Hi", max_output_tokens=TOKENS, temperature=0), taken.append, flow=Flow())
+    async with asyncio.timeout(CONNECTION_S):
+        return await generation.run()
+
+
+@pytest.mark.parametrize("transport", ["lean", "grpc"])
+async def test_a_turn_of_a_frozen_translator_is_gone_on_with_by_another(pair: Pair, transport: Transport) -> None:
+    client = pair.client(transport)
+    taken: list[Batch] = []
+    running = asyncio.ensure_future(generated(client, taken))
+    await until(lambda: len(taken) > 4, "the first words")
+    frozen = pair.asked().index(1)
+    pair.send(frozen, signal.SIGSTOP)
+    terminal = await running
+    assert terminal.final is not None
+    assert terminal.final.status is Status.INCOMPLETE  # at max_output_tokens
+    told = [event for batch in (*taken, terminal) for event in decode(batch.frames)]
+    assert [event["sequence_number"] for event in told] == list(range(len(told)))
+    words = "".join(event["delta"] for event in told if event["type"] == "response.output_text.delta")
+    assert words == " word" * TOKENS
+    assert pair.asked()[1 - frozen] == 1
+
+    for _ in range(2):  # one of them would be the frozen one's
+        terminal = await generated(client, [])
+        assert terminal.final is not None
+        assert terminal.final.status is Status.INCOMPLETE
+    before = pair.asked()[frozen]
+    pair.send(frozen, signal.SIGCONT)
+    async with asyncio.timeout(PATIENCE_S):
+        while pair.asked()[frozen] == before:
+            await generated(client, [])
+    await client.close()
+
+
+@pytest.mark.parametrize("transport", ["lean", "grpc"])
+async def test_a_translator_whose_engine_is_silent_is_not_lost(pair: Pair, transport: Transport) -> None:
+    for engine in pair.engines:
+        engine.script = [1.5 * SILENCE_S, token_response(tokenizer().encode(" word")), Ending.BY_ITSELF]
+    client = pair.client(transport)
+    terminal = await generated(client, [])
+    assert terminal.final is not None
+    assert terminal.final.status is Status.COMPLETED
+    assert sum(pair.asked()) == 1
+    await client.close()

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_core.errors import TranslatorUnavailable
+from antiphon_core.flow import Flow
+from antiphon_translator.heartbeats import Heartbeats
+from antiphon_translator.send_queue import HEARTBEAT, SendQueue
+
+
+async def test_a_silent_stream_is_sent_heartbeats() -> None:
+    queue = SendQueue(Flow())
+    beats = Heartbeats(queue, 0.02)
+    with beats.running():
+        assert await queue.take() is HEARTBEAT
+        assert await queue.take() is HEARTBEAT
+    beats.require_awake()
+
+
+async def test_no_heartbeats_for_a_caller_that_wants_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = SendQueue(Flow())
+    monkeypatch.setattr(queue, "beat", lambda: pytest.fail("a heartbeat"))
+    with Heartbeats(queue, 0).running():
+        queue.close()
+        assert await queue.take() is None
+
+
+async def test_a_process_that_was_frozen_gives_its_turn_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = SendQueue(Flow())
+    beats = Heartbeats(queue, 4.0)
+    loop = asyncio.get_running_loop()
+    with beats.running():
+        now_s = loop.time()
+        monkeypatch.setattr(loop, "time", lambda: now_s + 30.0)
+        assert await queue.take() is None
+    with pytest.raises(TranslatorUnavailable, match="29.0 s"):
+        beats.require_awake()

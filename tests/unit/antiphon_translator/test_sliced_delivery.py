@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from antiphon_core.errors import EngineUnavailable
+from antiphon_core.flow import Flow
+from antiphon_core.limits import ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_ITEMS_MAX
+from antiphon_translator.generation import EngineChunk, FinishReason, TokenLogprob, Usage
+from antiphon_translator.parsing.segments import Text
+from antiphon_translator.sliced_delivery import SlicedDelivery, slices
+
+LARGE = EngineChunk(text="ab" * ENGINE_SLICE_CHARS_MAX)
+
+
+class Receiver:
+    def __init__(self, *, wanted: int = 1_000, error: Exception | None = None) -> None:
+        self.texts: list[str] = []
+        self.calls = 0
+        self._wanted = wanted
+        self._error = error
+
+    def __call__(self, chunks: Sequence[EngineChunk]) -> bool:
+        self.calls += 1
+        self.texts += [chunk.text for chunk in chunks]
+        if self._error is not None:
+            raise self._error
+        return len(self.texts) < self._wanted
+
+
+async def test_small_chunks_are_passed_on_by_the_call_itself() -> None:
+    flow, receiver = Flow(), Receiver(wanted=2)
+    sliced = SlicedDelivery(receiver, flow)
+    async with sliced.running():
+        assert sliced.take([EngineChunk(text="a")])
+        assert receiver.texts == ["a"]
+        assert not sliced.take([EngineChunk(text="b")])
+        assert not flow.is_paused
+
+
+async def test_a_large_chunk_is_passed_on_in_slices_while_the_flow_is_paused() -> None:
+    flow, receiver = Flow(), Receiver()
+    sliced = SlicedDelivery(receiver, flow)
+    async with sliced.running():
+        assert sliced.take([LARGE])
+        assert sliced.take([EngineChunk(text="c")])
+        assert flow.is_paused
+        assert receiver.texts == []
+    assert [len(text) for text in receiver.texts] == [ENGINE_SLICE_CHARS_MAX, ENGINE_SLICE_CHARS_MAX, 1]
+    assert not flow.is_paused
+
+
+async def test_many_small_chunks_of_one_read_are_large_together() -> None:
+    receiver = Receiver()
+    sliced = SlicedDelivery(receiver, Flow())
+    async with sliced.running():
+        sliced.take([EngineChunk(text="a" * (ENGINE_SLICE_CHARS_MAX // 2))] * 5)
+        assert receiver.calls == 0
+    assert len(receiver.texts) == 5
+    assert receiver.calls == 3
+
+
+async def test_a_generation_ends_when_a_slice_completes_what_was_wanted() -> None:
+    receiver = Receiver(wanted=1)
+    sliced = SlicedDelivery(receiver, Flow())
+    async with sliced.running():
+        sliced.take([LARGE])
+        await asyncio.Event().wait()  # an engine that goes on without end
+    assert len(receiver.texts) == 1
+    assert not sliced.take([EngineChunk(text="d" * ENGINE_SLICE_CHARS_MAX)])
+
+
+async def test_slices_are_passed_on_before_the_failure_of_the_generation() -> None:
+    receiver = Receiver()
+    sliced = SlicedDelivery(receiver, Flow())
+    with pytest.raises(EngineUnavailable):
+        async with sliced.running():
+            sliced.take([LARGE])
+            raise EngineUnavailable("gone")
+    assert len(receiver.texts) == 2
+
+
+async def test_an_error_of_a_slice_is_raised_where_the_generation_runs() -> None:
+    sliced = SlicedDelivery(Receiver(error=EngineUnavailable("bad")), Flow())
+    with pytest.raises(EngineUnavailable, match="bad"):
+        async with sliced.running():
+            sliced.take([LARGE])
+            await asyncio.Event().wait()
+
+
+async def test_a_cancelled_generation_leaves_nothing_behind() -> None:
+    flow, receiver = Flow(), Receiver()
+    sliced = SlicedDelivery(receiver, flow)
+
+    async def generate() -> None:
+        async with sliced.running():
+            sliced.take([LARGE])
+            raise asyncio.CancelledError
+
+    await asyncio.gather(asyncio.ensure_future(generate()), return_exceptions=True)
+    await asyncio.sleep(0)
+    assert receiver.texts == []
+    assert not flow.is_paused
+
+
+async def test_a_time_limit_of_somebody_else_passes_through() -> None:
+    sliced = SlicedDelivery(Receiver(), Flow())
+    with pytest.raises(TimeoutError):
+        async with sliced.running():
+            raise TimeoutError
+
+
+def test_slices_hold_everything_in_order_and_the_end_last() -> None:
+    ids = list(range(2 * ENGINE_SLICE_ITEMS_MAX + 1))
+    scores = [TokenLogprob(each, -1.0) for each in ids]
+    usage = Usage(1, 2)
+    parts = list(slices(EngineChunk(ids, FinishReason.STOP, usage=usage, logprobs=scores)))
+    assert [each for part in parts for each in part.token_ids] == ids
+    assert [each for part in parts for each in part.logprobs] == scores
+    assert all(len(part.token_ids) == len(part.logprobs) <= ENGINE_SLICE_ITEMS_MAX for part in parts)
+    assert [part.finish for part in parts] == [None, None, FinishReason.STOP]
+    assert [part.usage for part in parts] == [None, None, usage]
+
+
+def test_slices_of_segments() -> None:
+    segments = [Text(str(each)) for each in range(ENGINE_SLICE_ITEMS_MAX + 1)]
+    parts = list(slices(EngineChunk(segments=segments)))
+    assert [each for part in parts for each in part.segments] == segments
+    assert len(parts) == 2

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from antiphon_translator.tokenizer.token_floor import TokenFloor
+from tests.support.served_models import tokenizer
+
+SMOLLM2 = TokenFloor(tokenizer()._tokenizer)
+
+
+def fallback(*, byte_fallback: bool = True) -> Tokenizer:
+    """A vocabulary of SentencePiece's kind: bytes, a few letters, and one long token."""
+    names = [f"<0x{byte:02X}>" for byte in range(256)] + ["\u2581", "a", "aa", "aaaa", "é"]
+    vocabulary = {name: number for number, name in enumerate(names)}
+    model = models.BPE(vocabulary, [("a", "a"), ("aa", "aa")], byte_fallback=byte_fallback, fuse_unk=True)
+    made = Tokenizer(model)
+    made.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    made.decoder = decoders.ByteFallback()
+    return made
+
+
+def test_a_text_that_is_longer_than_the_context_times_the_longest_token() -> None:
+    longest = max(map(len, tokenizer()._tokenizer.get_vocab(with_added_tokens=False)))
+    assert SMOLLM2.of("x" * (100 * longest)) == 100
+    assert SMOLLM2.of("x" * (100 * longest) + "x") == 101
+    assert SMOLLM2.of("") == 0
+
+
+@given(st.text() | st.text(alphabet=" =-#\n", max_size=300))
+def test_no_text_has_fewer_tokens_than_its_floor(text: str) -> None:
+    assert SMOLLM2.of(text) <= len(tokenizer().encode(text))
+    assert TokenFloor(fallback()).of(text) <= len(fallback().encode(text, add_special_tokens=False).ids)
+
+
+def test_a_vocabulary_with_byte_fallback_has_a_floor() -> None:
+    assert TokenFloor(fallback()).of("a" * 600) == 100  # <0x61> is six characters long
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda made: setattr(made, "model", models.WordLevel({"x": 0}, unk_token="x")),
+        lambda made: setattr(made, "model", models.BPE({"x": 0}, [], unk_token="x", fuse_unk=True)),
+        lambda made: setattr(made, "normalizer", normalizers.Replace(Regex(" +"), " ")),
+        lambda made: setattr(made, "normalizer", normalizers.NFKC()),
+        lambda made: setattr(made, "pre_tokenizer", pre_tokenizers.WhitespaceSplit()),
+        lambda made: setattr(made, "pre_tokenizer", pre_tokenizers.Split(" ", "removed")),
+        lambda made: made.add_tokens([AddedToken("word", single_word=True)]),
+    ],
+)
+def test_what_may_lose_text_has_no_floor(change: object) -> None:
+    made = fallback()
+    assert callable(change)
+    change(made)
+    assert TokenFloor(made).of("a" * 10_000) == 0
+
+
+def test_white_space_counts_for_nothing_where_a_token_takes_it() -> None:
+    made = fallback()
+    made.add_tokens([AddedToken("<end>", rstrip=True)])
+    assert TokenFloor(made).of(" " * 10_000) == 0
+    assert TokenFloor(made).of(" a" * 600) == 100
+
+
+def test_composing_makes_a_text_three_times_as_short_at_most() -> None:
+    made = Tokenizer.from_str(json.dumps(json.loads(fallback().to_str()) | {"normalizer": {"type": "NFC"}}))
+    assert TokenFloor(made).of("a" * 1_800) == 100
