@@ -188,7 +188,7 @@ class TranslatorService:
             raise TranslatorUnavailable(" ".join(reasons))
 
     async def _downloads(self, turn: Turn, sight: Sight) -> Downloads:
-        """What is behind the URLs of a turn."""
+        """Fetches the URLs of a turn."""
         if turn.size_bytes <= SEARCHED_INLINE_BYTES_MAX and not turn_media.may_name_urls(turn):
             return NOTHING
         wanted = await _off_loop_if_long(turn, lambda: turn_media.wanted(turn, sight))

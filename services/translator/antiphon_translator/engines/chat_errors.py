@@ -41,7 +41,7 @@ _BY_STATUS: Mapping[int, tuple[type[AntiphonError], str]] = {
     504: (EngineTimeout, "did not answer in time"),
 }
 _SAY_WHEN = (EngineOverloaded, EngineUnavailable)
-"""What passes: the caller is told the server's own time to come back."""
+"""Temporary errors: the client is told the server's own Retry-After."""
 _TOO_LONG = re.compile(
     r"(?:maximum|available|model'?s?) context (?:length|size|window)|context_length_exceeded|exceed_context_size"
     r"|longer than the (?:maximum )?(?:model|context) length|exceeds? (?:the )?(?:max_model_len|context)"

@@ -1,7 +1,8 @@
-"""What the endpoints of one model say about themselves: asked in the background, remembered, and never waited for while
-another endpoint serves. A server that hangs takes its whole time limit to answer, and no turn shall spend that.
+"""The answers of one model's endpoints to the question for their controls. Endpoints are asked in the background, and
+their answers are remembered. A turn never waits for an endpoint while another one serves: a server that hangs takes its
+whole time limit to answer, and no turn shall spend that.
 
-An endpoint is in doubt until it was heard of, and again when the time for which it was left out is over.
+An endpoint is in doubt until its first answer, and again when the time of its ejection is over.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class EndpointAnswers:
         return [name for name in self._engines if name not in self._controls]
 
     def controls(self) -> frozenset[str]:
-        """What the endpoints in use have in common, or all of them when none is. One was heard of."""
+        """The controls that all endpoints in use have in common, or all endpoints that answered when none is in use. At
+        least one endpoint has answered."""
         heard = [endpoint for endpoint in self._choice.endpoints if endpoint.name in self._controls]
         in_use = [endpoint for endpoint in heard if not endpoint.is_out] or heard
         return frozenset.intersection(*(self._controls[endpoint.name] for endpoint in in_use))

@@ -27,7 +27,7 @@ FAULTS_TO_EJECT = 5
 
 @dataclass(eq=False)
 class Endpoint:
-    """What is known about one endpoint. Times are of a monotonic clock, in seconds."""
+    """The state of one endpoint: its load, and whether it is ejected. Times are of a monotonic clock, in seconds."""
 
     name: str
     in_flight: int = 0

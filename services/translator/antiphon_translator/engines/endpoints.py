@@ -51,7 +51,7 @@ class EndpointsEngine:
         return self._levels()[0]
 
     async def controls(self) -> frozenset[str]:
-        """What all endpoints in use have in common."""
+        """The controls that all endpoints in use have in common."""
         await self._answers.enough_to_serve()
         if len(set(self._levels())) > 1:
             raise EngineUnavailable(f"The endpoints {', '.join(self._engines)} serve different kinds of models.")
@@ -170,7 +170,7 @@ class _Course:
         return is_wanted
 
     def rest(self) -> GenerationRequest:
-        """What is still to be generated."""
+        """The request for the tokens that are still to be generated."""
         if not self.ids:
             return self.request
         return replace(

@@ -53,7 +53,7 @@ class _Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FetchRules:
-    """What may be fetched. `permits` judges addresses, written in full."""
+    """The rules for fetching URLs. `permits` judges addresses, written in full."""
 
     permits: Callable[[str], bool]
     fetches: bool = True
@@ -88,7 +88,7 @@ class Fetcher:
         self._session: aiohttp.ClientSession | None = None
 
     async def fetch(self, wanted: Mapping[str, int]) -> Downloads:
-        """What is behind each URL, or why nothing is. `wanted` says how many bytes each may have."""
+        """Fetches each URL; the result holds its content or its failure. `wanted` gives the most bytes of each."""
         found: dict[str, Download | Failure] = {}
         turn = _Turn()
 
@@ -153,7 +153,7 @@ class Fetcher:
 
 
 class _Turn:
-    """What the fetches of one turn share: places in which to run, and the bytes they may have together."""
+    """The limits that all fetches of one turn share: how many run at once, and how many bytes they have together."""
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(limits.MEDIA_TURN_FETCHES_MAX)

@@ -57,7 +57,8 @@ class OutputParser:
         return self._out.take()
 
     def finish(self, *, cut_off: bool = False) -> list[Segment]:
-        """What is left at the end. A call that is open is incomplete. `cut_off`: the model would have gone on."""
+        """Returns the last segments at the end of the output. An open call is incomplete. `cut_off`: the model would
+        have gone on."""
         self._cursor.finish(cut_off=cut_off)
         self._cursor.step(self._steps)
         self._out.finish()
