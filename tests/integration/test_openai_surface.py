@@ -136,7 +136,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
 ]
 
 DONE_ELSEWHERE = {"conversation"}
-"""What needs more than one request, below."""
+"""The members that need more than one request; their tests are below."""
 
 
 def test_every_member_has_a_row() -> None:
@@ -217,7 +217,7 @@ TAKEN: list[list[Object]] = [
     [CUSTOM_CALL, {"type": "custom_tool_call_output", "call_id": "c", "output": "x"}],
     [CUSTOM_CALL, {"type": "custom_tool_call_output", "call_id": "c", "output": PARTS}],
 ]
-"""What is part of a turn, or passed over in it; a message follows."""
+"""Input items that are part of a turn, or are skipped in it; a message follows."""
 
 TURNED_AWAY: list[Object] = [
     {

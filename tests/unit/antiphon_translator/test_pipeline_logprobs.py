@@ -114,7 +114,7 @@ def texts(log: Sequence[Object]) -> list[tuple[str, str]]:
 
 
 def shown(logprobs: Sequence[Object]) -> str:
-    """What tokens wrote; bytes that are no character become U+FFFD as they do in a text."""
+    """The text of the tokens in log probabilities; bytes that are no character become U+FFFD as they do in a text."""
     return b"".join(bytes(each["bytes"]) for each in logprobs).decode("utf-8", "replace")
 
 

@@ -50,7 +50,7 @@ class Fleet:
 
 
 async def answered() -> None:
-    """What was asked in the background has an answer."""
+    """Waits until the questions in the background have answers."""
     for _ in range(3):
         await asyncio.sleep(0)
 

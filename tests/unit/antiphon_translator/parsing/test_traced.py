@@ -18,7 +18,7 @@ PIECES = ("<think>", "</think>", CALL, CALL[:20], "<tool_call>", " ", "\n", "a",
 
 
 def read(family: str, pieces: Sequence[str], *, traced: bool, cut_off: bool = False) -> tuple[list[Segment], str]:
-    """What a parser tells, and what a watcher saw."""
+    """The segments of a parser, and the text that its watcher saw."""
     seen: list[str] = []
     watch = seen.append if traced else None
     parser = OutputParser(families.load(family), schemas={"f": {}}, watch=watch)

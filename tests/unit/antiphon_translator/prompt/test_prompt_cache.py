@@ -237,7 +237,7 @@ def test_where_the_first_word_is_marked_nothing_is_cut() -> None:
 
 
 def test_callers_who_begin_alike_get_what_each_of_them_sent() -> None:
-    """What is kept is shared by all tenants, and found by the whole of what came before only."""
+    """All tenants share the cache; an entry is found only by the whole of the text before it."""
     encoder = encoder_of(tokenizer(), 100 * ROOM)
     for secret in ("alpha", "beta", "alpha", "gamma"):
         text = chat("user\nHello", f"assistant\n{secret}", "user\nHello")

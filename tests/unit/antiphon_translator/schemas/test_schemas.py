@@ -155,7 +155,7 @@ def test_a_schema_nested_without_end_is_refused() -> None:
 
 
 class Asked:
-    """What a server was asked for."""
+    """A server that lists the paths of its requests."""
 
     def __init__(self, url: str) -> None:
         self.url = url

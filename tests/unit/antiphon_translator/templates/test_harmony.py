@@ -41,7 +41,7 @@ def render(*messages: Message, tools: tuple[Object, ...] = (), continues_last: b
 
 
 def said(*messages: Message, continues_last: bool = False) -> str:
-    """What stands behind the question."""
+    """The part of the prompt behind the question."""
     return render(ASKED, *messages, continues_last=continues_last).partition("<|start|>user<|message|>Hi<|end|>")[2]
 
 

@@ -1,4 +1,5 @@
-"""What every form looks like is told in tests/golden/harmony, by openai-harmony; here is what must not break it."""
+"""Types of schemas in TypeScript, and schemas that are malformed. tests/golden/harmony compares every form with
+openai-harmony's."""
 
 from __future__ import annotations
 
