@@ -14,10 +14,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.writer import Writer
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from tests.bench.measuring import print_table, time_calls
 from tests.bench.store.sides import Atoms
 
@@ -38,7 +38,7 @@ class SlowDisk(sqlite3.Connection):
 async def rates(path: Path, *, slow: bool) -> list[float]:
     """Puts per second of so many writers."""
     rows = SqliteRows(path, durability=Durability.DISK)
-    backend = RowEngine(rows)
+    backend = StoreEngine(rows)
     await backend.open()
     if slow:
         assert rows._writer is not None

@@ -16,8 +16,8 @@ from antiphon_core.fold import fold
 from antiphon_core.ids import RandomIds, new_conversation_id
 from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing
-from antiphon_store.backends.base import Durability
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from tests.support.background import Bench, background_request, bench, hasten, text_of, whole
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import backend_at, shared_redis

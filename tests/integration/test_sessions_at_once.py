@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from antiphon_core.ids import RandomIds, tree_tag
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from tests.support.http import Answer, Http
 from tests.support.redis_servers import backend_at, shared_redis
 from tests.support.stores import MemoryStore

@@ -33,7 +33,7 @@ from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.settings import StoreSettings
 from antiphon_translator.service import TranslatorService
@@ -211,11 +211,11 @@ class Bench:
     def replica(self) -> Background:
         """One more edge."""
         store = cast("FullStore", self.new_store())
-        return Background(store, self.translator, self.starter(store), clock=self.clock, timing=self.timing)
+        return Background(store, self.translator, self.starter(store), timing=self.timing)
 
     def edge_over(self, store: MortalStore) -> Background:
         typed = cast("FullStore", store)
-        return Background(typed, self.translator, self.starter(typed), clock=self.clock, timing=self.timing)
+        return Background(typed, self.translator, self.starter(typed), timing=self.timing)
 
     @asynccontextmanager
     async def worker(self, *, slots: int = 4, drain_s: float = PATIENCE_S) -> AsyncIterator[MortalWorker]:
@@ -238,6 +238,10 @@ class Bench:
 
     async def create(self, *, tenant: str = TENANT, key: str | None = None, **members: Any) -> Record:
         return await self.edge.create(tenant, background_request(**members), key=key)
+
+    async def hand_in(self, response_id: str) -> None:
+        """Adds a ticket, whether or not there is such a job."""
+        await self.backend.hand_in(TENANT, response_id, retention_ms=60_000)
 
     async def claimed(self, tenant: str = TENANT, *, holder: str = "test") -> Job:
         """The next job, held by this test."""

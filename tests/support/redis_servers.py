@@ -29,10 +29,10 @@ import pytest
 import redis
 
 from antiphon_core.clock import Clock
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from tests.support.children import start_child
 from tests.support.debian import found_or_installed
 from tests.support.ports import HOST, free_ports
@@ -132,10 +132,10 @@ class WatchedRedis:
         return next(server for server in self.servers if server.port == int(address[1]))
 
 
-def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> RowEngine:
+def backend_at(url: str, *, durability: Durability = Durability.MEMORY, clock: Clock | None = None) -> StoreEngine:
     """A backend on these servers, not yet opened, that may live by a clock of the test's own."""
     scheme, _, rest = url.partition("://")
-    return RowEngine(RedisRows(parse_address(scheme, rest), durability=durability, clock=clock))
+    return StoreEngine(RedisRows(parse_address(scheme, rest), durability=durability, clock=clock))
 
 
 @cache

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock
 from antiphon_core.ports.store import Record, Status
-from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.decisions import nodes
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     Change,
     Condition,
@@ -33,6 +33,7 @@ from antiphon_store.rows.model import (
     Unfile,
 )
 from antiphon_store.rows.view import View
+from antiphon_store.values import Write
 
 NOW_MS = 1_000
 _Answer = TypeVar("_Answer")

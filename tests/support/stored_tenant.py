@@ -11,12 +11,11 @@ from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Precondition, Record, Status
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.conversations import Addition, Founding
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
+from antiphon_store.values import Addition, Founding, Write
 
 DAY_MS = 86_400_000
 BOUNDS = {"max_depth": 100, "max_bytes": 2**20}

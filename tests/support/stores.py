@@ -7,22 +7,22 @@ from typing import Any
 
 from antiphon_core.clock import Clock
 from antiphon_core.ids import tree_tag
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Change, Delete, Get, Kind, Partition, Payload, Program, Ref, Row
 from antiphon_store.testing.wrapper import Wrapper
 
 
-def sqlite_store(path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> RowEngine:
-    return RowEngine(SqliteRows(path, durability=durability, clock=clock))
+def sqlite_store(path: Path, *, durability: Durability = Durability.DISK, clock: Clock | None = None) -> StoreEngine:
+    return StoreEngine(SqliteRows(path, durability=durability, clock=clock))
 
 
-def postgres_store(url: str, **options: Any) -> RowEngine:
+def postgres_store(url: str, **options: Any) -> StoreEngine:
     """With the options of `PostgresRows`."""
-    return RowEngine(PostgresRows(url, **options))
+    return StoreEngine(PostgresRows(url, **options))
 
 
 def tree_of(tagged_id: str) -> str:
@@ -37,7 +37,7 @@ class MemoryStore(Wrapper):
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.rows = MemoryRows(clock)
-        super().__init__(RowEngine(self.rows))
+        super().__init__(StoreEngine(self.rows))
 
     async def row(self, tenant: str, tree: str, kind: Kind, row_id: str) -> Row | None:
         """A row with its payloads."""

@@ -14,7 +14,7 @@ from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_lmdb.data_file import MARK, DataFile
 from antiphon_lmdb.keys import Transaction, tenants
 from antiphon_lmdb.tree_rows import TreeRows
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.local import decide
 from antiphon_store.rows.model import Entry, Index, Kind, Outcome, Partition, Program, Ref, named_node

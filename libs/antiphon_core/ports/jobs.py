@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from antiphon_core import limits
+from antiphon_core.jsons import dumps
 from antiphon_core.ports.store import Fence
 
 ATTEMPTS_EXHAUSTED = "attempts exhausted"  # the reason of a job that failed because nobody could finish it
@@ -24,6 +25,11 @@ DISPATCH_TENANT = "antiphon.dispatch"
 """A tenant of our own, whose jobs are tickets: each names the job of another tenant."""
 DISPATCH_QUEUE = "responses"
 """The queue of the tickets of background responses."""
+
+
+def ticket_of(tenant: str, response_id: str) -> bytes:
+    """The payload of the ticket of a background response's job."""
+    return dumps({"tenant": tenant, "response_id": response_id})
 
 
 class JobOutcome(StrEnum):

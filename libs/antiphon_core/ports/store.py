@@ -154,17 +154,28 @@ class TurnStart:
 @dataclass(frozen=True, slots=True)
 class LogEnd:
     """The last frames of the response's event log, each closed by a blank line; the first has number
-    `expected_position`."""
+    `expected_position`. Of a turn that a job will run, the first frames."""
 
     expected_position: int
     frames: bytes
 
 
 @dataclass(frozen=True, slots=True)
+class TurnJob:
+    """The job of a turn that a worker will run, in the queue of background responses; a ticket tells workers of it.
+    `lease_ttl_ms`: how long from now the session's lease lives, if the precondition brings its fence."""
+
+    payload: bytes
+    max_attempts: int
+    lease_ttl_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class TurnCommit:
     """How a turn ends. `ttl_ms` is the record's lifetime from now; None means the store's default. `precondition` lets
     it complete a record that is there already, and may bring the fence of a job besides the session's. `log_end` closes
-    the response's event log in the same step."""
+    the response's event log in the same step. With a `job` the turn has not run yet: record, job and the first events
+    of its log are one step."""
 
     record: Record
     fence: Fence | None = None
@@ -172,6 +183,7 @@ class TurnCommit:
     idempotency_key: str | None = None
     precondition: Precondition = NO_PRECONDITION
     log_end: LogEnd | None = None
+    job: TurnJob | None = None
 
 
 class ResponseStore(Protocol):

@@ -104,7 +104,7 @@ class EdgeServer:
     def _add_routes(self, store: FullStore, translator: Translator, meter: Meter) -> None:
         turns, keep_alive_s = self._turns, self._settings.keep_alive_s
         store = fail_fast(store, turns.starter.watch)
-        background = Background(store, translator, turns.starter, clock=self._clock, timing=self._timing)
+        background = Background(store, translator, turns.starter, timing=self._timing)
         for routes in (
             ResponseRoutes(turns, background, store, keep_alive_s=keep_alive_s),
             self._service,

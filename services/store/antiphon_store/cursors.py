@@ -21,7 +21,7 @@ import orjson
 from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import is_response_id
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.backends.roles.lineage import Position
+from antiphon_store.values import Position
 
 _CHECKSUM_BYTES = 4
 _FINGERPRINT_BYTES = 8

@@ -23,17 +23,17 @@ TTL_MS_MAX = 10 * 366 * 24 * 3600 * 1000  # ten years: longer ones are meant as 
 
 def check_tenant(tenant: str) -> None:
     if not is_tenant(tenant):
-        raise _invalid("tenant", "A tenant is 1 to 128 printable ASCII characters without spaces.")
+        raise invalid("tenant", "A tenant is 1 to 128 printable ASCII characters without spaces.")
 
 
 def check_response_id(response_id: str, field: str) -> None:
     if not is_response_id(response_id):
-        raise _invalid(field, f"'{field}' must be 'resp_' followed by 48 lower-case hexadecimal digits.")
+        raise invalid(field, f"'{field}' must be 'resp_' followed by 48 lower-case hexadecimal digits.")
 
 
 def check_session_id(session_id: str, field: str) -> None:
     if not is_session_id(session_id):
-        raise _invalid(field, f"'{field}' must be 1 to 128 letters, digits, underscores and hyphens.")
+        raise invalid(field, f"'{field}' must be 1 to 128 letters, digits, underscores and hyphens.")
 
 
 def check_range(value: int, low: int, high: int, field: str) -> None:
@@ -53,7 +53,7 @@ def check_page_limit(limit: int) -> None:
 
 def check_after(after: str | None) -> None:
     if after is not None and not _utf8_length(after):
-        raise _invalid("after", "'after' must be the id of an item.")
+        raise invalid("after", "'after' must be the id of an item.")
 
 
 def is_text(text: str) -> bool:
@@ -68,7 +68,7 @@ def check_chain_bounds(max_depth: int, max_bytes: int) -> None:
 
 def check_holder(holder: str) -> None:
     if not 1 <= _utf8_length(holder) <= limits.HOLDER_BYTES_MAX:
-        raise _invalid("holder", f"'holder' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.")
+        raise invalid("holder", f"'holder' must be 1 to {limits.HOLDER_BYTES_MAX} bytes of text.")
 
 
 def check_lease_ttl(ttl_ms: int, field: str = "ttl_ms") -> None:
@@ -94,7 +94,7 @@ def check_precondition(condition: Precondition) -> None:
 def check_key(idempotency_key: str | None) -> None:
     most = limits.IDEMPOTENCY_KEY_BYTES_MAX
     if idempotency_key is not None and not 1 <= _utf8_length(idempotency_key) <= most:
-        raise _invalid("idempotency_key", f"'idempotency_key' must be 1 to {most} bytes of text.")
+        raise invalid("idempotency_key", f"'idempotency_key' must be 1 to {most} bytes of text.")
 
 
 def check_claim(idempotency_key: str | None, response_id: str | None) -> None:
@@ -103,7 +103,7 @@ def check_claim(idempotency_key: str | None, response_id: str | None) -> None:
     if response_id is not None:
         check_response_id(response_id, "response_id")
     elif idempotency_key is not None:
-        raise _invalid("response_id", "'idempotency_key' needs 'response_id': the response that it belongs to.")
+        raise invalid("response_id", "'idempotency_key' needs 'response_id': the response that it belongs to.")
 
 
 def check_record(record: Record) -> None:
@@ -113,7 +113,7 @@ def check_record(record: Record) -> None:
         check_response_id(record.parent_id, "record.parent_id")
         _check_kinship(record.id, record.parent_id, "record.parent_id")
         if record.parent_id == record.id:
-            raise _invalid("record.parent_id", "A response cannot continue itself.")
+            raise invalid("record.parent_id", "A response cannot continue itself.")
     if record.session_id is not None:
         check_session_id(record.session_id, "record.session_id")
         _check_kinship(record.id, record.session_id, "record.session_id")
@@ -129,7 +129,7 @@ def check_content(record: Record) -> tuple[str, ...]:
     distinct ids of the items."""
     body = parse_object(record.body, field="record.body")
     if "output" in body:
-        raise _invalid(
+        raise invalid(
             "record.body", "'record.body' must not have the member 'output': it belongs in 'record.output_items'."
         )
     item_ids = _check_items(record.input_items, "record.input_items")
@@ -162,7 +162,7 @@ def check_turn_request(request: TurnRequest) -> None:
     check_chain_bounds(request.max_depth, request.max_bytes)
     check_claim(request.idempotency_key, request.response_id)
     if len(request.fingerprint) != FINGERPRINT_BYTES and (request.fingerprint or request.idempotency_key is not None):
-        raise _invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
+        raise invalid("fingerprint", f"'fingerprint' must be {FINGERPRINT_BYTES} bytes, a SHA-256.")
 
 
 def check_turn_commit(commit: TurnCommit) -> None:
@@ -173,7 +173,7 @@ def check_turn_commit(commit: TurnCommit) -> None:
     if commit.fence is not None:
         check_fence(commit.fence)
         if commit.fence.session_id != commit.record.session_id:
-            raise _invalid(
+            raise invalid(
                 "fence.session_id", "A turn is committed under the fence of the session that its record names."
             )
 
@@ -182,7 +182,7 @@ def _check_kinship(response_id: str, relative: str, field: str) -> None:
     """Responses that continue one another, and the conversation they were made in, share their tree tag."""
     tag = tree_tag(relative)
     if tag is not None and tag != tree_tag(response_id):
-        raise _invalid(field, f"'{field}' belongs to another tree than 'record.id': their tags differ.")
+        raise invalid(field, f"'{field}' belongs to another tree than 'record.id': their tags differ.")
 
 
 def _check_items(items: bytes, field: str) -> list[str]:
@@ -190,10 +190,10 @@ def _check_items(items: bytes, field: str) -> list[str]:
     for index, item in enumerate(parse_array(items, field=field)):
         if not isinstance(item, dict):
             path = f"{field}[{index}]"
-            raise _invalid(path, f"'{path}' must be a JSON object, but is {kind(item)}.", code="invalid_type")
+            raise invalid(path, f"'{path}' must be a JSON object, but is {kind(item)}.", code="invalid_type")
         if not isinstance(item.get("id"), str):
             path = f"{field}[{index}].id"
-            raise _invalid(path, f"'{path}' must be a string.", code="invalid_type")
+            raise invalid(path, f"'{path}' must be a string.", code="invalid_type")
         item_ids.append(item["id"])
     return item_ids
 
@@ -213,5 +213,6 @@ def _utf8_length(text: str) -> int:
         return 0
 
 
-def _invalid(field: str, message: str, *, code: str = "invalid_value") -> InvalidRequest:
+def invalid(field: str, message: str, *, code: str = "invalid_value") -> InvalidRequest:
+    """The error for the value of a field."""
     return InvalidRequest(message, field=field, code=code)

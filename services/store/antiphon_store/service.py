@@ -30,19 +30,17 @@ from antiphon_core.ports.store import (
     TurnStart,
 )
 from antiphon_store import rules
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.conversations.service import ConversationOperations
-from antiphon_store.event_logs.following import Followers
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.event_logs.service import EventLogOperations
 from antiphon_store.idempotency.service import IdempotencyOperations
 from antiphon_store.jobs.service import JobOperations
-from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.lineage.service import LineageOperations
 from antiphon_store.retention.service import RetentionOperations
 from antiphon_store.settings import StoreSettings
 from antiphon_store.spending.service import SpendingOperations
-from antiphon_store.waiting import SessionQueue
+from antiphon_store.values import Write
+from antiphon_store.waiting import WaitingLines
 
 
 class StoreService(
@@ -60,16 +58,16 @@ class StoreService(
         self._backend = backend
         self._ids = ids or RandomIds()
         self._settings = settings or StoreSettings()
-        self._queue = SessionQueue(poll_s=self._settings.lease_poll_ms / 1000)
-        self._followers = Followers(poll_s=self._settings.event_poll_ms / 1000)
-        self._claimers = Claimers(poll_s=self._settings.job_poll_ms / 1000)
+        self._sessions = WaitingLines(poll_s=self._settings.lease_poll_ms / 1000)
+        self._followers = WaitingLines(poll_s=self._settings.event_poll_ms / 1000)
+        self._claimers = WaitingLines(poll_s=self._settings.job_poll_ms / 1000)
 
     async def ready(self) -> None:
         await self._backend.ready()
 
     def end_waits(self) -> None:
         """Has calls that wait for a session, a job or an event end now, before the process does."""
-        for waiting in (self._queue, self._claimers, self._followers):
+        for waiting in (self._sessions, self._claimers, self._followers):
             waiting.end_waits()
 
     # ---- Records ----
@@ -155,7 +153,7 @@ class StoreService(
         rules.check_holder(holder)
         rules.check_lease_ttl(ttl_ms)
         rules.check_wait(wait_ms)
-        return await self._queue.until_free(
+        return await self._sessions.until_free(
             (tenant, session_id),
             lambda: self._backend.acquire_lease(tenant, session_id, holder=holder, ttl_ms=ttl_ms),
             wait_ms=wait_ms,
@@ -171,7 +169,7 @@ class StoreService(
         rules.check_tenant(tenant)
         rules.check_fence(fence)
         released = await self._backend.release_lease(tenant, fence)
-        self._queue.wake((tenant, fence.session_id))
+        self._sessions.wake_first((tenant, fence.session_id))
         return released
 
     async def describe_session(self, tenant: str, session_id: str) -> Session:
@@ -186,7 +184,7 @@ class StoreService(
         rules.check_turn_request(request)
         if request.session_id is None:
             return await self._begin_turn(tenant, request)
-        return await self._queue.until_free(
+        return await self._sessions.until_free(
             (tenant, request.session_id),
             lambda: self._begin_turn(tenant, request),
             wait_ms=request.wait_ms,
@@ -196,13 +194,15 @@ class StoreService(
         rules.check_tenant(tenant)
         rules.check_turn_commit(commit)
         lifetime_ms = self._lifetime_ms(commit.record, commit.ttl_ms)
-        log_end = self._log_end(commit)
-        write = replace(await self._write(commit.record, commit.precondition, lifetime_ms), log_end=log_end)
-        stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
+        log_end, job = self._log_end(commit), self._queued_job(commit)
+        write = await self._write(commit.record, commit.precondition, lifetime_ms)
+        write = replace(write, log_end=log_end, job=job)
+        async with self._handed_in(tenant, job):
+            stamp = await self._commit_turn(tenant, write, commit.fence, commit.idempotency_key)
         if commit.fence is not None:
-            self._queue.wake((tenant, commit.fence.session_id))
+            self._sessions.wake_first((tenant, commit.fence.session_id))
         if log_end is not None:
-            self._followers.wake((tenant, commit.record.id))
+            self._followers.wake_all((tenant, commit.record.id))
         return stamp
 
     async def abort_turn(

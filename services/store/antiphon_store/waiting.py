@@ -1,79 +1,106 @@
-"""Waiting for a session: a release in this process wakes the first in line, polling finds out about all others."""
+"""Waiting in this process: for a session that is locked, for a job, for more of an event log.
+
+Somebody in this process who changes what is waited for wakes those in its line; polling finds out about all others. A
+wake-up is a hint: whether there is something, the backend says.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from antiphon_core.errors import SessionLocked, StoreUnavailable
 
 _Answer = TypeVar("_Answer")
-_Key = tuple[str, str]  # tenant, session
+Line = tuple[str, str]  # a tenant, and what is waited for
 
 
-class SessionQueue:
-    """Who waits for which session in this process. A wake-up is a hint; whether the lease is free, the backend says."""
+class Place:
+    """A place in lines. Comes to its turn at once when it was woken since the last time."""
+
+    def __init__(self, lines: WaitingLines) -> None:
+        self._lines = lines
+        self.woken = asyncio.Event()
+
+    async def wait(self, until_s: float = float("inf")) -> None:
+        """Returns when it is worth looking again, at `until_s` by the loop's clock at the latest.
+        StoreUnavailable: this process stops. Callers go on with the next one, as after a lost connection."""
+        if self._lines.are_over:
+            raise StoreUnavailable("The store is shutting down.", away=True)
+        remaining_s = max(0.0, until_s - asyncio.get_running_loop().time())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(self._lines.poll_s, remaining_s)):
+                await self.woken.wait()
+        self.woken.clear()
+
+
+class WaitingLines:
+    """All that wait for things of one sort."""
 
     def __init__(self, *, poll_s: float) -> None:
-        self._poll_s = poll_s
-        self._lines: dict[_Key, list[asyncio.Event]] = {}
-        self._is_over = False
+        self.poll_s = poll_s
+        self.are_over = False  # this process stops
+        self._lines: dict[Line, list[Place]] = {}
 
-    async def until_free(self, key: _Key, attempt: Callable[[], Awaitable[_Answer]], *, wait_ms: int) -> _Answer:
-        """What `attempt` returns, as soon as it does not raise SessionLocked; raises that after `wait_ms`.
+    async def until_free(self, line: Line, attempt: Callable[[], Awaitable[_Answer]], *, wait_ms: int) -> _Answer:
+        """The answer of `attempt`, as soon as it does not raise SessionLocked; raises that after `wait_ms`.
         StoreUnavailable after `end_waits`."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait_ms / 1000
+        deadline_s = loop.time() + wait_ms / 1000
         try:
             return await attempt()
         except SessionLocked:
             if wait_ms <= 0:
                 raise
-        with self._place_in_line(key) as woken:
+        with self.place([line]) as place:
             while True:
-                if self._is_over:
-                    raise stopping()
-                remaining_s = max(0.0, deadline - loop.time())
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(min(self._poll_s, remaining_s)):
-                        await woken.wait()
-                woken.clear()
+                await place.wait(deadline_s)
                 try:
                     return await attempt()
                 except SessionLocked:
-                    if loop.time() >= deadline:
+                    if loop.time() >= deadline_s:
                         raise
 
-    def wake(self, key: _Key) -> None:
-        """Tells the first in line who was not told yet that the session may be free now."""
-        for woken in self._lines.get(key, ()):
-            if not woken.is_set():
-                woken.set()
+    async def until_there(
+        self, lines: Sequence[Line], attempt: Callable[[], Awaitable[_Answer | None]], *, wait_ms: int
+    ) -> _Answer | None:
+        """The answer of `attempt`, as soon as there is one; None after `wait_ms`, or `end_waits`."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + wait_ms / 1000
+        with self.place(lines) as place:
+            while (answer := await attempt()) is None and loop.time() < deadline_s and not self.are_over:
+                await place.wait(deadline_s)
+        return answer
+
+    def wake_first(self, line: Line) -> None:
+        """Wakes the first in line that was not woken yet."""
+        for place in self._lines.get(line, ()):
+            if not place.woken.is_set():
+                place.woken.set()
                 return
 
+    def wake_all(self, line: Line) -> None:
+        for place in self._lines.get(line, ()):
+            place.woken.set()
+
     def end_waits(self) -> None:
-        """Ends all waiting, from now on: the process stops, and another one goes on with it."""
-        self._is_over = True
-        for line in self._lines.values():
-            for woken in line:
-                woken.set()
+        """Ends all waiting, from now on, behind a last look: the process stops, and another one goes on with it."""
+        self.are_over = True
+        for line in self._lines:
+            self.wake_all(line)
 
     @contextmanager
-    def _place_in_line(self, key: _Key) -> Iterator[asyncio.Event]:
-        woken = asyncio.Event()
-        line = self._lines.setdefault(key, [])
-        line.append(woken)
+    def place(self, lines: Sequence[Line]) -> Iterator[Place]:
+        """A place at the end of lines, for as long as the block runs."""
+        place, chosen = Place(self), list(dict.fromkeys(lines))
+        for line in chosen:
+            self._lines.setdefault(line, []).append(place)
         try:
-            yield woken
+            yield place
         finally:
-            line.remove(woken)
-            if not line:
-                del self._lines[key]
-
-
-def stopping() -> StoreUnavailable:
-    """The error of a wait that ends because this process stops. Callers go on with the next process, as after a lost
-    connection."""
-    return StoreUnavailable("The store is shutting down.", away=True)
+            for line in chosen:
+                self._lines[line].remove(place)
+                if not self._lines[line]:
+                    del self._lines[line]

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import psycopg
 
-from antiphon_store.backends.base import Durability
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.postgres.schema import SCHEMA
 from antiphon_store.backends.registry import open_backend
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from tests.bench.store.raw import postgres as raw_postgres
 from tests.bench.store.raw.memory import RawMemory
 from tests.bench.store.raw.postgres import RawPostgres

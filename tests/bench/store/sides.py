@@ -11,11 +11,11 @@ from antiphon_core import limits
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Fence, Record, TurnCommit, TurnStart
 from antiphon_store import rules
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.client import StoreClient
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import new_session_id, turn_in
+from antiphon_store.values import Write
 from tests.bench.measuring import Call
 from tests.bench.store.subjects import CHAIN_RECORDS, TENANT, Session, Sessions, long_line, response
 

@@ -25,11 +25,9 @@ from antiphon_core.ports.store import (
     TurnRequest,
     TurnStart,
 )
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.conversations import Addition
-from antiphon_store.backends.roles.lineage import Position, Slice
 from antiphon_store.decisions import keys, quotas
 from antiphon_store.rows.model import QUOTA_TREE, Add, Delete, File, Index, Kind, Ref, Set
+from antiphon_store.values import Addition, Position, Slice, Write
 from tests.support.stores import MemoryStore, tree_of
 
 # ---- Turns ----
@@ -124,6 +122,23 @@ class NeverClosesLogs(MemoryStore):
 class ForgetsTheLastEvents(MemoryStore):
     async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
         return await self._inner.commit_turn(tenant, replace(write, log_end=None), fence)
+
+
+class ForgetsTheJobOfATurn(MemoryStore):
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        return await self._inner.commit_turn(tenant, replace(write, job=None), fence)
+
+
+class QueuesBesideARefusedTurn(MemoryStore):
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        if write.job is not None:
+            await self.enqueue_job(tenant, write.job.draft, retention_ms=write.job.retention_ms)
+        return await self._inner.commit_turn(tenant, write, fence)
+
+
+class NeverHandsIn(MemoryStore):
+    async def hand_in(self, tenant: str, response_id: str, *, retention_ms: int) -> None:
+        """Nobody is told."""
 
 
 # ---- Jobs ----

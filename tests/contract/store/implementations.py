@@ -20,9 +20,8 @@ from tempfile import TemporaryDirectory
 
 from antiphon_core.clock import Clock, ManualClock
 from antiphon_lmdb.backend import LmdbRows
-from antiphon_store.backends.base import Durability
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.testing.topics import TOPICS, Capability, Suite, needs
 from tests.contract.store.row_backends import OPENED_ONCE, ROW_BACKENDS
 from tests.support.postgres_server import new_schema, shared_postgres
@@ -93,7 +92,7 @@ def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
     def open_pair(clock: Clock, folder: Path) -> Pair:
         rows = ROW_BACKENDS[name](clock, folder)
         peer = rows if name in OPENED_ONCE else ROW_BACKENDS[name](clock, folder)
-        return RowEngine(rows), RowEngine(peer)
+        return StoreEngine(rows), StoreEngine(peer)
 
     return open_pair
 
@@ -101,7 +100,7 @@ def pair_of(name: str) -> Callable[[Clock, Path], Pair]:
 def pair_by_programs(clock: Clock, _folder: Path) -> Pair:
     """A store in memory whose decisions are made afar from its rows, as those of a server's are."""
     rows = SpiedRows(clock)
-    return RowEngine(rows), RowEngine(rows)
+    return StoreEngine(rows), StoreEngine(rows)
 
 
 @contextmanager
@@ -121,7 +120,7 @@ def durable_postgres() -> Iterator[Durable]:
 def durable_lmdb() -> Iterator[Durable]:
     clock = ManualClock()
     with TemporaryDirectory() as folder:
-        yield Durable(lambda: RowEngine(LmdbRows(Path(folder) / "store.lmdb", clock=clock)))
+        yield Durable(lambda: StoreEngine(LmdbRows(Path(folder) / "store.lmdb", clock=clock)))
 
 
 @contextmanager

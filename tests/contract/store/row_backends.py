@@ -7,13 +7,12 @@ from pathlib import Path
 
 from antiphon_core.clock import Clock
 from antiphon_lmdb.backend import LmdbRows
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.backend import Durability, RowBackend
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import shared_cluster, shared_redis
 

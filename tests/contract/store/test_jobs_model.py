@@ -23,11 +23,10 @@ from antiphon_core.errors import AntiphonError
 from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.store import Fence, Precondition
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.registry import open_backend
-from antiphon_store.backends.roles.jobs import JobAtoms
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import Write
 from tests.contract.store.implementations import ENGINES
 from tests.support.volume import volume
 
@@ -79,13 +78,13 @@ class JobMachine(RuleBasedStateMachine):
         """Not the runner's own `run`: that sets a signal handler each time, which takes longer than most answers."""
         return self.runner.get_loop().run_until_complete(work)
 
-    def same(self, ask: Callable[[JobAtoms], Awaitable[Any]]) -> Any:
+    def same(self, ask: Callable[[StoreEngine], Awaitable[Any]]) -> Any:
         self.pair.reverse()
-        expected = self.run(_outcome(ask(cast("JobAtoms", self.model))))
-        assert self.run(_outcome(ask(cast("JobAtoms", self.pair[0])))) == expected
+        expected = self.run(_outcome(ask(self.model)))
+        assert self.run(_outcome(ask(self.pair[0]))) == expected
         return expected
 
-    def step(self, ask: Callable[[JobAtoms], Awaitable[Any]]) -> Any:
+    def step(self, ask: Callable[[StoreEngine], Awaitable[Any]]) -> Any:
         """An operation, in a millisecond of its own."""
         self.moments += 1
         self.clock.advance((1 + (self.moments - self.clock.now_ms() - 1) % SECOND_MS) / 1000)
@@ -138,7 +137,7 @@ class JobMachine(RuleBasedStateMachine):
     def write(self, fence: Fence, ahead: int) -> None:
         """A record under a job's fence: whether it holds shows in the answer."""
         record = Write(draft(tag=fence.session_id), Precondition(fence=_later(fence, ahead)))
-        self.step(lambda atoms: cast("StoreEngine", atoms).put(self.tenant, record))
+        self.step(lambda atoms: atoms.put(self.tenant, record))
 
     # ---- Time ----
 

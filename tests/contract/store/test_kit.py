@@ -14,11 +14,12 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.store import Fence, Lease, Precondition, Record, Session, Stamp, TurnRequest, TurnStart
 from antiphon_store import testing
-from antiphon_store.backends.base import Write
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing import Subject
+from antiphon_store.testing.queued_turns import QueuedTurnSuite
 from antiphon_store.testing.topics import TOPICS
+from antiphon_store.values import Write
 from tests.contract.store import broken_stores
 from tests.contract.store.conftest import SETTINGS, TOPIC_OF, elapse
 from tests.support.stores import MemoryStore, tree_of
@@ -138,6 +139,12 @@ NOTICED: list[tuple[type[MemoryStore], Check]] = [
     (broken_stores.AppendsAnywhere, testing.EventLogAppendSuite().test_a_repeated_append_changes_nothing),
     (broken_stores.NeverClosesLogs, testing.EventLogAppendSuite().test_after_its_end_a_log_is_closed),
     (broken_stores.ForgetsTheLastEvents, testing.LogEndSuite().test_the_last_events_come_with_the_record),
+    (broken_stores.ForgetsTheJobOfATurn, QueuedTurnSuite().test_record_events_job_and_lease_are_there_at_once),
+    (
+        broken_stores.QueuesBesideARefusedTurn,
+        lambda subject: QueuedTurnSuite().test_a_refused_turn_leaves_nothing(subject, "fence"),
+    ),
+    (broken_stores.NeverHandsIn, QueuedTurnSuite().test_a_ticket_names_the_job),
     (broken_stores.GivesJobsTwice, testing.JobLeaseSuite().test_one_of_many_claimers_gets_the_job),
     (broken_stores.HidesCancellation, testing.JobCancelSuite().test_the_holder_learns_of_it),
     (broken_stores.AddsTwice, testing.ConversationItemSuite().test_the_same_key_again_adds_once),

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_core.clock import ManualClock
 from antiphon_store import testing
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.persistence import Reopen
 from tests.contract.store.implementations import ENGINES, Durable, Implementation
 

@@ -18,7 +18,7 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import AntiphonError, ResponseNotFound, StoreUnavailable
 from antiphon_lmdb.backend import LmdbRows, lmdb_rows
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Program, Put, Ref
 from antiphon_store.rows.view import View
 from tests.support.children import start_child
@@ -29,7 +29,7 @@ ANOTHER_PROCESS = """
 import asyncio, sys
 from pathlib import Path
 from antiphon_lmdb.backend import LmdbRows
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Kind, Partition, Program, Put, Ref
 
 async def main():

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from antiphon_core.clock import ManualClock
 from antiphon_core.ports.store import ResponseStore
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing import LifecycleSuite, PersistenceSuite, Subject
 from antiphon_store.testing.topics import TOPICS

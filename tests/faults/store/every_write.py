@@ -13,10 +13,10 @@ from typing import Any
 
 from antiphon_core.errors import AntiphonError, ConversationNotFound, NotFound, ResponseNotFound
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import JobOutcome
+from antiphon_core.ports.jobs import DISPATCH_TENANT, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
-from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnRequest
+from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob, TurnRequest
 from antiphon_store.testing import conversations, jobs
 from antiphon_store.testing.event_logs import append_at, frame
 from antiphon_store.testing.event_logs import new_id as new_response_id
@@ -300,6 +300,27 @@ async def the_oldest(world: World) -> Scene:
     return Scene(ask, look, later_s=0)
 
 
+async def ticket_of(world: World, response_id: str) -> object:
+    try:
+        return await world.engine.describe_job(DISPATCH_TENANT, response_id)
+    except NotFound:
+        return None
+
+
+@writes("hand_in")
+async def a_ticket(world: World) -> Scene:
+    response_id = new_response_id()
+    ask = partial(world.faulty.hand_in, world.tenant, response_id, retention_ms=60_000)
+    return Scene(ask, partial(ticket_of, world, response_id))
+
+
+@writes("take_back")
+async def a_ticket_of_a_refused_job(world: World) -> Scene:
+    response_id = new_response_id()
+    await world.engine.hand_in(world.tenant, response_id, retention_ms=60_000)
+    return Scene(partial(world.faulty.take_back, response_id), partial(ticket_of, world, response_id))
+
+
 @writes("heartbeat_job")
 async def of_its_holder(world: World) -> Scene:
     """The end of its lease is told to whoever claims it as its holder."""
@@ -335,6 +356,25 @@ async def that_nobody_holds(world: World) -> Scene:
 async def that_somebody_holds(world: World) -> Scene:
     job_id, _fence = await claimed(world)
     return Scene(partial(world.store.cancel_job, world.tenant, job_id), partial(job_of, world, job_id))
+
+
+@writes("commit_turn")
+async def for_a_worker(world: World) -> Scene:
+    session_id = new_session_id()
+    _history, lease = await world.subject.begin_in(session_id)
+    record = replace(draft(session_id=session_id), status=Status.QUEUED)
+    commit = TurnCommit(
+        record,
+        precondition=Precondition(version=0, fence=lease.fence),
+        log_end=LogEnd(0, frame(0)),
+        job=TurnJob(b"payload", 5, 600_000),
+    )
+
+    async def look() -> object:
+        seen = await family(world, record, session_id=session_id)
+        return seen, await job_of(world, record.id), await log_of(world, record.id)
+
+    return Scene(partial(world.store.commit_turn, world.tenant, commit), look)
 
 
 # ---- Conversations ----

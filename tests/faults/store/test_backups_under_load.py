@@ -15,14 +15,15 @@ from typing import Any
 import pytest
 
 from antiphon_core.ports.store import Record
-from antiphon_store.backends.base import Durability, Write
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.sqlite import backups
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.verifying import verify
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.maintenance import Progress
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
+from antiphon_store.values import Write
 from tests.support.postgres_server import new_schema, shared_postgres
 
 TENANT = "acme"
@@ -37,7 +38,7 @@ BODY = b'{"text":"%s"}' % (b"x" * 3000)
 class Writers:
     """Turns in several sessions, in a thread of their own, until they are stopped. Each session forks now and then."""
 
-    engine: RowEngine
+    engine: StoreEngine
     acknowledged: list[tuple[str, Record]] = field(default_factory=list)
     grown: threading.Condition = field(default_factory=threading.Condition)
     is_over: bool = False
@@ -85,7 +86,7 @@ class Writers:
 
 
 @contextmanager
-def writing(engine: RowEngine) -> Iterator[Writers]:
+def writing(engine: StoreEngine) -> Iterator[Writers]:
     writers = Writers(engine)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(writers.run)
@@ -126,7 +127,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
 
 async def test_a_backup_under_load_has_all_that_was_acknowledged_before(database: Database, tmp_path: Path) -> None:
     file = tmp_path / "backup"
-    with writing(RowEngine(database.source)) as writers:
+    with writing(StoreEngine(database.source)) as writers:
         before = list(writers.acknowledged)
         await database.backup(file, writers.while_writing())
         written = dict.fromkeys(session for session, _ in writers.acknowledged)
@@ -134,7 +135,7 @@ async def test_a_backup_under_load_has_all_that_was_acknowledged_before(database
     assert len(attempted) >= len(before) + STEPS_WITH_WRITES * TURNS_IN_A_STEP, "nobody wrote during the backup"
 
     await database.target.maintenance.restore(file, lambda _count: None)
-    restored = RowEngine(database.target)
+    restored = StoreEngine(database.target)
     await restored.open()
     try:
         for _, record in before:

@@ -44,30 +44,22 @@ FENCE = {"session_id": SESSION, "token": 1}
 JOB_FENCE = {"session_id": NEW.id, "token": 1}
 RECORD = {"id": NEW.id, "status": 3, "body": NEW.body, "input_items": NEW.input_items, "output_items": NEW.output_items}
 
-# One request of every RPC with nothing wrong in it.
+# One request of every RPC with nothing wrong in it: the fields that have an example, unless it is written out below.
+EXAMPLES: dict[str, Any] = {"id": STORED.id, "session_id": SESSION, "holder": "h", "fence": FENCE}
 GOOD: dict[str, dict[str, Any]] = {
+    name: {field: EXAMPLES[field] for field in method.request.strict.DESCRIPTOR.fields_by_name if field in EXAMPLES}
+    for name, method in STORE.methods.items()
+} | {
     "PutResponseRecord": {"record": RECORD},
-    "GetResponseRecord": {"id": STORED.id},
     "BatchGetResponseRecords": {"ids": [STORED.id]},
     "UpdateResponseRecordStatus": {"id": STORED.id, "status": 4},
     "DeleteResponseRecord": {"id": CHILD.id},
-    "ListResponseRecords": {"session_id": SESSION},
     "ListInputItems": {"response_id": STORED.id},
     "ResolveItems": {"item_ids": ["item"]},
-    "GetChain": {"id": STORED.id},
     "Fork": {"up_to_response_id": STORED.id},
-    "ListTree": {"id": STORED.id},
-    "ListChildren": {"id": STORED.id},
     "ListSiblings": {"id": CHILD.id},
-    "ListLeaves": {"id": STORED.id},
-    "AcquireSession": {"session_id": SESSION, "holder": "h"},
-    "TryAcquireSession": {"session_id": SESSION, "holder": "h"},
-    "RenewSession": {"fence": FENCE},
-    "ReleaseSession": {"fence": FENCE},
-    "DescribeSession": {"session_id": SESSION},
     "BeginTurn": {"previous_response_id": STORED.id},
     "CommitTurn": {"record": RECORD},
-    "AbortTurn": {"fence": FENCE},
     "CreateConversation": {"id": CONVERSATION},
     "GetConversation": {"id": CONVERSATION},
     "UpdateConversation": {"id": CONVERSATION, "metadata": b"{}"},
@@ -83,14 +75,11 @@ GOOD: dict[str, dict[str, Any]] = {
     "ClaimJob": {"queues": ["q"], "holder": "h"},
     "HeartbeatJob": {"fence": JOB_FENCE},
     "SettleJob": {"fence": JOB_FENCE, "outcome": 1},
-    "CancelJob": {"id": NEW.id},
-    "DescribeJob": {"id": NEW.id},
     "TakeQuota": {
         "draws": [{"name": "requests", "amount": 1, "at_least": 1, "capacity": 20, "per_minute": 20}],
         "hold": {"ids": ["a"], "most": 1, "ttl_ms": 1000},
         "release_ids": ["b"],
     },
-    "Sweep": {},
 }
 
 

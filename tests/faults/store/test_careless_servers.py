@@ -7,9 +7,9 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.rows.backend import Durability
 from tests.support.postgres_server import postgres_server
 from tests.support.redis_servers import backend_at, redis_server
 from tests.support.stores import postgres_store

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from antiphon_store.backends.base import Durability
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.histories import Client, Key, Recorder, new_clients, new_keys
 from antiphon_store.testing.linearizability import UNKNOWN

@@ -14,8 +14,8 @@ from psycopg import AsyncConnection, sql
 from antiphon_core.errors import AlreadyExists, NotFound, PreviousResponseNotFound, SessionLocked, StaleFence
 from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import Record, TurnCommit
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, turn_in
 from tests.support.postgres_server import new_schema, shared_postgres

@@ -10,8 +10,8 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.spending import Draw, Hold, Spend
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import connections
+from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, require_all, write_until_killed

@@ -11,7 +11,7 @@ import pytest
 from antiphon_core.errors import StaleFence, StoreUnavailable
 from antiphon_core.ports.store import TurnCommit
 from antiphon_store.backends.postgres import connections
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.patience import PATIENCE_S, patiently
@@ -29,7 +29,7 @@ def server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RowEngine]:
+async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StoreEngine]:
     monkeypatch.setattr(connections, "CANCEL_GRACE_S", 0.2)
     backend = postgres_store(server.url)
     await backend.open()
@@ -37,7 +37,7 @@ async def backend(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> As
     await backend.close()
 
 
-async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: RowEngine) -> None:
+async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: StoreEngine) -> None:
     assert connections.READY_TIMEOUT_S < 1
     await patiently(backend.ready)
     server.pause()
@@ -53,7 +53,7 @@ async def test_it_is_not_ready_within_a_second(server: PostgresServer, backend: 
 
 
 async def test_calls_end_and_it_goes_on_afterwards(
-    server: PostgresServer, backend: RowEngine, monkeypatch: pytest.MonkeyPatch
+    server: PostgresServer, backend: StoreEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, record = StoreService(backend), draft()
     await store.put(TENANT, record)
@@ -72,7 +72,7 @@ async def test_calls_end_and_it_goes_on_afterwards(
     assert (await store.get(TENANT, record.id)).id == record.id
 
 
-async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: RowEngine) -> None:
+async def test_a_holder_that_slept_is_refused(server: PostgresServer, backend: StoreEngine) -> None:
     """The lease ends by the server's clock, whoever was stopped meanwhile."""
     store, session_id = StoreService(backend), new_session_id()
     start = await store.begin_turn(TENANT, turn_in(session_id, lease_ttl_ms=100))

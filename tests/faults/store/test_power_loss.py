@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from antiphon_core.ports.store import Record, TurnCommit
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
 from tests.faults.store.acknowledged import TENANT, Lost, require_all

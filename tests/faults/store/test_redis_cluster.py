@@ -11,9 +11,9 @@ import pytest
 from antiphon_core.ids import RandomIds, tree_tag
 from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
-from antiphon_store.backends.base import Write
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import content, draft, new_session_id, turn_in
+from antiphon_store.values import Write
 from tests.support.patience import patiently
 from tests.support.redis_servers import NO_FILES, RedisCluster, RedisServer, backend_at, redis_cluster, wait_until
 
@@ -78,7 +78,7 @@ class Tree:
         self.item_id = f"msg_{RandomIds().hex(48)}"
 
     @classmethod
-    async def begun(cls, backend: RowEngine) -> Tree:
+    async def begun(cls, backend: StoreEngine) -> Tree:
         tree = cls()
         start = await backend.begin_turn(TENANT, turn_in(tree.session_id))
         assert start.lease is not None
@@ -86,7 +86,7 @@ class Tree:
         await backend.enqueue_job(TENANT, tree.job, retention_ms=60_000)
         return tree
 
-    async def go_on(self, backend: RowEngine) -> None:
+    async def go_on(self, backend: StoreEngine) -> None:
         """The first call may have to find out who the master is now."""
         found = await patiently(partial(backend.fetch, TENANT, self.record.id))
         assert content(found) == content(self.record)

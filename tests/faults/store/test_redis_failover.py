@@ -12,9 +12,10 @@ import pytest
 
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.store import Record
-from antiphon_store.backends.base import Durability, Write
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.testing.subject import content, draft
+from antiphon_store.values import Write
 from tests.support.patience import patiently, until
 from tests.support.redis_servers import WatchedRedis, backend_at, watched_redis
 
@@ -27,11 +28,11 @@ BEFORE_S, AFTER_S = 0.5, 2.5  # of writing, before the master is stopped and aft
 class Writing:
     """The records that each client's writers got acknowledged. The writers write until `over` is set."""
 
-    backends: Sequence[RowEngine]
-    acknowledged: list[tuple[RowEngine, Record]] = field(default_factory=list)
+    backends: Sequence[StoreEngine]
+    acknowledged: list[tuple[StoreEngine, Record]] = field(default_factory=list)
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def write_on(self, backend: RowEngine) -> None:
+    async def write_on(self, backend: StoreEngine) -> None:
         """Chains of responses; what fails is asked for again, unless its parent is not there."""
         parent = None
         while not self.over.is_set():

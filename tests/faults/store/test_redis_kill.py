@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_core.ports.store import Record
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import content, draft
 from tests.faults.store.acknowledged import ACKNOWLEDGED, TENANT, require_all, write_until_killed

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Write
 from antiphon_store.backends.redis.connection import OPTIONS
 from antiphon_store.backends.redis.link import READY_TIMEOUT_S
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import Write
 from tests.support.patience import patiently
 from tests.support.redis_servers import NO_FILES, RedisServer, backend_at, redis_cluster, redis_server
 

@@ -13,13 +13,13 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import NotFound, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnCommit
-from antiphon_store.backends.base import Write
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.rows.model import Add, Kind, Ref, Set
 from antiphon_store.testing.atoms import ATOMS, READS
 from antiphon_store.testing.faulty import Fault, When
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.values import Write
 from tests.faults.store.conftest import World
 from tests.faults.store.every_write import DEEDS, Deed, Scene
 from tests.support.patience import until

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
 from tests.support.stores import sqlite_store

@@ -16,11 +16,11 @@ import pytest
 
 from antiphon_core import limits
 from antiphon_core.ports.store import Record, TurnRequest
-from antiphon_store.backends.base import Durability, Write
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.testing.subject import draft, new_session_id
+from antiphon_store.values import Write
 from tests.support.postgres_server import shared_postgres
 from tests.support.redis_servers import RedisServer, backend_at, shared_cluster, shared_redis
 from tests.support.stores import postgres_store
@@ -87,7 +87,7 @@ class CountingProxy:
 async def sqlite(folder: Path) -> AsyncIterator[Place]:
     statements: list[str] = []
     rows = SqliteRows(folder / "store.db", durability=Durability.PROCESS)
-    backend = RowEngine(rows)
+    backend = StoreEngine(rows)
     await backend.open()
     assert rows._readers is not None
     for connection in rows._readers._connections:

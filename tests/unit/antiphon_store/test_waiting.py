@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from antiphon_core.errors import SessionLocked, StoreUnavailable
-from antiphon_store.waiting import SessionQueue
+from antiphon_store.waiting import WaitingLines
 
 KEY = ("tenant", "session")
+Q = ("t", "q")
 NEVER_S = 3600.0
 
 
@@ -29,39 +30,39 @@ class Lock:
 async def test_what_is_free_is_had_at_once() -> None:
     lock = Lock()
     lock.free = True
-    assert await SessionQueue(poll_s=NEVER_S).until_free(KEY, lock.take, wait_ms=0) == "mine"
+    assert await WaitingLines(poll_s=NEVER_S).until_free(KEY, lock.take, wait_ms=0) == "mine"
 
 
 async def test_without_waiting_there_is_one_attempt() -> None:
     lock = Lock()
     with pytest.raises(SessionLocked):
-        await SessionQueue(poll_s=NEVER_S).until_free(KEY, lock.take, wait_ms=0)
+        await WaitingLines(poll_s=NEVER_S).until_free(KEY, lock.take, wait_ms=0)
     assert lock.attempts == 1
 
 
 async def test_a_wake_up_ends_the_wait() -> None:
-    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0)
     lock.free = True
-    queue.wake(KEY)
+    queue.wake_first(KEY)
     assert await asyncio.wait_for(waiting, 30) == "mine"
     assert lock.attempts == 2
 
 
 async def test_a_wake_up_for_others_does_not() -> None:
-    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0)
-    queue.wake(("tenant", "other"))
-    queue.wake(("other", "session"))
+    queue.wake_first(("tenant", "other"))
+    queue.wake_first(("other", "session"))
     await asyncio.sleep(0.01)
     assert lock.attempts == 1
     waiting.cancel()
 
 
 async def test_polling_finds_what_nobody_announced() -> None:
-    queue, lock = SessionQueue(poll_s=0.005), Lock()
+    queue, lock = WaitingLines(poll_s=0.005), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0.02)
     lock.free = True
@@ -69,14 +70,14 @@ async def test_polling_finds_what_nobody_announced() -> None:
 
 
 async def test_the_wait_ends_with_a_last_attempt() -> None:
-    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     with pytest.raises(SessionLocked):
         await asyncio.wait_for(queue.until_free(KEY, lock.take, wait_ms=10), 30)
     assert lock.attempts == 2
 
 
 async def test_those_in_line_are_woken_in_turn() -> None:
-    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     order: list[int] = []
 
     async def wait(number: int) -> None:
@@ -87,7 +88,7 @@ async def test_those_in_line_are_woken_in_turn() -> None:
     await asyncio.sleep(0)
     for _ in range(3):
         lock.free = True
-        queue.wake(KEY)
+        queue.wake_first(KEY)
         while lock.free:
             await asyncio.sleep(0)
     await asyncio.wait_for(asyncio.gather(*waiting), 30)
@@ -95,19 +96,113 @@ async def test_those_in_line_are_woken_in_turn() -> None:
 
 
 async def test_who_gave_up_is_not_woken() -> None:
-    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     first = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     second = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.wait([first])
     lock.free = True
-    queue.wake(KEY)
+    queue.wake_first(KEY)
     assert await asyncio.wait_for(second, 30) == "mine"
 
 
-async def test_a_process_that_stops_ends_all_waiting() -> None:
-    queue, lock = SessionQueue(poll_s=NEVER_S), Lock()
+# ---- Jobs ----
+
+
+class Jobs:
+    """Jobs that can be claimed, counted by queue-less attempts."""
+
+    def __init__(self) -> None:
+        self.there: list[str] = []
+        self.attempts = 0
+
+    async def claim(self) -> str | None:
+        self.attempts += 1
+        return self.there.pop() if self.there else None
+
+
+async def test_one_who_need_not_wait_asks_once() -> None:
+    jobs = Jobs()
+    assert await WaitingLines(poll_s=0.001).until_there([Q], jobs.claim, wait_ms=0) is None
+    assert jobs.attempts == 1
+
+
+async def test_the_first_in_line_is_woken() -> None:
+    jobs, claimers = Jobs(), WaitingLines(poll_s=60)
+    waiting = [
+        asyncio.create_task(claimers.until_there([("t", queue) for queue in queues], jobs.claim, wait_ms=60_000))
+        for queues in (["r"], ["q", "r", "q"], ["q"])
+    ]
+    await asyncio.sleep(0.01)
+    jobs.there.append("job")
+    claimers.wake_first(Q)
+    claimers.wake_first(("other", "q"))
+    assert await asyncio.wait_for(waiting[1], 30) == "job"
+    assert jobs.attempts == 4
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert not claimers._lines
+
+
+async def test_polling_finds_a_job_that_nobody_announced() -> None:
+    jobs, claimers = Jobs(), WaitingLines(poll_s=0.005)
+    waiting = asyncio.create_task(claimers.until_there([Q], jobs.claim, wait_ms=60_000))
+    await asyncio.sleep(0.01)
+    jobs.there.append("job")
+    assert await asyncio.wait_for(waiting, 30) == "job"
+
+
+async def test_waiting_has_an_end() -> None:
+    jobs = Jobs()
+    assert await WaitingLines(poll_s=60).until_there([Q], jobs.claim, wait_ms=20) is None
+    assert jobs.attempts == 2
+
+
+# ---- Event logs ----
+
+
+async def test_news_come_at_once_to_all_who_follow() -> None:
+    followers = WaitingLines(poll_s=60)
+    with followers.place([KEY]) as one, followers.place([KEY]) as two, followers.place([("t", "x")]) as other:
+        waiting = [asyncio.create_task(news.wait()) for news in (one, two, other)]
+        await asyncio.sleep(0)
+        followers.wake_all(KEY)
+        await asyncio.wait_for(asyncio.gather(*waiting[:2]), 30)
+        assert not waiting[2].done()
+        waiting[2].cancel()
+
+
+async def test_news_from_before_the_waiting_are_not_lost() -> None:
+    followers = WaitingLines(poll_s=60)
+    with followers.place([KEY]) as news:
+        followers.wake_all(KEY)
+        await asyncio.wait_for(news.wait(), 30)
+        waiting = asyncio.create_task(news.wait())
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        waiting.cancel()
+
+
+async def test_without_news_waiting_ends_after_a_while() -> None:
+    with WaitingLines(poll_s=0.01).place([KEY]) as news:
+        await asyncio.wait_for(news.wait(), 30)
+
+
+async def test_those_who_left_are_forgotten() -> None:
+    followers = WaitingLines(poll_s=60)
+    with followers.place([KEY]):
+        pass
+    followers.wake_all(KEY)
+    assert not followers._lines
+
+
+# ---- The process stops ----
+
+
+async def test_a_process_that_stops_ends_all_waiting_for_sessions() -> None:
+    queue, lock = WaitingLines(poll_s=NEVER_S), Lock()
     waiting = asyncio.create_task(queue.until_free(KEY, lock.take, wait_ms=60_000))
     await asyncio.sleep(0)
     queue.end_waits()
@@ -117,3 +212,27 @@ async def test_a_process_that_stops_ends_all_waiting() -> None:
         assert caught.value.is_away  # the caller goes on with the next process
     lock.free = True
     assert await queue.until_free(KEY, lock.take, wait_ms=60_000) == "mine"
+
+
+async def test_a_process_that_stops_ends_all_waiting_for_jobs() -> None:
+    jobs, claimers = Jobs(), WaitingLines(poll_s=NEVER_S)
+    waiting = asyncio.create_task(claimers.until_there([Q], jobs.claim, wait_ms=3_600_000))
+    await asyncio.sleep(0)
+    claimers.end_waits()
+    assert await waiting is None
+    assert await claimers.until_there([Q], jobs.claim, wait_ms=3_600_000) is None
+    jobs.there.append("job")
+    assert await claimers.until_there([Q], jobs.claim, wait_ms=3_600_000) == "job"
+
+
+async def test_a_process_that_stops_ends_all_following_behind_what_there_is() -> None:
+    followers = WaitingLines(poll_s=NEVER_S)
+    with followers.place([KEY]) as place:
+        waiting = asyncio.create_task(place.wait())
+        await asyncio.sleep(0)
+        followers.end_waits()
+        await waiting  # for a last look at the log
+        with followers.place([KEY]) as later:
+            for each in (place, later):
+                with pytest.raises(StoreUnavailable):
+                    await each.wait()

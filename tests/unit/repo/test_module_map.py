@@ -56,14 +56,6 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
     ),
-    "antiphon_store/backends/roles/conversations.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suite",
-    ),
-    "antiphon_store/backends/roles/idempotency.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suite",
-    ),
     "antiphon_store/backends/sqlite/backend.py": (
         "tests/contract/store/test_rows.py",
         "random programs have the outcomes that they have in memory",
@@ -80,33 +72,17 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_store/backends/roles/event_logs.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suites",
-    ),
     "antiphon_core/ports/jobs.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
-    ),
-    "antiphon_store/backends/roles/jobs.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suites",
     ),
     "antiphon_core/ports/retention.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
     ),
-    "antiphon_store/backends/roles/retention.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suites",
-    ),
     "antiphon_core/ports/spending.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suites",
-    ),
-    "antiphon_store/backends/roles/spending.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suites",
     ),
     "antiphon_store/spending/service.py": (
         "tests/contract/store/test_suites.py",
@@ -116,16 +92,11 @@ ELSEWHERE = {
         "tests/contract/store/test_suites.py",
         "its suite of arguments, here and afar",
     ),
-    "antiphon_store/backends/base.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
+    "antiphon_store/values.py": ("tests/contract/store", "values without behaviour"),
     "antiphon_store/rows/backend.py": ("tests/contract/store/test_rows.py", "a protocol: every row backend runs it"),
-    "antiphon_store/backends/engine.py": ("tests/contract/store", "a protocol: every backend runs the kit"),
     "antiphon_core/ports/lineage.py": (
         "tests/contract/store/test_suites.py",
         "a protocol: service and client run its suite",
-    ),
-    "antiphon_store/backends/roles/lineage.py": (
-        "tests/contract/store/test_suites.py",
-        "a protocol: every engine that has the topic runs its suite",
     ),
     "antiphon_core/http2/client.py": ("tests/contract/http2/test_grpc_servers.py", "its other end is a server"),
     "antiphon_translator/engines/base.py": ("tests/contract/engine", "a protocol: every engine runs its suite"),

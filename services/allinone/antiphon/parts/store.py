@@ -25,8 +25,8 @@ class StorePart:
             self._settings.url, durability=self._settings.durability, migrate=self._settings.migrate, clock=clock
         )
         self.service = StoreService(self.backend, self._settings)
-        self._queue_watch = QueueWatch(self.backend, every_s=self._settings.queue_watch_s)
-        self._sweeper = Sweeper(self.service, self.backend, every_s=self._settings.sweep_s)
+        self._queue_watch = QueueWatch(self.backend.queue_head, every_s=self._settings.queue_watch_s)
+        self._sweeper = Sweeper(self.service, self.backend.tenants, every_s=self._settings.sweep_s)
         self.address = ""
 
     async def start(self) -> None:

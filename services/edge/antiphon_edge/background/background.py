@@ -1,8 +1,8 @@
 """Background responses for their callers: created, asked after, followed, cancelled. A worker runs them (worker.py).
 
 A response is stored as queued before its caller hears of it, its log begins with `response.created` and
-`response.queued`, and its job holds the whole turn. Whoever asks after it later, on whichever replica, also ends what
-nobody else will: a response whose job is over and left it unfinished, or that no worker can find.
+`response.queued`, and its job holds the whole turn: the store accepts all of it in one step. Whoever asks after it
+later, on whichever replica, also ends what nobody else will: a response whose job is over and left it unfinished.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from functools import partial
 from typing import NamedTuple
 
 from antiphon_core import events, offload, response
-from antiphon_core.clock import Clock
 from antiphon_core.errors import (
     AntiphonError,
     Conflict,
@@ -40,17 +39,11 @@ from antiphon_edge.turns import log_state, lost_parents
 from antiphon_edge.turns.accepted_turn import AcceptedTurn, RepeatedRequest
 from antiphon_edge.turns.log_follower import LogFollower
 from antiphon_edge.turns.stale_keys import StaleKey
-from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.terminal_batches import cancellation, failure, final_of
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import DEFAULT_TIMING, TurnTiming
 
 log = logging.getLogger(__name__)
-
-BROKEN_OFF_MS = 60_000
-"""A queued response without a job is one whose creation broke off, once it is so old."""
-TICKET_LOST_MS = 10_000
-"""A job that waits for so long gets its ticket again, in case its creation broke off before."""
 
 _BACKGROUND = re.compile(rb'"background"\s*:\s*true')
 _NEXT_STATE = {JobState.FAILED: Status.FAILED, JobState.CANCELLED: Status.CANCELLED}
@@ -65,14 +58,12 @@ class Background:
         translator: Translator,
         starter: TurnStarter,
         *,
-        clock: Clock,
         timing: TurnTiming = DEFAULT_TIMING,
     ) -> None:
         self._store = store
         self._translator = translator
         self._starter = starter
         self._follower = LogFollower(store)
-        self._clock = clock
         self._timing = timing
 
     async def create(
@@ -127,7 +118,8 @@ class Background:
             return record
         with suppress(TimeoutError):
             async with asyncio.timeout(self._timing.cancel_timeout_s):
-                await self._cancel_job(tenant, response_id)
+                with suppress(JobNotFound):  # then nobody works on it
+                    await self._store.cancel_job(tenant, response_id)
                 record = await self.current(tenant, response_id)  # ends one that no worker has
                 if record.status in UNFINISHED:
                     await self._until_its_end(tenant, response_id)
@@ -173,25 +165,23 @@ class Background:
 
         async def commit(turn: AcceptedTurn) -> None:
             record = turn.record(Status.QUEUED, body, output_items)
-            new = Precondition(version=0, fence=turn.fence)
-            await self._store.commit_turn(turn.tenant, TurnCommit(record, idempotency_key=turn.key, precondition=new))
+            queued = TurnCommit(
+                record,
+                idempotency_key=turn.key,
+                precondition=Precondition(version=0, fence=turn.fence),
+                log_end=LogEnd(0, born.opening.frames),
+                job=queueing.job_of(turn),
+            )
+            await self._store.commit_turn(turn.tenant, queued)
 
         try:
             accepted = await lost_parents.committed(accepted, commit)
-            await self._store.append_events(accepted.tenant, born.opening)
-            await queueing.enqueue(self._store, accepted)
-            metrics.JOBS_ENQUEUED.of().add()
         except BaseException:
-            with suppress(AntiphonError):  # without a job it will be told as failed
+            with suppress(AntiphonError):  # it may have happened, and its caller does not know of it
                 await self._store.delete(accepted.tenant, accepted.response_id)
             raise
+        metrics.JOBS_ENQUEUED.of().add()
         return accepted.record(Status.QUEUED, body, output_items)
-
-    async def _cancel_job(self, tenant: str, response_id: str) -> None:
-        """Marks the job of a response as cancelled. The job is written a moment after its response."""
-        await with_retries(
-            lambda: self._store.cancel_job(tenant, response_id), self._timing.look_again, passing=(JobNotFound,)
-        )
 
     async def _until_its_end(self, tenant: str, response_id: str) -> None:
         """Follows the event log to its terminal event."""
@@ -202,14 +192,11 @@ class Background:
 
     async def _settled(self, tenant: str, record: Record) -> Record:
         """An unfinished response, ended if its job is over."""
-        age_ms = self._clock.now_ms() - record.created_at_ms
         try:
             job = await self._store.describe_job(tenant, record.id)
             status, reason = _NEXT_STATE.get(job.state), job.reason
-            if job.state is JobState.QUEUED and age_ms > TICKET_LOST_MS:
-                await queueing.hand_in(self._store, tenant, record.id)
         except JobNotFound:
-            status, reason = (Status.FAILED if age_ms > BROKEN_OFF_MS else None), "it was never queued"
+            status, reason = Status.FAILED, "its job is forgotten"
         if status is None:
             return record
         await self._end(tenant, record, status, reason)
@@ -218,7 +205,7 @@ class Background:
     async def _end(self, tenant: str, record: Record, status: Status, reason: str) -> None:
         fold = (await log_state.read(self._store, tenant, record.id)).fold
         is_logged = fold.next_sequence > 0
-        if not is_logged:  # its creation broke off before its log began, or the log is forgotten
+        if not is_logged:  # the log is forgotten
             born: Object = loads(response.join(record.body, record.output_items))
             fold.feed(first_sequence=0, count=1, frames=events.encode({"type": events.CREATED, "response": born}))
         if status is Status.CANCELLED:

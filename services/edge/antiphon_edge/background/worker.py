@@ -31,6 +31,7 @@ from antiphon_edge.settings import WorkerSettings
 from antiphon_edge.turns import job_payload, lease_keeper
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
 from antiphon_edge.turns.metering import Meter
+from antiphon_edge.turns.store_retry import with_retries
 from antiphon_edge.turns.turn_runner import TurnRunner
 from antiphon_edge.turns.turn_starter import TurnStarter
 from antiphon_edge.turns.turn_timing import TurnTiming
@@ -67,7 +68,7 @@ class Worker:
         self._translator = translator = CompactingTranslator(translator, clock=clock)
         self._starter = TurnStarter(store, clock=clock, ids=ids, sealer=sealer)
         self._runner = TurnRunner(store, translator, sealer=sealer, cleanup=self._starter.cleanup, timing=timing)
-        self._background = Background(store, translator, self._starter, clock=clock, timing=timing)
+        self._background = Background(store, translator, self._starter, timing=timing)
         self._charges = StoreCharges(store)
         self._meter = Meter(self._charges.charge)
         self._name = f"worker-{ids.hex(12)}"
@@ -171,8 +172,12 @@ class Worker:
     async def _is_over(self, tenant: str, response_id: str) -> bool:
         """Whether a response's job has ended. What the job left unfinished is ended, too."""
         try:
-            job = await self._store.describe_job(tenant, response_id)
-        except JobNotFound:
+            job = await with_retries(
+                lambda: self._store.describe_job(tenant, response_id),
+                self._timing.job_arrival,
+                passing=(JobNotFound,),
+            )
+        except JobNotFound:  # it was refused, or is forgotten
             return True
         if job.state in _RUNS:
             return False

@@ -37,6 +37,9 @@ class TurnTiming:
     look_again: RetryPolicy = field(default=RetryPolicy(for_s=10.0, first_s=0.05, most_s=0.25))
     """Something that another process is about to write, a log or a job; and the store, for a reader in mid-stream."""
 
+    job_arrival: RetryPolicy = field(default=RetryPolicy(for_s=15.0, first_s=0.05, most_s=0.5))
+    """A ticket is written before its job: longer than that can take."""
+
     linger_s: float = 0.05
     """How long an event waits for more at most, before it is appended to an event log."""
     silence_s: float = 1.0

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.local import TooLong, decide
 from antiphon_store.rows.model import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.store import Record
-from antiphon_store.backends.roles.lineage import Slice
+from antiphon_store.values import Slice
 
 
 def size_bytes(record: Record) -> int:

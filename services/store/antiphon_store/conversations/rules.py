@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.errors import TooLarge
 from antiphon_core.ids import Ids, is_conversation_id, new_item_id
 from antiphon_core.items import ID_PREFIX
 from antiphon_core.jsons import Object, dumps, kind, parse_array, parse_object
@@ -16,12 +16,12 @@ from antiphon_store import rules
 
 def check_conversation_id(conversation_id: str, field: str) -> None:
     if not is_conversation_id(conversation_id):
-        raise _invalid(field, f"'{field}' must be 'conv_' followed by 48 lower-case hexadecimal digits.")
+        raise rules.invalid(field, f"'{field}' must be 'conv_' followed by 48 lower-case hexadecimal digits.")
 
 
 def check_item_id(item_id: str) -> None:
-    if not item_id or not _is_text(item_id):
-        raise _invalid("item_id", "'item_id' must be the id of an item.")
+    if not rules.is_text(item_id):
+        raise rules.invalid("item_id", "'item_id' must be the id of an item.")
 
 
 def check_version(expected_version: int | None) -> None:
@@ -33,13 +33,13 @@ def check_fence(fence: Fence | None, conversation_id: str) -> None:
     if fence is not None:
         rules.check_fence(fence)
         if fence.session_id != conversation_id:
-            raise _invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
+            raise rules.invalid("fence.session_id", "Items are added under the fence of the conversation itself.")
 
 
 def check_given(data: bytes, field: str) -> None:
     """That there is something: on the wire no bytes and none are the same."""
     if not data:
-        raise _invalid(field, f"'{field}' is missing.")
+        raise rules.invalid(field, f"'{field}' is missing.")
 
 
 def check_size(items: bytes) -> None:
@@ -54,14 +54,14 @@ def parse_metadata(metadata: bytes) -> bytes:
     check_given(metadata, "metadata")
     pairs = parse_object(metadata, field="metadata")
     if len(pairs) > limits.METADATA_PAIRS_MAX:
-        raise _invalid("metadata", f"'metadata' must have at most {limits.METADATA_PAIRS_MAX} pairs.")
+        raise rules.invalid("metadata", f"'metadata' must have at most {limits.METADATA_PAIRS_MAX} pairs.")
     for key, value in pairs.items():
         if len(key) > limits.METADATA_KEY_CHARS_MAX:
-            raise _invalid(
+            raise rules.invalid(
                 "metadata", f"A key of 'metadata' is longer than {limits.METADATA_KEY_CHARS_MAX} characters."
             )
         if not isinstance(value, str) or len(value) > limits.METADATA_VALUE_CHARS_MAX:
-            raise _invalid(
+            raise rules.invalid(
                 f"metadata.{key}",
                 f"'metadata.{key}' must be a string of at most {limits.METADATA_VALUE_CHARS_MAX} characters.",
             )
@@ -74,12 +74,12 @@ def parse_items(items: bytes) -> list[Object]:
     check_size(items)
     entries = parse_array(items, field="items")
     if len(entries) > limits.CONVERSATION_ITEMS_MAX:
-        raise _invalid("items", f"At most {limits.CONVERSATION_ITEMS_MAX} items are added at once.")
+        raise rules.invalid("items", f"At most {limits.CONVERSATION_ITEMS_MAX} items are added at once.")
     seen: set[str] = set()
     for index, entry in enumerate(entries):
         path = f"items[{index}]"
         if not isinstance(entry, dict):
-            raise _invalid(path, f"'{path}' must be a JSON object, but is {kind(entry)}.", code="invalid_type")
+            raise rules.invalid(path, f"'{path}' must be a JSON object, but is {kind(entry)}.", code="invalid_type")
         if entry.get("id") is not None:
             _check_unique(entry["id"], seen, f"{path}.id")
     return entries
@@ -104,20 +104,7 @@ def _named(entry: Object, ids: Ids) -> Object:
 
 def _check_unique(item_id: object, seen: set[str], path: str) -> None:
     if not isinstance(item_id, str) or not item_id:
-        raise _invalid(path, f"'{path}' must be a string that is not empty.", code="invalid_type")
+        raise rules.invalid(path, f"'{path}' must be a string that is not empty.", code="invalid_type")
     if item_id in seen:
-        raise _invalid(path, f"'{path}' is the id of an earlier item as well.")
+        raise rules.invalid(path, f"'{path}' is the id of an earlier item as well.")
     seen.add(item_id)
-
-
-def _is_text(text: str) -> bool:
-    """Whether it is Unicode text: without lone surrogates."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _invalid(field: str, message: str, *, code: str = "invalid_value") -> InvalidRequest:
-    return InvalidRequest(message, field=field, code=code)

@@ -13,11 +13,11 @@ from antiphon_core.jsons import Object, dumps, work_bytes
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence, ItemPage, Order
 from antiphon_store import rules
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.conversations import rules as conversation_rules
 from antiphon_store.decisions.conversations import find
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.settings import StoreSettings
+from antiphon_store.values import Addition, Founding
 
 _FIRST = "first"  # the salt of the items that a conversation is made with
 

@@ -26,12 +26,11 @@ from antiphon_core.jsons import Object, dumps, loads
 from antiphon_core.ports.conversations import ADDED_ITEMS, Conversation
 from antiphon_core.ports.store import Record, Status
 from antiphon_store.backends import packing
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import forks, leases, nodes, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Chain, Condition, Get, Grow, Index, Kind, Payload, Ref, Row
 from antiphon_store.rows.view import View
+from antiphon_store.values import Addition, Founding, Write
 
 
 def create(view: View, founding: Founding) -> Finish[Conversation]:

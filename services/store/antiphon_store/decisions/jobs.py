@@ -44,20 +44,17 @@ def enqueue(view: View, draft: JobDraft, *, retention_ms: int) -> Finish[None]:
             if (row.fields["queue"], row.body) != (draft.queue, draft.payload):
                 raise AlreadyExists.of(draft.id)
             return _nothing
-    fields = {
-        "queue": draft.queue,
-        "max_attempts": draft.max_attempts,
-        "retention": retention_ms,
-        "available": Now(draft.run_after_ms),
-        "attempts": 0,
-        "holder": NOBODY,
-        "lease_until": 0,
-        "cancel": 0,
-        "settled": None,
-        "ended": None,
-    }
-    view.put(Kind.JOB, draft.id, fields, body=draft.payload)
-    view.file(Index.QUEUE, draft.queue, draft.id, Now(draft.run_after_ms))
+    _add(view, draft, retention_ms)
+    return _nothing
+
+
+def hand_in(view: View, ticket: JobDraft, *, retention_ms: int) -> Finish[None]:
+    """Adds a ticket, which names a job elsewhere; one that has ended begins anew. A ticket that is there stays."""
+    row = view.need(Kind.JOB, ticket.id) if not view.test(Kind.JOB, ticket.id, Condition.ABSENT) else None
+    fields = as_of(row.fields, view.now_ms) if row is not None else None
+    if fields is not None and fields["ended"] is None:
+        return _nothing
+    _add(view, ticket, retention_ms)
     return _nothing
 
 
@@ -211,6 +208,23 @@ _ENDS = {
 
 def _nothing(_answers: Any) -> None:
     """The end of a decision that has no answer."""
+
+
+def _add(view: View, draft: JobDraft, retention_ms: int) -> None:
+    fields = {
+        "queue": draft.queue,
+        "max_attempts": draft.max_attempts,
+        "retention": retention_ms,
+        "available": Now(draft.run_after_ms),
+        "attempts": 0,
+        "holder": NOBODY,
+        "lease_until": 0,
+        "cancel": 0,
+        "settled": None,
+        "ended": None,
+    }
+    view.put(Kind.JOB, draft.id, fields, body=draft.payload)
+    view.file(Index.QUEUE, draft.queue, draft.id, Now(draft.run_after_ms))
 
 
 def _write(view: View, job_id: str, former: Fields, fields: Fields) -> None:

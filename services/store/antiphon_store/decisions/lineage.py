@@ -7,17 +7,17 @@ from typing import Any
 
 from antiphon_core.errors import ResponseNotFound
 from antiphon_core.ports.store import Record, Status
-from antiphon_store.backends.roles.lineage import Twig
 from antiphon_store.decisions import nodes, records, turns
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Chain, Entry, Get, Kind, Payload, Range, Ref, Row
 from antiphon_store.rows.view import View
+from antiphon_store.values import Twig
 
 ANY_BYTES = 2**62
 ANY_DEPTH = 2**31
 
 
-def ancestry(view: View, response_id: str, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
+def ancestry(view: View, response_id: str, *, max_depth: int, max_bytes: int) -> Finish[Sequence[Record]]:
     """A readable record and all its ancestors, root first. ResponseNotFound, ChainTooLong."""
     if not records.is_readable(view, response_id):
         raise ResponseNotFound.of(response_id)

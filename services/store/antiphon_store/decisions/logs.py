@@ -17,11 +17,11 @@ from zlib import crc32
 from antiphon_core.errors import InternalError, LogClosed, LogNotFound, PositionMismatch
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend, EventBatch
 from antiphon_core.ports.store import Fence
-from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import leases
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Index, Kind, Now, Range, Ref, Row
 from antiphon_store.rows.view import View
+from antiphon_store.values import LogPage
 
 
 def append(view: View, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> Finish[int]:

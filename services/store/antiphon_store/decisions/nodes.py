@@ -20,8 +20,8 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.store import Record, Stamp, Status
 from antiphon_core.telemetry import remedies
 from antiphon_store.backends import packing
-from antiphon_store.backends.base import Write
 from antiphon_store.rows.model import Now, Row
+from antiphon_store.values import Write
 
 log = logging.getLogger(__name__)
 
@@ -64,19 +64,19 @@ def to_record(response_id: str, row: Row) -> Record:
     if fields["body_crc"] != packing.body_checksum(response_id, body):
         raise _damaged(response_id)
     input_items, output_items = packing.unpack(items, input_bytes)
-    return Record(
-        id=response_id,
-        status=_STATUSES[fields["status"]],
-        body=body,
-        input_items=input_items,
-        output_items=output_items,
-        parent_id=fields["parent"],
-        session_id=fields["session"],
-        version=fields["version"],
-        depth=fields["depth"],
-        created_at_ms=fields["created"],
-        updated_at_ms=fields["updated"],
-        expires_at_ms=fields["expires"],
+    return Record(  # by place, which a chain of 1,000 notices
+        response_id,
+        _STATUSES[fields["status"]],
+        body,
+        input_items,
+        output_items,
+        fields["parent"],
+        fields["session"],
+        fields["version"],
+        fields["depth"],
+        fields["created"],
+        fields["updated"],
+        fields["expires"],
     )
 
 

@@ -21,11 +21,11 @@ from antiphon_core.errors import (
     VersionMismatch,
 )
 from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
-from antiphon_store.backends.base import Write
-from antiphon_store.decisions import leases, logs, nodes
+from antiphon_store.decisions import jobs, leases, logs, nodes
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Add, Condition, Get, Grow, Index, Kind, Now, Payload, Ref, Row, made_id
 from antiphon_store.rows.view import AT_ONCE, View
+from antiphon_store.values import Write
 
 ABSENT = "absent"  # what StatusMismatch calls the status of a record that is not there
 
@@ -157,8 +157,7 @@ def _replace(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]
 def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
     _require_fences(view, fences)
     _require_absence(write)
-    if write.log_end is not None:
-        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+    _write_beside(view, write)
     _require_room(view, write)
     _require_parent(view, write.record.parent_id, fences)
     fields, items, body = nodes.written(write)
@@ -171,8 +170,7 @@ def _insert(view: View, write: Write, fences: Sequence[Fence]) -> Finish[Stamp]:
 def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     """Replaces what a writer decides about a readable node."""
     record = write.record
-    if write.log_end is not None:
-        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+    _write_beside(view, write)
     fields, items, body = nodes.written(write)
     view.overwrite(Kind.NODE, record.id, {**fields, "version": Add(1), "updated": Now()}, items, body)
     if row.fields["session"] != record.session_id:
@@ -185,6 +183,17 @@ def _overwrite(view: View, write: Write, row: Row) -> Finish[Stamp]:
     _list_items(view, write, row.fields["created"])
     _limit_life(view, write)
     return _stamp(view, record.id)
+
+
+def _write_beside(view: View, write: Write) -> None:
+    """The events and the job that come with a record. PositionMismatch, LogClosed, AlreadyExists."""
+    if write.log_end is not None:
+        logs.extend(view, write.log_end.append, ttl_ms=write.log_end.ttl_ms)
+    if write.job is not None:
+        jobs.enqueue(view, write.job.draft, retention_ms=write.job.retention_ms)
+        fence = write.precondition.fence
+        if fence is not None and leases.tests_held(view, fence):
+            view.set(Kind.SESSION, fence.session_id, lease_until=Now(write.job.lease_ttl_ms))
 
 
 def _stamp(view: View, response_id: str) -> Finish[Stamp]:

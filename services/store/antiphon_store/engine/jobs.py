@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from antiphon_core.errors import JobNotFound
 from antiphon_core.ports.event_logs import EventAppend
-from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse, QueueHead
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobDraft, QueueHead, ticket_of
 from antiphon_core.ports.store import Fence
-from antiphon_store.backends.roles.event_logs import LogPage
 from antiphon_store.decisions import jobs, logs
-from antiphon_store.engine.trees import Trees
-from antiphon_store.rows.backend import RowBackend
+from antiphon_store.engine.operations import Operations, on_response, under_fence
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition
 
+TICKET_ATTEMPTS = 100  # a ticket is taken up again for as long as its job is
 TICKET_HIDE_MS = 1000  # how long a ticket is kept from others while its job is looked at
 HELD_PER_LOOK = 4
 
@@ -29,18 +30,36 @@ class _Ticket(NamedTuple):
     taken_until: int = 0
 
 
-class JobOperations:
-    """Work that any process may take up."""
+class JobOperations(Operations):
+    """Work that any process may take up. JobNotFound: the id was never enqueued, or the job ended longer ago than it is
+    remembered."""
 
-    def __init__(self, rows: RowBackend, trees: Trees) -> None:
-        self._rows = rows
-        self._trees = trees
+    heartbeat_job = under_fence(jobs.heartbeat)
+    settle_job = under_fence(jobs.settle)
+    cancel_job = on_response(jobs.cancel)
+    describe_job = on_response(jobs.describe, only_reads=True)
 
     async def enqueue_job(self, tenant: str, draft: JobDraft, *, retention_ms: int) -> None:
+        """Adds a job that will be remembered for `retention_ms` after its end. In one step with the look whether the id
+        is taken. AlreadyExists: by a job with another queue or payload."""
         decision = partial(jobs.enqueue, draft=draft, retention_ms=retention_ms)
         await self._trees.of_response(tenant, draft.id, decision)
 
+    async def hand_in(self, tenant: str, response_id: str, *, retention_ms: int) -> None:
+        """Tells workers, who do not know the tenants, of a job that is there or is about to be: adds a ticket that
+        names it to a queue of our own. A worker verifies it at the job. Repeating it does no harm."""
+        ticket = JobDraft(response_id, DISPATCH_QUEUE, ticket_of(tenant, response_id), max_attempts=TICKET_ATTEMPTS)
+        decision = partial(jobs.hand_in, ticket=ticket, retention_ms=retention_ms)
+        await self._trees.of_response(DISPATCH_TENANT, response_id, decision)
+
+    async def take_back(self, response_id: str) -> None:
+        """Ends the ticket of a job that was refused."""
+        with suppress(JobNotFound):
+            await self.cancel_job(DISPATCH_TENANT, response_id)
+
     async def claim_job(self, tenant: str, queues: Sequence[str], *, holder: str, lease_ttl_ms: int) -> Job | None:
+        """The job of these queues that `holder` has, else the one that has been claimable for longest, with the next
+        fencing token. Of any number of claimers one gets it."""
         claim = partial(jobs.claim, holder=holder, lease_ttl_ms=lease_ttl_ms)
         for ticket in await self._held(tenant, queues, holder):
             job = await self._claim(tenant, ticket, partial(claim, only_own=True))
@@ -53,21 +72,6 @@ class JobOperations:
                     await self._put_back(tenant, due[place + 1 :])
                     return job
         return None
-
-    async def heartbeat_job(self, tenant: str, fence: Fence, *, lease_ttl_ms: int) -> JobPulse:
-        decision = partial(jobs.heartbeat, fence=fence, lease_ttl_ms=lease_ttl_ms)
-        return await self._trees.of_response(tenant, fence.session_id, decision)
-
-    async def settle_job(self, tenant: str, fence: Fence, outcome: JobOutcome, reason: str) -> None:
-        decision = partial(jobs.settle, fence=fence, outcome=outcome, reason=reason)
-        await self._trees.of_response(tenant, fence.session_id, decision)
-
-    async def cancel_job(self, tenant: str, job_id: str) -> bool:
-        return await self._trees.of_response(tenant, job_id, partial(jobs.cancel, job_id=job_id))
-
-    async def describe_job(self, tenant: str, job_id: str) -> JobDescription:
-        decision = partial(jobs.describe, job_id=job_id)
-        return await self._trees.of_response(tenant, job_id, decision, only_reads=True)
 
     async def queue_head(self, tenant: str, queue: str, *, limit: int) -> QueueHead:
         """The jobs of a queue that are due, counted up to `limit`."""
@@ -105,17 +109,17 @@ class JobOperations:
             await self._trees.of_response(tenant, ticket.job_id, decision)
 
 
-class EventLogOperations:
+class EventLogOperations(Operations):
     """The event logs of responses."""
 
-    def __init__(self, trees: Trees) -> None:
-        self._trees = trees
+    read_log = on_response(logs.read, only_reads=True)
 
     async def append_events(self, tenant: str, append: EventAppend, *, fence: Fence | None, ttl_ms: int) -> int:
+        """Appends one batch: the next position. In one step: whether the batch is there already (then nothing changes),
+        the fence (a job's when there is a job of its `session_id`, else a session's), the end of the log, the new
+        batch, the log's new end and that it expires in `ttl_ms`.
+
+        An expired log is none: the next append begins anew at 0. PositionMismatch, LogClosed, StaleFence."""
         decision = partial(logs.append, append=append, fence=fence, ttl_ms=ttl_ms)
         sessions = [(fence.session_id, "fence.session_id")] if fence is not None else []
         return await self._trees.of_record(tenant, append.response_id, sessions, decision)
-
-    async def read_log(self, tenant: str, response_id: str, *, position: int, max_bytes: int) -> LogPage:
-        decision = partial(logs.read, log_id=response_id, position=position, max_bytes=max_bytes)
-        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)

@@ -12,29 +12,23 @@ from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.lineage import Fork, ForkSource, ResolvedItem, TreeNode
 from antiphon_core.ports.store import Order, Record
 from antiphon_store.backends.item_search import pick
-from antiphon_store.backends.roles.lineage import Position, Slice, Twig
 from antiphon_store.backends.slices import ByteBudget, require_nodes, size_bytes, take_records
-from antiphon_store.decisions import forks, lineage, nodes, records
-from antiphon_store.engine.trees import Trees
-from antiphon_store.rows.backend import RowBackend
+from antiphon_store.decisions import forks, lineage, nodes
+from antiphon_store.engine.records import RecordOperations
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import TENANT_WIDE, Entry, Index, Partition, Row, made_id
-from antiphon_store.rows.runner import DecisionRunner
 from antiphon_store.rows.view import View
+from antiphon_store.values import Position, Slice, Twig
 
 PAGE_ENTRIES = 200
 HOLDERS_PER_LOOK = 8  # mostly the first response that an item is in can be read
 
 
-class LineageOperations:
-    """Operations on the shape of trees."""
-
-    def __init__(self, rows: RowBackend, runner: DecisionRunner, trees: Trees) -> None:
-        self._rows = rows
-        self._runner = runner
-        self._trees = trees
+class LineageOperations(RecordOperations):
+    """Operations on the shape of trees. Each read is of one moment."""
 
     async def fetch_many(self, tenant: str, ids: Sequence[str], *, max_bytes: int) -> Sequence[Record]:
+        """The readable ones of distinct `ids`, in their order. LimitExceeded: over `max_bytes` of body and items."""
         groups: dict[str, list[str]] = {}
         for each in ids:
             groups.setdefault(tree_tag(each) or each, []).append(each)
@@ -48,6 +42,8 @@ class LineageOperations:
     async def session_records(
         self, tenant: str, session_id: str, *, after: Position | None, limit: int, order: Order, max_bytes: int
     ) -> Slice[Record]:
+        """The readable records with this `session_id`, ordered by birth, depth and id, in either direction. A slice
+        ends before `max_bytes`, but has at least one record when there is one."""
         start = (after.created_at_ms, made_id(after.depth, after.id)) if after is not None else None
         partition = await self._trees.locate(tenant, session_id)
         records_: list[Record] = []
@@ -61,6 +57,9 @@ class LineageOperations:
         return take_records(records_, limit=limit, max_bytes=max_bytes)
 
     async def find_items(self, tenant: str, item_ids: Sequence[str], *, max_bytes: int) -> Sequence[ResolvedItem]:
+        """Those of distinct `item_ids` that are in a readable response, in their order, and those that were added to a
+        conversation and stand in its context. They are found by `Write.item_ids`. Of several nodes the first by birth
+        and id counts. LimitExceeded: the items are over `max_bytes`."""
         budget = ByteBudget(max_bytes, field="item_ids")
         found = await asyncio.gather(*(self._find_item(tenant, each) for each in item_ids))
         items = [each for each in found if each is not None]
@@ -69,6 +68,11 @@ class LineageOperations:
         return items
 
     async def fork(self, tenant: str, source: ForkSource, new_session_id: str) -> Fork:
+        """In one step: what the source is now, that the new session is free, its head, and the memory of this fork: the
+        same one again is answered by that alone. A session of a name that belongs to another tree gets a pointer then.
+        The cost does not depend on the length of the chain.
+
+        ResponseNotFound, PreviousResponseNotReady, NotFound, InvalidRequest, AlreadyExists, SessionLocked."""
         tree = tree_tag(source.up_to_response_id or "")
         if tree is None:
             tree = (await self._trees.locate(tenant, source.session_id or "")).tree
@@ -95,6 +99,8 @@ class LineageOperations:
         return made
 
     async def subtree(self, tenant: str, response_id: str, *, from_root: bool, max_nodes: int) -> Sequence[Twig]:
+        """A readable response and everything stored below it (below its root with `from_root`), in no order, readable
+        or not. ResponseNotFound. LimitExceeded: more than `max_nodes`."""
         find = partial(lineage.root_of, response_id=response_id)
         start = await self._trees.of_response(tenant, response_id, find, only_reads=True)
         starts = [start if from_root else response_id]
@@ -103,19 +109,16 @@ class LineageOperations:
         return [lineage.twig(each, now_ms) for each in found]
 
     async def children(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
-        await self.require(tenant, response_id)
+        """The readable children of a readable response, ordered by birth and id. ResponseNotFound."""
+        await self.fetch(tenant, response_id)
         return await self._children_of(_partition(tenant, response_id), response_id, "", after, limit)
 
     async def siblings(self, tenant: str, response_id: str, *, after: Position | None, limit: int) -> Slice[TreeNode]:
-        record = await self.require(tenant, response_id)
+        """As `children` of the parent, readable or not, without the response itself. ResponseNotFound."""
+        record = await self.fetch(tenant, response_id)
         if record.parent_id is None:
             return Slice([])
         return await self._children_of(_partition(tenant, response_id), record.parent_id, response_id, after, limit)
-
-    async def require(self, tenant: str, response_id: str) -> Record:
-        """A readable record. ResponseNotFound."""
-        decision = partial(records.fetch, response_id=response_id)
-        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)
 
     async def _children_of(
         self, partition: Partition, parent_id: str, besides: str, after: Position | None, limit: int

@@ -11,9 +11,8 @@ from antiphon_core.ids import session_tag, tree_tag
 from antiphon_core.ports.retention import Sweeping
 from antiphon_store.decisions import keys, lineage, nodes, sweeping
 from antiphon_store.decisions.sweeping import Family, Reclaimed
-from antiphon_store.rows.backend import RowBackend
+from antiphon_store.engine.operations import Operations
 from antiphon_store.rows.model import Entry, Index, Kind, Partition
-from antiphon_store.rows.runner import DecisionRunner
 
 CANDIDATES_PER_LOOK = 32
 CANDIDATE_HIDE_MS = 5_000  # how long a candidate is kept from other sweepers while it is looked at
@@ -26,17 +25,17 @@ _DECISIONS: dict[Kind, Callable[..., Any]] = {
 }
 
 
-class Reclaiming:
+class Reclaiming(Operations):
     """Takes away what may go."""
 
-    def __init__(self, rows: RowBackend, runner: DecisionRunner) -> None:
-        self._rows = rows
-        self._runner = runner
-
     async def tenants(self) -> Sequence[str]:
+        """Everybody who may have something to sweep, each once; it need not be of one moment."""
         return await self._rows.tenants()
 
     async def sweep(self, tenant: str, *, limit: int) -> Sweeping:
+        """Reclaims up to `limit` of a tenant's nodes that are neither kept nor the ancestor of a kept one, of its
+        expired event logs, of its jobs that need to be remembered no longer, and of its expired conversations with all
+        that `remove_conversation` takes. `has_more`: there are more."""
         count = size_bytes = 0
         while True:
             due = await self._rows.take_due(
@@ -51,7 +50,7 @@ class Reclaiming:
             if not due:
                 return Sweeping(count, size_bytes)
 
-    async def clear(self, partition: Partition, response_id: str) -> bool:
+    async def _clear(self, partition: Partition, response_id: str) -> bool:
         """Takes away a node that cannot be read, with everything below it, if nothing of that is kept."""
         now_ms, found = await self._rows.subtree(partition, [response_id], max_nodes=limits.TREE_WALK_NODES_MAX)
         sessions = await self._runner.run(partition, lineage.sessions_of, only_reads=True)

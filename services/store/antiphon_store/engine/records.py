@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -13,43 +13,83 @@ from antiphon_core.ids import tree_tag
 from antiphon_core.ports.store import (
     Fence,
     History,
-    Lease,
     Precondition,
     Record,
-    Session,
     Stamp,
     Status,
     TurnRequest,
     TurnStart,
 )
-from antiphon_store.backends.base import Write
 from antiphon_store.decisions import conversations, forks, keys, leases, lineage, nodes, records, turns
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId
+from antiphon_store.engine.operations import on_response, on_session, under_fence
 from antiphon_store.engine.reclaiming import Reclaiming
-from antiphon_store.engine.trees import Trees
 from antiphon_store.rows.backend import RowBackend
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import Index, Partition
-from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.values import Write
 
 _Answer = TypeVar("_Answer")
 
 PRECONDITION_FENCE = "precondition.fence.session_id"
 
 
-class RecordOperations:
-    """Single responses, and the chains that they end."""
+class RecordOperations(Reclaiming):
+    """Single responses, the chains that they end, leases of sessions, and turns without a key."""
 
-    def __init__(self, rows: RowBackend, trees: Trees, reclaiming: Reclaiming) -> None:
-        self._rows = rows
-        self._trees = trees
-        self._reclaiming = reclaiming
+    fetch = on_response(records.fetch, only_reads=True)
+    ancestry = on_response(lineage.ancestry, only_reads=True)
+    acquire_lease = on_session(leases.acquire)
+    renew_lease = under_fence(leases.renew)
+    release_lease = under_fence(leases.release)
+    describe_session = on_session(forks.describe, only_reads=True)
 
     async def put(self, tenant: str, write: Write) -> Stamp:
-        return await self.write(tenant, write, None)
+        """`commit_turn` without the fence of a session."""
+        return await self.commit_turn(tenant, write, None)
 
-    async def write(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        """`put`, or with the fence of a session a commit."""
+    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
+        """Makes a readable record unreadable. A sweep takes away what nothing needs any more.
+
+        ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
+        decision = partial(records.remove, response_id=response_id, precondition=precondition)
+        await self._trees.of_record(tenant, response_id, _fence_of(precondition), decision)
+
+    async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
+        """The fence and the precondition, the status, the next version, in one step. The same change again changes
+        nothing. ResponseNotFound, VersionMismatch, StatusMismatch, StaleFence."""
+        decision = partial(records.change_status, response_id=response_id, status=status, precondition=precondition)
+        return await self._trees.of_record(tenant, response_id, _fence_of(precondition), decision)
+
+    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
+        """The lease of the session (when one is named) and the history, in one step: a refused history takes no
+        lease. `max_bytes` bounds the length of its items. Waiting is not done here. A previous response must have
+        ended; the head of a session is what the last commit made it.
+
+        PreviousResponseNotFound, PreviousResponseNotReady, SessionLocked, ChainTooLong."""
+        begin = partial(turns.begin, request=request)
+        if request.session_id is None:
+            behind = request.previous_response_id
+            return await self._trees.of_response(tenant, behind or "", begin, only_reads=True)
+        try:
+            return await self._trees.of_session(tenant, request.session_id, begin)
+        except turns.EditedContext:
+            context = partial(conversations.read_context, session_id=request.session_id)
+            size_bytes = len(await self._trees.of_session(tenant, request.session_id, context, only_reads=True))
+            if size_bytes > request.max_bytes:
+                raise turns.too_long(request.session_id, "bytes", request.max_depth, request.max_bytes) from None
+            return await self._trees.of_session(tenant, request.session_id, partial(begin, was_measured=True))
+
+    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
+        """Inserts or replaces one record (`decisions.records`). In one step: the fence of the precondition, the
+        precondition, that the parent is readable, the new place in the tree, the end of the log; and under the `fence`
+        of a session that its lease lives, its new head, and the end of the lease.
+
+        A fence is a job's when there is a job of its `session_id`, else a session's; then the head of that session may
+        be the parent even when its id was deleted.
+
+        ResponseNotFound: the parent is not readable. AlreadyExists, VersionMismatch, StatusMismatch, StaleFence.
+        PositionMismatch, LogClosed: of `log_end`. LimitExceeded: the session made as many as it may."""
         sessions = list(_sessions_of(write.record, fence, write.precondition.fence))
         bounded = write
         while True:
@@ -57,28 +97,12 @@ class RecordOperations:
             try:
                 return await self._trees.of_record(tenant, write.record.id, sessions, decision)
             except OccupiedId as occupied:
-                if not await self._reclaiming.clear(_tree(tenant, occupied.response_id), occupied.response_id):
+                if not await self._clear(_tree(tenant, occupied.response_id), occupied.response_id):
                     raise AlreadyExists.of(occupied.response_id) from None
             except CrowdedSession as crowded:
                 most = write.session_responses_max or 0
                 dead = await self._count_dead(_tree(tenant, write.record.id), crowded.session_id, most)
                 bounded = replace(write, session_responses_max=most + dead)
-
-    async def fetch(self, tenant: str, response_id: str) -> Record:
-        decision = partial(records.fetch, response_id=response_id)
-        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)
-
-    async def remove(self, tenant: str, response_id: str, precondition: Precondition) -> None:
-        decision = partial(records.remove, response_id=response_id, precondition=precondition)
-        await self._trees.of_record(tenant, response_id, _fence_of(precondition), decision)
-
-    async def change_status(self, tenant: str, response_id: str, status: Status, precondition: Precondition) -> Stamp:
-        decision = partial(records.change_status, response_id=response_id, status=status, precondition=precondition)
-        return await self._trees.of_record(tenant, response_id, _fence_of(precondition), decision)
-
-    async def ancestry(self, tenant: str, response_id: str, *, max_depth: int, max_bytes: int) -> Sequence[Record]:
-        decision = partial(lineage.ancestry, response_id=response_id, max_depth=max_depth, max_bytes=max_bytes)
-        return await self._trees.of_response(tenant, response_id, decision, only_reads=True)
 
     async def _count_dead(self, partition: Partition, session_id: str, most: int) -> int:
         """How many entries of the session are of responses that cannot be read. LimitExceeded: too many can."""
@@ -97,80 +121,45 @@ class RecordOperations:
             after = (page[-1].at, page[-1].id)
 
 
-class SessionOperations:
-    """Leases, and turns without a key."""
-
-    def __init__(self, trees: Trees, records_: RecordOperations) -> None:
-        self._trees = trees
-        self._records = records_
-
-    async def acquire_lease(self, tenant: str, session_id: str, *, holder: str, ttl_ms: int) -> Lease:
-        decision = partial(leases.acquire, session_id=session_id, holder=holder, ttl_ms=ttl_ms)
-        return await self._trees.of_session(tenant, session_id, decision)
-
-    async def renew_lease(self, tenant: str, fence: Fence, *, ttl_ms: int) -> Lease:
-        return await self._trees.of_session(tenant, fence.session_id, partial(leases.renew, fence=fence, ttl_ms=ttl_ms))
-
-    async def release_lease(self, tenant: str, fence: Fence) -> bool:
-        return await self._trees.of_session(tenant, fence.session_id, partial(leases.release, fence=fence))
-
-    async def describe_session(self, tenant: str, session_id: str) -> Session:
-        decision = partial(forks.describe, session_id=session_id)
-        return await self._trees.of_session(tenant, session_id, decision, only_reads=True)
-
-    async def begin_turn(self, tenant: str, request: TurnRequest) -> TurnStart:
-        begin = partial(turns.begin, request=request)
-        if request.session_id is None:
-            behind = request.previous_response_id
-            return await self._trees.of_response(tenant, behind or "", begin, only_reads=True)
-        try:
-            return await self._trees.of_session(tenant, request.session_id, begin)
-        except turns.EditedContext:
-            context = partial(conversations.read_context, session_id=request.session_id)
-            size_bytes = len(await self._trees.of_session(tenant, request.session_id, context, only_reads=True))
-            if size_bytes > request.max_bytes:
-                raise turns.too_long(request.session_id, "bytes", request.max_depth, request.max_bytes) from None
-            return await self._trees.of_session(tenant, request.session_id, partial(begin, was_measured=True))
-
-    async def commit_turn(self, tenant: str, write: Write, fence: Fence | None) -> Stamp:
-        return await self._records.write(tenant, write, fence)
-
-
-class KeyedOperations:
+class KeyedOperations(RecordOperations):
     """Turns and writes under an idempotency key. The key lies apart from the tree: it is claimed first, and given up
     when the tree refuses."""
 
-    def __init__(
-        self, runner: DecisionRunner, sessions: SessionOperations, records_: RecordOperations, trees: Trees
-    ) -> None:
-        self._runner = runner
-        self._sessions = sessions
-        self._records = records_
-        self._trees = trees
+    def __init__(self, rows: RowBackend) -> None:
+        super().__init__(rows)
         self._undoing: set[asyncio.Future[None]] = set()
 
     async def begin_turn_once(self, tenant: str, request: TurnRequest, *, claim_ttl_ms: int) -> TurnStart:
+        """`begin_turn` under a claim of the key: a refused turn gives the claim up, and a claim that somebody
+        else has takes no lease. Of all that come with one key, one is told to run until its claim ends.
+
+        `replay`: the key was bound to this response, which is readable (one that is not leaves the key free).
+        `running_response_id`: the key is claimed. IdempotencyMismatch, and what `begin_turn` raises."""
         key = request.idempotency_key or ""
         claim = partial(keys.claim, request=request, claim_ttl_ms=claim_ttl_ms)
-        use = await self._run(tenant, key, claim)
+        use = await self._run_on_key(tenant, key, claim)
         while not use.is_mine:
             elsewhere = await self._elsewhere(tenant, use)
             if elsewhere is not None:
                 return elsewhere
-            use = await self._run(tenant, key, partial(claim, gone_response_id=use.response_id))
+            use = await self._run_on_key(tenant, key, partial(claim, gone_response_id=use.response_id))
         try:
-            return await self._sessions.begin_turn(tenant, request)
+            return await self.begin_turn(tenant, request)
         except (AntiphonError, asyncio.CancelledError):
             await self._undo(tenant, key, use)
             raise
 
     async def commit_turn_once(self, tenant: str, write: Write, fence: Fence | None, *, key: str) -> Stamp:
-        use = await self._run(tenant, key, partial(keys.bind, response_id=write.record.id))
-        return await self._written(tenant, key, use, self._sessions.commit_turn(tenant, write, fence))
+        """`commit_turn` under a binding of the key. IdempotencyMismatch: the key is another response's,
+        and nothing was written; else what `commit_turn` raises."""
+        use = await self._run_on_key(tenant, key, partial(keys.bind, response_id=write.record.id))
+        return await self._written(tenant, key, use, self.commit_turn(tenant, write, fence))
 
     async def put_once(self, tenant: str, write: Write, *, key: str, fingerprint: bytes) -> Stamp:
+        """`put` under a binding of the key; for a bound key the first stamp, whatever became of its
+        record. IdempotencyMismatch, and what `put` raises."""
         bind = partial(keys.bind, response_id=write.record.id, fingerprint=fingerprint.hex())
-        use = await self._run(tenant, key, bind)
+        use = await self._run_on_key(tenant, key, bind)
         if use.stamp is not None:
             return use.stamp
         if use.was_bound:  # the stamp of a write that happened got lost
@@ -179,13 +168,14 @@ class KeyedOperations:
             )
             if row is not None:
                 return nodes.stamp_of(row)
-        stamp = await self._written(tenant, key, use, self._records.put(tenant, write))
+        stamp = await self._written(tenant, key, use, self.put(tenant, write))
         remember = partial(keys.remember_stamp, response_id=write.record.id, stamp=stamp)
-        await self._run(tenant, key, remember)
+        await self._run_on_key(tenant, key, remember)
         return stamp
 
     async def forget_key(self, tenant: str, key: str, response_id: str) -> None:
-        await self._run(tenant, key, partial(keys.forget, response_id=response_id))
+        """Frees a key that this response has claimed and not bound; otherwise nothing."""
+        await self._run_on_key(tenant, key, partial(keys.forget, response_id=response_id))
 
     async def _elsewhere(self, tenant: str, use: keys.KeyUse) -> TurnStart | None:
         """The result of the key's response, or that it runs; None when the key is free after all."""
@@ -217,12 +207,12 @@ class KeyedOperations:
 
     async def _undo(self, tenant: str, key: str, use: keys.KeyUse) -> None:
         """Also when the caller has left."""
-        undoing = asyncio.ensure_future(self._run(tenant, key, partial(keys.undo, use=use)))
+        undoing = asyncio.ensure_future(self._run_on_key(tenant, key, partial(keys.undo, use=use)))
         self._undoing.add(undoing)
         undoing.add_done_callback(self._undoing.discard)
         await asyncio.shield(undoing)
 
-    async def _run(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
+    async def _run_on_key(self, tenant: str, key: str, decision: Callable[..., Finish[_Answer]]) -> _Answer:
         return await self._runner.run(keys.partition_of(tenant, key), partial(decision, key=key))
 
 

@@ -6,23 +6,22 @@ one pass of the event loop go out together, one RPC for each tenant; nothing wai
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterator, Sequence
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from antiphon_core.errors import AntiphonError, StoreUnavailable
+from antiphon_core.errors import StoreUnavailable
 from antiphon_core.limits import APPEND_REQUEST_ITEMS_MAX, RPC_MESSAGE_BYTES_MAX
 from antiphon_core.rpc import status
 from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.telemetry import correlation
 from antiphon_core.telemetry.correlation import Correlation
+from antiphon_store.joint_calls import JointCalls, Limits
 
 _AppendToLogsRequest = STORE.methods["AppendToLogs"].request.message
-_BYTES_MAX = RPC_MESSAGE_BYTES_MAX // 2  # of requests that are joined
+TOGETHER = Limits(together=APPEND_REQUEST_ITEMS_MAX, together_bytes=RPC_MESSAGE_BYTES_MAX // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,6 @@ class _Append:
     tenant: str
     request: Any
     made_for: Correlation
-    answer: asyncio.Future[int]
 
 
 class AppendQueue:
@@ -38,49 +36,20 @@ class AppendQueue:
 
     def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
-        self._waiting: list[_Append] = []
-        self._sending: set[asyncio.Task[None]] = set()
+        self._joint_calls: JointCalls[_Append, int] = JointCalls(
+            self._call, TOGETHER, size_bytes=lambda append: append.request.ByteSize(), fits=_are_of_one_tenant
+        )
 
     async def append(self, tenant: str, request: Any) -> int:
         """The next position of the log. Raises what AppendEvents raises; an append whose caller stops waiting may
         happen all the same."""
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_soon(self._send)
-        answer: asyncio.Future[int] = loop.create_future()
-        self._waiting.append(_Append(tenant, request, correlation.current(), answer))
-        return await answer
+        return await self._joint_calls.run(_Append(tenant, request, correlation.current()))
 
     async def close(self) -> None:
         """Returns when everything that was sent is answered. The RPC client must be closed."""
-        if self._sending:
-            await asyncio.wait(self._sending)
+        await self._joint_calls.settle()
 
-    def _send(self) -> None:
-        waiting, self._waiting = self._waiting, []
-        for appends in _requests([append for append in waiting if not append.answer.done()]):
-            task = asyncio.get_running_loop().create_task(self._call(appends), name="appends to event logs")
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
-
-    async def _call(self, appends: Sequence[_Append]) -> None:
-        try:
-            outcomes = await self._outcomes(appends)
-        except AntiphonError as error:
-            outcomes = [copy(error) for _ in appends]  # a copy each: raising one error twice mixes its tracebacks
-        except BaseException:
-            for append in appends:
-                append.answer.cancel()
-            raise
-        for append, outcome in zip(appends, outcomes, strict=True):
-            if append.answer.done():
-                continue
-            if isinstance(outcome, AntiphonError):
-                append.answer.set_exception(outcome)
-            else:
-                append.answer.set_result(outcome)
-
-    async def _outcomes(self, appends: Sequence[_Append]) -> Sequence[int | AntiphonError]:
+    async def _call(self, appends: Sequence[_Append]) -> Sequence[int | Exception]:
         first = appends[0]
         correlation.begin(first.made_for)
         call = partial(self._rpc.call, tenant=first.tenant)
@@ -95,22 +64,5 @@ class AppendQueue:
         ]
 
 
-def _requests(appends: Sequence[_Append]) -> Iterator[Sequence[_Append]]:
-    """The appends of each tenant, as many in a request as it may have."""
-    of_tenants: dict[str, list[_Append]] = {}
-    for append in appends:
-        of_tenants.setdefault(append.tenant, []).append(append)
-    for of_tenant in of_tenants.values():
-        yield from _cut(of_tenant)
-
-
-def _cut(appends: Sequence[_Append]) -> Iterator[Sequence[_Append]]:
-    taken: list[_Append] = []
-    size_bytes = 0
-    for append in appends:
-        size_bytes += append.request.ByteSize()
-        if taken and (len(taken) == APPEND_REQUEST_ITEMS_MAX or size_bytes > _BYTES_MAX):
-            yield taken
-            taken, size_bytes = [], append.request.ByteSize()
-        taken.append(append)
-    yield taken
+def _are_of_one_tenant(others: Sequence[_Append], append: _Append) -> bool:
+    return not others or others[0].tenant == append.tenant

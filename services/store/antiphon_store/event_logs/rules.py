@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest, TooLarge
+from antiphon_core.errors import TooLarge
 from antiphon_core.ports.event_logs import Checkpoint, EventAppend
 from antiphon_core.ports.store import LogEnd
 from antiphon_store.event_logs.frames import FRAME_END
-from antiphon_store.rules import INT64_MAX, check_range, check_response_id
+from antiphon_store.rules import INT64_MAX, check_range, check_response_id, invalid
 
 TOKEN_ID_MAX = 2**32 - 1
 
@@ -32,16 +32,12 @@ def check_appends(count: int) -> None:
     check_range(count, 1, limits.APPEND_REQUEST_ITEMS_MAX, "appends")
 
 
-def end_of_log(response_id: str, end: LogEnd) -> EventAppend:
-    """What a commit appends to the log of its response, checked."""
+def end_of_log(response_id: str, end: LogEnd, *, is_terminal: bool) -> EventAppend:
+    """The events that a commit appends to the log of its response, checked."""
     count = end.frames.count(FRAME_END)
-    append = EventAppend(response_id, end.expected_position, count, end.frames, terminal=True)
+    append = EventAppend(response_id, end.expected_position, count, end.frames, terminal=is_terminal)
     if not count or not end.frames.endswith(FRAME_END):
-        raise InvalidRequest(
-            "'log_end.frames' must be events, each closed by a blank line.",
-            field="log_end.frames",
-            code="invalid_value",
-        )
+        raise invalid("log_end.frames", "'log_end.frames' must be events, each closed by a blank line.")
     check_append(append, at="log_end.")
     return append
 
@@ -55,10 +51,9 @@ def _check_frames(append: EventAppend) -> None:
     """Counting blank lines is all that is done with frames: a reader that comes back finds its place by them."""
     found = append.frames.count(FRAME_END)
     if found != append.count or not append.frames.endswith(FRAME_END):
-        raise InvalidRequest(
+        raise invalid(
+            "frames",
             f"'frames' must be {append.count} events, each closed by a blank line, but has {found} blank lines.",
-            field="frames",
-            code="invalid_value",
         )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import sha256
 
 from antiphon_core.ports.store import Fence, Record, Stamp, TurnRequest, TurnStart
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.settings import StoreSettings
+from antiphon_store.values import Write
 
 
 class IdempotencyOperations:

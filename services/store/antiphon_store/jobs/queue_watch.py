@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Protocol, runtime_checkable
 
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, QueueHead
@@ -17,25 +17,16 @@ log = logging.getLogger(__name__)
 COUNTED_MAX = 1_000
 
 
-@runtime_checkable
-class Queues(Protocol):
-    """An engine that can tell how long a queue is."""
-
-    async def queue_head(self, tenant: str, queue: str, *, limit: int) -> QueueHead:
-        """The jobs of a queue that are due, counted up to `limit`."""
-
-
 class QueueWatch:
-    """Looks every `every_s` seconds, if the engine can tell."""
+    """Asks `queue_head`, as an engine has it, every `every_s` seconds."""
 
-    def __init__(self, engine: object, *, every_s: float) -> None:
-        self._queues = engine if isinstance(engine, Queues) else None
+    def __init__(self, queue_head: Callable[..., Awaitable[QueueHead]], *, every_s: float) -> None:
+        self._queue_head = queue_head
         self._every_s = every_s
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        if self._queues is not None:
-            self._looking = asyncio.create_task(self._look_for_ever(self._queues), name="queue watch")
+        self._looking = asyncio.create_task(self._look_for_ever(), name="queue watch")
 
     async def stop(self) -> None:
         if self._looking is not None:
@@ -43,10 +34,10 @@ class QueueWatch:
             with suppress(asyncio.CancelledError):
                 await self._looking
 
-    async def _look_for_ever(self, queues: Queues) -> None:
+    async def _look_for_ever(self) -> None:
         while True:
             try:
-                head = await queues.queue_head(DISPATCH_TENANT, DISPATCH_QUEUE, limit=COUNTED_MAX)
+                head = await self._queue_head(DISPATCH_TENANT, DISPATCH_QUEUE, limit=COUNTED_MAX)
                 metrics.JOB_QUEUE_DEPTH.of().set(head.due)
                 metrics.JOB_QUEUE_AGE.of().set(head.oldest_ms / 1000)
             except AntiphonError as error:

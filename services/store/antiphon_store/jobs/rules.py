@@ -6,24 +6,35 @@ import re
 from collections.abc import Sequence
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest, TooLarge
-from antiphon_core.ports.jobs import JobDraft
-from antiphon_core.ports.store import Fence
-from antiphon_store.rules import check_fence, check_range, check_response_id
+from antiphon_core.errors import TooLarge
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, JobDraft
+from antiphon_core.ports.store import UNFINISHED, Fence, Record, TurnJob
+from antiphon_store.rules import check_fence, check_lease_ttl, check_range, check_response_id, invalid
 
 _QUEUE = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.QUEUE_NAME_CHARS_MAX}}}")
 
 
-def check_draft(draft: JobDraft) -> None:
-    check_response_id(draft.id, "id")
-    _check_queue(draft.queue, "queue")
-    check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, "max_attempts")
+def check_draft(draft: JobDraft, *, at: str = "") -> None:
+    """`at` comes before the names of the fields."""
+    check_response_id(draft.id, f"{at}id")
+    _check_queue(draft.queue, f"{at}queue")
+    check_range(draft.max_attempts, 1, limits.JOB_ATTEMPTS_ITEMS_MAX, f"{at}max_attempts")
     check_range(draft.run_after_ms, 0, limits.JOB_DELAY_MS_MAX, "run_after_ms")
     if len(draft.payload) > limits.JOB_PAYLOAD_BYTES_MAX:
         raise TooLarge(
             f"The payload is {len(draft.payload)} bytes long; at most {limits.JOB_PAYLOAD_BYTES_MAX} are stored.",
-            field="payload",
+            field=f"{at}payload",
         )
+
+
+def turn_job(record: Record, job: TurnJob) -> JobDraft:
+    """The job of a turn that a worker will run, checked."""
+    if record.status not in UNFINISHED:
+        raise invalid("record.status", "A response with a job must not have ended.")
+    draft = JobDraft(record.id, DISPATCH_QUEUE, job.payload, max_attempts=job.max_attempts)
+    check_draft(draft, at="job.")
+    check_lease_ttl(job.lease_ttl_ms, "job.lease_ttl_ms")
+    return draft
 
 
 def check_queues(queues: Sequence[str]) -> None:
@@ -46,17 +57,12 @@ def check_reason(reason: str) -> None:
     except UnicodeEncodeError:
         too_long = True
     if too_long:
-        raise InvalidRequest(
-            f"'reason' must be text of at most {limits.JOB_REASON_CHARS_MAX} characters.",
-            field="reason",
-            code="invalid_value",
-        )
+        raise invalid("reason", f"'reason' must be text of at most {limits.JOB_REASON_CHARS_MAX} characters.")
 
 
 def _check_queue(queue: str, field: str) -> None:
     if not _QUEUE.fullmatch(queue):
-        raise InvalidRequest(
+        raise invalid(
+            field,
             f"'{field}' must be 1 to {limits.QUEUE_NAME_CHARS_MAX} letters, digits, dots, underscores and hyphens.",
-            field=field,
-            code="invalid_value",
         )

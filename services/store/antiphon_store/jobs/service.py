@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from antiphon_core import limits
-from antiphon_core.ports.jobs import Job, JobDescription, JobDraft, JobOutcome, JobPulse
-from antiphon_core.ports.store import Fence
+from antiphon_core.errors import AntiphonError, InternalError, Timeout, Unavailable
+from antiphon_core.ports.jobs import (
+    DISPATCH_QUEUE,
+    DISPATCH_TENANT,
+    Job,
+    JobDescription,
+    JobDraft,
+    JobOutcome,
+    JobPulse,
+)
+from antiphon_core.ports.store import Fence, TurnCommit
 from antiphon_store import rules as store_rules
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.jobs import rules
-from antiphon_store.jobs.waiting import Claimers
 from antiphon_store.settings import StoreSettings
+from antiphon_store.values import QueuedJob
+from antiphon_store.waiting import WaitingLines
 
 
 class JobOperations:
@@ -19,13 +30,38 @@ class JobOperations:
 
     _backend: StoreEngine
     _settings: StoreSettings
-    _claimers: Claimers
+    _claimers: WaitingLines
 
     async def enqueue_job(self, tenant: str, draft: JobDraft) -> None:
         store_rules.check_tenant(tenant)
         rules.check_draft(draft)
         await self._backend.enqueue_job(tenant, draft, retention_ms=self._settings.job_ttl_s * 1000)
-        self._claimers.wake(tenant, draft.queue)
+        self._claimers.wake_first((tenant, draft.queue))
+
+    def _queued_job(self, commit: TurnCommit) -> QueuedJob | None:
+        """The job of a turn that a worker will run. InvalidRequest, TooLarge: in its own words, under `job`."""
+        if commit.job is None:
+            return None
+        draft = rules.turn_job(commit.record, commit.job)
+        return QueuedJob(draft, self._settings.job_ttl_s * 1000, commit.job.lease_ttl_ms)
+
+    @asynccontextmanager
+    async def _handed_in(self, tenant: str, job: QueuedJob | None) -> AsyncIterator[None]:
+        """Tells workers of the job that is committed in the block. Its ticket comes first: a job without one would
+        never be found."""
+        if job is None:
+            yield
+            return
+        await self._backend.hand_in(tenant, job.draft.id, retention_ms=job.retention_ms)
+        try:
+            yield
+        except (Unavailable, Timeout, InternalError):
+            raise  # it may have happened
+        except AntiphonError:
+            await self._backend.take_back(job.draft.id)
+            raise
+        self._claimers.wake_first((tenant, DISPATCH_QUEUE))
+        self._claimers.wake_first((DISPATCH_TENANT, DISPATCH_QUEUE))
 
     async def claim_job(
         self,
@@ -42,8 +78,7 @@ class JobOperations:
         store_rules.check_lease_ttl(lease_ttl_ms, "lease_ttl_ms")
         store_rules.check_wait(wait_ms)
         return await self._claimers.until_there(
-            tenant,
-            queues,
+            [(tenant, queue) for queue in queues],
             lambda: self._backend.claim_job(tenant, queues, holder=holder, lease_ttl_ms=lease_ttl_ms),
             wait_ms=wait_ms,
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.ids import TREE_TAG_DIGITS, UNIQUE_DIGITS, Ids, tree_tag
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_store import rules
@@ -22,7 +21,7 @@ def check_item_ids(item_ids: Sequence[str]) -> None:
     rules.check_range(len(item_ids), 1, limits.LOOKUP_ITEMS_MAX, "item_ids")
     for index, item_id in enumerate(item_ids):
         if not rules.is_text(item_id):
-            raise _invalid(f"item_ids[{index}]", f"'item_ids[{index}]' must be the id of an item.")
+            raise rules.invalid(f"item_ids[{index}]", f"'item_ids[{index}]' must be the id of an item.")
 
 
 def check_limit(limit: int) -> None:
@@ -36,7 +35,7 @@ def check_max_nodes(max_nodes: int) -> None:
 def check_cursor(cursor: str | None) -> None:
     """What the wire can carry; whose cursor it is, `cursors.decode` tells."""
     if cursor is not None and not rules.is_text(cursor):
-        raise _invalid("cursor", "'cursor' must be a 'next_cursor' of an earlier page.")
+        raise rules.invalid("cursor", "'cursor' must be a 'next_cursor' of an earlier page.")
 
 
 def check_list(tenant: str, response_id: str, cursor: str | None, limit: int) -> None:
@@ -49,7 +48,7 @@ def check_list(tenant: str, response_id: str, cursor: str | None, limit: int) ->
 
 def check_fork(source: ForkSource, new_session_id: str | None) -> None:
     if source.session_id is None and source.up_to_response_id is None:
-        raise _invalid("session_id", "Name what to fork: 'session_id', 'up_to_response_id' or both.")
+        raise rules.invalid("session_id", "Name what to fork: 'session_id', 'up_to_response_id' or both.")
     if source.session_id is not None:
         rules.check_session_id(source.session_id, "session_id")
     if source.up_to_response_id is not None:
@@ -64,7 +63,3 @@ def chosen_session_id(source: ForkSource, ids: Ids) -> str:
     tag = tree_tag(source.up_to_response_id or source.session_id or "")
     prefix = f"conv_{tag}" if tag else f"fork_{ids.hex(TREE_TAG_DIGITS)}"
     return prefix + ids.hex(UNIQUE_DIGITS)
-
-
-def _invalid(field: str, message: str) -> InvalidRequest:
-    return InvalidRequest(message, field=field, code="invalid_value")

@@ -10,10 +10,10 @@ from antiphon_core.ids import Ids
 from antiphon_core.ports.lineage import Fork, ForkSource, NodePage, RecordPage, ResolvedItems, TreeNode
 from antiphon_core.ports.store import NO_PRECONDITION, Order, Precondition, Record, Stamp, Status
 from antiphon_store import cursors, rules
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.lineage import Position, Slice
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.lineage import rules as lineage_rules
 from antiphon_store.lineage import trees
+from antiphon_store.values import Position, Slice
 
 
 class LineageOperations:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from heapq import nsmallest
 
 from antiphon_core.ports.lineage import TreeNode
-from antiphon_store.backends.roles.lineage import Position, Slice, Twig
+from antiphon_store.values import Position, Slice, Twig
 
 
 def tree(twigs: Sequence[Twig], *, after: Position | None, limit: int) -> Slice[TreeNode]:

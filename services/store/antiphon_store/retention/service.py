@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon_core import limits
 from antiphon_core.ports.retention import Sweeping
 from antiphon_store import rules
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 
 
 class RetentionOperations:

@@ -8,23 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from antiphon_core import limits
 from antiphon_core.errors import AntiphonError
 from antiphon_core.ports.retention import Retention
 from antiphon_core.telemetry import metrics, remedies
-from antiphon_store.backends.roles.retention import RetentionAtoms
 
 log = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Sweeps what `atoms` knows of tenants, through `service`, every `every_s` seconds or so; None means never."""
+    """Sweeps all `tenants` through `service`, every `every_s` seconds or so; None means never."""
 
-    def __init__(self, service: Retention, atoms: RetentionAtoms, *, every_s: int | None) -> None:
+    def __init__(
+        self, service: Retention, tenants: Callable[[], Awaitable[Sequence[str]]], *, every_s: int | None
+    ) -> None:
         self._service = service
-        self._atoms = atoms
+        self._tenants = tenants
         self._every_s = every_s
         self._rounds: asyncio.Task[None] | None = None
 
@@ -41,7 +43,7 @@ class Sweeper:
     async def sweep_all(self) -> int:
         """One round: how many things were reclaimed. AntiphonError: the store could not go on."""
         reclaimed = 0
-        for tenant in await self._atoms.tenants():
+        for tenant in await self._tenants():
             reclaimed += await self._sweep(tenant)
         return reclaimed
 

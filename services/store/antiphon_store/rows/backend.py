@@ -15,13 +15,22 @@ backends.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
+from enum import StrEnum
 from typing import Protocol, TypeVar, runtime_checkable
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.model import Entry, Index, Outcome, Partition, Program
 
 _Answer = TypeVar("_Answer")
+
+
+class Durability(StrEnum):
+    """What an acknowledged write survives."""
+
+    MEMORY = "memory"  # nothing: it is gone with the process
+    PROCESS = "process"  # the death of the process, not that of the machine
+    DISK = "disk"  # power loss
+    QUORUM = "quorum"  # the loss of one machine
 
 
 class RowBackend(Protocol):

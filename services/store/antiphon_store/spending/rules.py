@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 
 from antiphon_core import limits
-from antiphon_core.errors import InvalidRequest
 from antiphon_core.ports.spending import Draw, Hold, Spend
-from antiphon_store.rules import check_lease_ttl, check_range
+from antiphon_store.rules import check_lease_ttl, check_range, invalid
 
 _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{limits.SPEND_NAME_CHARS_MAX}}}")
 UINT32_MAX = 2**32 - 1
@@ -21,11 +20,11 @@ def check_spend(spend: Spend) -> None:
     for index, draw in enumerate(spend.draws):
         _check_draw(draw, f"draws[{index}]")
     if len({draw.name for draw in spend.draws}) < len(spend.draws):
-        raise _invalid("draws", "'draws' names a bucket twice.")
+        raise invalid("draws", "'draws' names a bucket twice.")
     if spend.hold is not None:
         _check_hold(spend.hold)
         if not set(spend.hold.ids).isdisjoint(spend.release):
-            raise _invalid("release_ids", "'release_ids' names a place that is to be held.")
+            raise invalid("release_ids", "'release_ids' names a place that is to be held.")
     _check_places(spend.release, "release_ids", least=0)
 
 
@@ -35,11 +34,11 @@ def _check_draw(draw: Draw, field: str) -> None:
         value = getattr(draw, member)
         if value and not UNITS_MIN <= value <= UNITS_MAX:
             problem = f"must be 0, or from {UNITS_MIN} to {UNITS_MAX}, but is {value}"
-            raise _invalid(f"{field}.{member}", f"'{field}.{member}' {problem}.")
+            raise invalid(f"{field}.{member}", f"'{field}.{member}' {problem}.")
     if bool(draw.capacity) != bool(draw.per_minute):
-        raise _invalid(f"{field}.per_minute", f"'{field}' must have both a capacity and a rate, or neither.")
+        raise invalid(f"{field}.per_minute", f"'{field}' must have both a capacity and a rate, or neither.")
     if draw.at_least > draw.capacity:
-        raise _invalid(f"{field}.at_least", f"'{field}.at_least' is more than the bucket can hold.")
+        raise invalid(f"{field}.at_least", f"'{field}.at_least' is more than the bucket can hold.")
 
 
 def _check_hold(hold: Hold) -> None:
@@ -53,14 +52,10 @@ def _check_places(ids: Sequence[str], field: str, *, least: int) -> None:
     for index, id_ in enumerate(ids):
         _check_name(id_, f"{field}[{index}]")
     if len(set(ids)) < len(ids):
-        raise _invalid(field, f"'{field}' names a place twice.")
+        raise invalid(field, f"'{field}' names a place twice.")
 
 
 def _check_name(name: str, field: str) -> None:
     if not _NAME.fullmatch(name):
         longest = limits.SPEND_NAME_CHARS_MAX
-        raise _invalid(field, f"'{field}' must be 1 to {longest} letters, digits, dots, underscores and hyphens.")
-
-
-def _invalid(field: str, message: str) -> InvalidRequest:
-    return InvalidRequest(message, field=field, code="invalid_value")
+        raise invalid(field, f"'{field}' must be 1 to {longest} letters, digits, dots, underscores and hyphens.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_core.ports.spending import Spend, Spent
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rules import check_tenant
 from antiphon_store.spending import rules
 

@@ -1,7 +1,7 @@
-"""Every atom that an engine may have, read off the protocols, and which of them only read.
+"""Every operation of the engine, read off its class, and which of them only read.
 
-The protocols of `backends.base` and `backends.roles` are the list; nothing has to be added here for a new atom. One
-that only reads is named in `READS`; an atom that is not counts as one that writes.
+Nothing has to be added here for a new operation. One that only reads is named in `READS`; any other counts as one that
+writes.
 """
 
 from __future__ import annotations
@@ -11,37 +11,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_store.backends.base import Backend
-from antiphon_store.backends.roles.conversations import ConversationAtoms
-from antiphon_store.backends.roles.event_logs import EventLogAtoms
-from antiphon_store.backends.roles.idempotency import IdempotencyAtoms
-from antiphon_store.backends.roles.jobs import JobAtoms
-from antiphon_store.backends.roles.lineage import LineageAtoms
-from antiphon_store.backends.roles.retention import RetentionAtoms
-from antiphon_store.backends.roles.spending import SpendingAtoms
+from antiphon_store.engine.store_engine import StoreEngine
 
-ROLES: tuple[type[Any], ...] = (
-    Backend,
-    LineageAtoms,
-    EventLogAtoms,
-    JobAtoms,
-    ConversationAtoms,
-    IdempotencyAtoms,
-    RetentionAtoms,
-    SpendingAtoms,
-)
 LIFE = frozenset({"open", "close"})  # of the engine, not of its data
 
 READS = frozenset(
     "ready fetch ancestry describe_session "
     "fetch_many session_records find_items subtree children siblings "
-    "read_log describe_job fetch_conversation conversation_items tenants".split()
+    "read_log describe_job queue_head fetch_conversation conversation_items tenants".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """`declaration` is the method of the protocol: its signature and its meaning."""
+    """`declaration` is the method of the engine: its signature and its meaning."""
 
     name: str
     declaration: Callable[..., Any]
@@ -54,9 +37,8 @@ class Atom:
         return self.name not in READS
 
 
-def _declared(role: type[Any]) -> list[Atom]:
-    methods = inspect.getmembers(role, inspect.iscoroutinefunction)
-    return [Atom(name, method) for name, method in methods if name not in LIFE]
-
-
-ATOMS: dict[str, Atom] = {atom.name: atom for role in ROLES for atom in _declared(role)}
+ATOMS: dict[str, Atom] = {
+    name: Atom(name, method)
+    for name, method in inspect.getmembers(StoreEngine, inspect.iscoroutinefunction)
+    if name not in LIFE and not name.startswith("_")
+}

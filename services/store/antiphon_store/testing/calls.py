@@ -1,11 +1,9 @@
-"""One call of each atom, for tests that go through all of them: before opening, after closing, on a wrapper.
-
-`has` says which of them a backend has: one that lacks a topic lacks its atoms.
-"""
+"""One call of each atom, for tests that go through all of them: before opening, after closing, on a wrapper."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import Parameter, signature
 from typing import Any
 
 from antiphon_core.ports.event_logs import EventAppend
@@ -13,10 +11,9 @@ from antiphon_core.ports.jobs import JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Hold, Spend
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Order, Status, TurnRequest
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.conversations import Addition, Founding
+from antiphon_store.testing.atoms import ATOMS, Atom
 from antiphon_store.testing.subject import draft, turn_in
+from antiphon_store.values import Addition, Founding, Write
 
 TENANT, KEY, HASH = "t", "k", b"\x00" * 32
 SESSION, OTHER_SESSION, CONVERSATION = (f"conv_{'0' * 47}{digit}" for digit in "123")  # of one tree
@@ -32,12 +29,9 @@ Call = Callable[[Any], Awaitable[object]]
 CALLS: dict[str, Call] = {
     "ready": lambda b: b.ready(),
     "put": lambda b: b.put(TENANT, Write(RECORD)),
-    "fetch": lambda b: b.fetch(TENANT, RECORD.id),
     "ancestry": lambda b: b.ancestry(TENANT, RECORD.id, max_depth=9, max_bytes=9999),
     "acquire_lease": lambda b: b.acquire_lease(TENANT, SESSION, holder="h", ttl_ms=1000),
     "renew_lease": lambda b: b.renew_lease(TENANT, FENCE, ttl_ms=1000),
-    "describe_session": lambda b: b.describe_session(TENANT, SESSION),
-    "release_lease": lambda b: b.release_lease(TENANT, FENCE),
     "begin_turn": lambda b: b.begin_turn(TENANT, TurnRequest(previous_response_id=RECORD.id)),
     "begin_turn in a session": lambda b: b.begin_turn(TENANT, turn_in(SESSION)),
     "begin_turn of nothing": lambda b: b.begin_turn(TENANT, TurnRequest()),
@@ -61,14 +55,14 @@ CALLS: dict[str, Call] = {
     "read_log": lambda b: b.read_log(TENANT, RECORD.id, position=0, max_bytes=9999),
     # Jobs
     "enqueue_job": lambda b: b.enqueue_job(TENANT, JOB, retention_ms=60_000),
-    "describe_job": lambda b: b.describe_job(TENANT, JOB.id),
+    "hand_in": lambda b: b.hand_in(TENANT, JOB.id, retention_ms=60_000),
+    "take_back": lambda b: b.take_back(JOB.id),
     "claim_job": lambda b: b.claim_job(TENANT, ["q"], holder="h", lease_ttl_ms=1000),
     "heartbeat_job": lambda b: b.heartbeat_job(TENANT, Fence(JOB.id, 1), lease_ttl_ms=1000),
     "settle_job": lambda b: b.settle_job(TENANT, Fence(JOB.id, 1), JobOutcome.SUCCEEDED, ""),
-    "cancel_job": lambda b: b.cancel_job(TENANT, JOB.id),
+    "queue_head": lambda b: b.queue_head(TENANT, "q", limit=9),
     # Conversations
     "create_conversation": lambda b: b.create_conversation(TENANT, FOUNDING),
-    "fetch_conversation": lambda b: b.fetch_conversation(TENANT, CONVERSATION),
     "update_conversation": lambda b: b.update_conversation(TENANT, CONVERSATION, b'{"a":"b"}', None),
     "add_items": lambda b: b.add_items(TENANT, CONVERSATION, ADDITION),
     "conversation_items": lambda b: b.conversation_items(TENANT, CONVERSATION),
@@ -88,10 +82,31 @@ CALLS: dict[str, Call] = {
 }
 
 
+# Arguments of operations that are not written out above, by name, else by type.
+EXAMPLES: dict[str, Any] = {
+    "tenant": TENANT,
+    "session_id": SESSION,
+    "conversation_id": CONVERSATION,
+    "fence": FENCE,
+    "holder": "h",
+    "str": RECORD.id,
+    "int": 1000,
+}
+
+
+def _made(atom: Atom) -> Call:
+    """A call of an operation with arguments that fit."""
+    _self, *parameters = signature(atom.declaration).parameters.values()
+    named = [each for each in parameters if each.name != "tenant"]
+    values = {each.name: EXAMPLES.get(each.name, EXAMPLES.get(each.annotation)) for each in named}
+    by_place = [values[each.name] for each in named if each.kind is not Parameter.KEYWORD_ONLY]
+    by_name = {each.name: values[each.name] for each in named if each.kind is Parameter.KEYWORD_ONLY}
+    return lambda b: getattr(b, atom.name)(TENANT, *by_place, **by_name)
+
+
 def atom_of(call: str) -> str:
     """The name of the atom that this entry of `CALLS` calls."""
     return call.partition(" ")[0]
 
 
-def has(backend: StoreEngine, call: str) -> bool:
-    return callable(getattr(backend, atom_of(call), None))
+CALLS |= {name: _made(atom) for name, atom in ATOMS.items() if name not in map(atom_of, CALLS)}

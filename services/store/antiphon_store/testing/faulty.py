@@ -12,7 +12,7 @@ from enum import Enum, auto
 from typing import Any
 
 from antiphon_core.errors import AntiphonError, StoreUnavailable
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.wrapper import Call, Wrapper
 
 

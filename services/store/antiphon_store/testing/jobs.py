@@ -17,8 +17,7 @@ from antiphon_core.ids import RandomIds, new_response_id
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import ATTEMPTS_EXHAUSTED, Job, JobDescription, JobDraft, JobOutcome, Jobs, JobState
 from antiphon_core.ports.store import Fence, Precondition
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.jobs import JobAtoms
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.event_logs import append_at, logs_of
 from antiphon_store.testing.races import race
 from antiphon_store.testing.subject import SOON_S, Subject, draft
@@ -334,7 +333,7 @@ class JobStateSuite:
     async def test_a_job_says_what_became_of_it(
         self, backend: StoreEngine, elapse: Callable[[int], Awaitable[None]]
     ) -> None:
-        atoms, tenant = cast("JobAtoms", backend), "tenant-of-states"
+        atoms, tenant = backend, "tenant-of-states"
         job = new_draft(max_attempts=2)
         seen: list[JobDescription] = []
 
@@ -360,7 +359,7 @@ class JobStateSuite:
             await look()
 
     async def test_ends_have_their_reasons(self, backend: StoreEngine) -> None:
-        atoms, tenant = cast("JobAtoms", backend), "tenant-of-ends"
+        atoms, tenant = backend, "tenant-of-ends"
         for outcome, state, reason in (
             (JobOutcome.SUCCEEDED, JobState.SUCCEEDED, "r"),
             (JobOutcome.FAILED, JobState.FAILED, "r"),

@@ -15,12 +15,12 @@ from antiphon_core.errors import AlreadyExists
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import TurnCommit
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.service import StoreService
 from antiphon_store.testing import conversations, event_logs, idempotency, jobs
 from antiphon_store.testing.lineage_subject import lineage
 from antiphon_store.testing.subject import Subject, draft, new_session_id
+from antiphon_store.values import Write
 
 Reopen = Callable[[], Awaitable[StoreEngine]]
 LEASE_MS = 30_000

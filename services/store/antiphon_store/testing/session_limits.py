@@ -12,9 +12,9 @@ import pytest
 
 from antiphon_core.errors import AntiphonError, LimitExceeded
 from antiphon_core.ports.store import NO_PRECONDITION, Precondition, Record
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import draft, new_session_id
+from antiphon_store.values import Write
 
 MOST = 3
 TTL_MS = 500

@@ -16,13 +16,11 @@ from antiphon_core.jsons import dumps
 from antiphon_core.ports.conversations import ConversationStore
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.retention import Retention, Sweeping
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.engine import StoreEngine
-from antiphon_store.backends.roles.event_logs import EventLogAtoms
-from antiphon_store.backends.roles.retention import RetentionAtoms
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing import event_logs, jobs
 from antiphon_store.testing.lineage import joined
 from antiphon_store.testing.subject import Subject, draft, new_session_id
+from antiphon_store.values import Write
 
 TTL_MS = 500
 DAY_MS = 24 * 3600 * 1000
@@ -179,8 +177,8 @@ class TenantListSuite:
             for _ in range(2):
                 await backend.put(tenant, Write(draft(), ttl_ms=TTL_MS))
         log_only = f"tenant-{secrets.token_hex(4)}"
-        logs = cast("EventLogAtoms", backend)
+        logs = backend
         await logs.append_events(log_only, event_logs.append_at(event_logs.new_id(), 0), fence=None, ttl_ms=TTL_MS)
-        found = await cast("RetentionAtoms", backend).tenants()
+        found = await backend.tenants()
         assert len(found) == len(set(found))
         assert {*tenants, log_only} <= set(found)

@@ -37,6 +37,7 @@ from antiphon_store.testing.lineage_records import (
 )
 from antiphon_store.testing.lineage_trees import LineageTreeSuite
 from antiphon_store.testing.persistence import PersistenceSuite
+from antiphon_store.testing.queued_turns import QueuedTurnSuite
 from antiphon_store.testing.races import RaceSuite
 from antiphon_store.testing.records import ItemsSuite, RecordSuite
 from antiphon_store.testing.removal import RemovalSuite
@@ -62,7 +63,7 @@ TOPICS: dict[str, tuple[Suite, ...]] = {
     "items by id": (LineageItemSuite, AddedItemSuite),
     "forks": (LineageForkSuite,),
     "event logs": (EventLogSuite, EventLogAppendSuite, EventLogFollowSuite, EventLogArgumentSuite, LogEndSuite),
-    "jobs": (JobSuite, JobLeaseSuite, JobCancelSuite, JobStateSuite, JobArgumentSuite, JobTurnSuite),
+    "jobs": (JobSuite, JobLeaseSuite, JobCancelSuite, JobStateSuite, JobArgumentSuite, JobTurnSuite, QueuedTurnSuite),
     "conversations": (ConversationSuite, ConversationItemSuite, ConversationArgumentSuite),
     "idempotency keys": (IdempotentTurnSuite, IdempotentWriteSuite, IdempotencyArgumentSuite),
     "retention": (RetentionSuite, SessionLimitSuite),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from antiphon_store.backends.base import Durability
-from antiphon_store.backends.engine import StoreEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.testing.atoms import ATOMS, Atom
 
 
@@ -21,18 +21,14 @@ class Call:
     writes: Callable[[], bool]
 
 
-class Wrapper:
-    """Implements `engine.StoreEngine` around another engine.
+class Wrapper(StoreEngine):
+    """An engine around another one.
 
-    What a wrapper does with a call is `around`, unless it has a method of its own for an atom; opening and closing are
-    the engine's own."""
+    What a wrapper does with a call is `around`, unless it has a method of its own for an operation; opening and closing
+    are the inner engine's own."""
 
-    def __init__(self, inner: StoreEngine) -> None:
+    def __init__(self, inner: StoreEngine) -> None:  # it has no rows of its own
         self._inner = inner
-
-    if TYPE_CHECKING:  # the atoms, whose methods are made below
-
-        def __getattr__(self, atom: str) -> Callable[..., Coroutine[Any, Any, Any]]: ...
 
     @property
     def durability(self) -> Durability:

@@ -8,8 +8,8 @@ from psycopg import AsyncConnection
 from psycopg.sql import SQL
 from psycopg_pool import AsyncConnectionPool
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.server import SYNCHRONOUS_COMMIT
+from antiphon_store.rows.backend import Durability
 from tests.bench.store.raw.rows import Row
 
 CONNECTIONS_MAX = 16  # as many as the store's own pool has

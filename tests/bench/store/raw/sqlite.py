@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 from tests.bench.store.raw.rows import Row
 
 _Answer = TypeVar("_Answer")

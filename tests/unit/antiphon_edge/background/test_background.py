@@ -11,7 +11,6 @@ from antiphon_core import events
 from antiphon_core.errors import (
     IdempotencyMismatch,
     InvalidRequest,
-    JobNotFound,
     ModelNotFound,
     ResponseNotFound,
     SessionLocked,
@@ -23,7 +22,6 @@ from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import JobOutcome, JobState
 from antiphon_core.ports.store import Record, Status
 from antiphon_edge.background import background, queueing
-from antiphon_edge.background.background import BROKEN_OFF_MS, TICKET_LOST_MS
 from antiphon_edge.turns.accepted_turn import RepeatedRequest
 from antiphon_edge.turns.stale_keys import StaleKey
 from antiphon_store.rows.model import Kind
@@ -71,11 +69,10 @@ async def test_what_is_wrong_with_a_request_is_told_at_once_and_leaves_nothing(s
     assert (await shop.create(key="k")).status is Status.QUEUED
 
 
-@pytest.mark.parametrize("broken", ["commit_turn", "append_events", "renew_session", "enqueue_job"])
 @pytest.mark.parametrize("executes", [False, True])
-async def test_what_could_not_be_queued_is_taken_back(shop: Bench, broken: str, executes: bool) -> None:
+async def test_what_could_not_be_queued_is_taken_back(shop: Bench, executes: bool) -> None:
     store = shop.new_store()
-    store.failing[broken], store.executes = 1, executes
+    store.failing["commit_turn"], store.executes = 1, executes
     edge = shop.edge_over(store)
     request = background_request()
     with pytest.raises(StoreUnavailable):
@@ -94,7 +91,7 @@ async def test_a_caller_that_goes_away_loses_nothing(shop: Bench) -> None:
         arrived.set()
         await may_go_on.wait()
 
-    store.before["append_events"] = wait
+    store.before["commit_turn"] = wait
     asking = asyncio.create_task(shop.edge_over(store).create(TENANT, background_request()))
     await arrived.wait()
     asking.cancel()
@@ -269,41 +266,32 @@ async def test_a_response_whose_job_used_up_its_attempts_is_told_as_failed(shop:
     assert await is_free(shop, TALK)
 
 
-async def test_a_response_that_was_never_queued_fails_once_it_is_old(shop: Bench) -> None:
+async def test_a_response_whose_job_is_forgotten_fails(shop: Bench) -> None:
     record = await shop.create()
     await shop.backend.lose(TENANT, Kind.JOB, record.id)
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
-    shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert (ended["status"], fold(await shop.log(record.id))) == ("failed", ended)
-    assert "never queued" in ended["error"]["message"]
+    assert "forgotten" in ended["error"]["message"]
 
 
-async def test_one_whose_log_never_began_fails_as_well(shop: Bench) -> None:
+async def test_one_whose_log_is_forgotten_as_well_fails_with_a_log(shop: Bench) -> None:
     record = await shop.create()
     await shop.backend.lose(TENANT, Kind.JOB, record.id)
     await shop.backend.lose(TENANT, Kind.LOG, record.id)
-    shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
     ended = whole(await shop.edge.current(TENANT, record.id))
     assert ended["status"] == "failed"
     assert fold(await shop.log(record.id)) == ended
 
 
-async def test_a_job_without_a_ticket_gets_it_again(shop: Bench) -> None:
-    record = await shop.create()
-    await shop.backend.lose(queueing.DISPATCH_TENANT, Kind.JOB, record.id)
-    await shop.edge.current(TENANT, record.id)
-    with pytest.raises(JobNotFound):
-        await shop.store.describe_job(queueing.DISPATCH_TENANT, record.id)
-    shop.clock.advance(TICKET_LOST_MS / 1000 + 1)
-    assert (await shop.edge.current(TENANT, record.id)).status is Status.QUEUED
-    assert (await shop.claimed(queueing.DISPATCH_TENANT)).id == record.id
+async def test_it_is_accepted_by_one_call_of_the_store(shop: Bench) -> None:
+    store = shop.new_store()
+    await shop.edge_over(store).create(TENANT, background_request(), session_id=TALK)
+    assert [name for name, _ in store.calls] == ["begin_turn", "commit_turn"]
 
 
 async def test_what_other_services_store_is_theirs_to_end(shop: Bench) -> None:
     record = Record(new_response_id(RandomIds()), Status.IN_PROGRESS, b"{}")
     await shop.store.put(TENANT, record)
-    shop.clock.advance(BROKEN_OFF_MS / 1000 + 1)
     assert (await shop.edge.current(TENANT, record.id)).status is Status.IN_PROGRESS
 
 

@@ -7,7 +7,7 @@ import pytest
 from antiphon_core import events
 from antiphon_core.jsons import loads
 from antiphon_core.ports.jobs import Job
-from antiphon_core.ports.store import Lease, TurnRequest
+from antiphon_core.ports.store import Lease, Precondition, Record, Status, TurnCommit, TurnRequest
 from antiphon_core.ports.translator import Turn
 from antiphon_edge.background import queueing
 from antiphon_edge.turns.accepted_turn import AcceptedTurn
@@ -32,21 +32,26 @@ async def claimed(store: StoreService, tenant: str) -> Job:
     return job
 
 
+def queued(begun: AcceptedTurn) -> TurnCommit:
+    record = Record(RESPONSE_ID, Status.QUEUED, b"{}")
+    return TurnCommit(record, precondition=Precondition(fence=begun.fence), job=queueing.job_of(begun))
+
+
 async def test_the_ticket_names_the_job_and_comes_once(store: StoreService) -> None:
-    begun = AcceptedTurn("acme", TURN)
-    await queueing.enqueue(store, begun)
-    await queueing.enqueue(store, begun)
+    for _ in range(2):
+        await store.commit_turn("acme", queued(AcceptedTurn("acme", TURN)))
     ticket = await claimed(store, queueing.DISPATCH_TENANT)
     assert loads(ticket.payload) == {"tenant": "acme", "response_id": RESPONSE_ID}
     assert await store.claim_job(queueing.DISPATCH_TENANT, [queueing.QUEUE], holder="other") is None
     assert (await claimed(store, "acme")).id == RESPONSE_ID
 
 
-async def test_who_waits_for_a_worker_keeps_its_session(store: StoreService) -> None:
-    start = await store.begin_turn("acme", TurnRequest(session_id="talk", holder=RESPONSE_ID))
+async def test_a_turn_that_waits_for_a_worker_keeps_its_session(store: StoreService) -> None:
+    talk = "conv_" + RESPONSE_ID.removeprefix("resp_")
+    start = await store.begin_turn("acme", TurnRequest(session_id=talk, holder=RESPONSE_ID))
     assert start.lease is not None
-    await queueing.enqueue(store, AcceptedTurn("acme", TURN, lease=start.lease))
-    lease = (await store.describe_session("acme", "talk")).lease
+    await store.commit_turn("acme", queued(AcceptedTurn("acme", TURN, lease=start.lease)))
+    lease = (await store.describe_session("acme", talk)).lease
     assert isinstance(lease, Lease)
     assert lease.holder == RESPONSE_ID
     assert lease.expires_at_ms >= start.lease.expires_at_ms + queueing.WAITING_LEASE_MS // 2

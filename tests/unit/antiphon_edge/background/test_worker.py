@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from antiphon_core.ports.jobs import JobDraft, JobState
 from antiphon_core.ports.spending import Draw, Spend, Spent
 from antiphon_core.ports.store import Status
 from antiphon_edge.background import queueing, worker
+from antiphon_edge.turns.store_retry import RetryPolicy
 from antiphon_edge.turns.turn_timing import TurnTiming
 from tests.support.background import (
     LEASE_MS,
@@ -80,6 +82,33 @@ async def test_settled_jobs_and_tickets_stay_settled(shop: Bench) -> None:
         async with asyncio.timeout(PATIENCE_S):
             while await states() != [JobState.SUCCEEDED] * 2:
                 await asyncio.sleep(0.01)
+
+
+async def test_a_ticket_that_leads_nowhere_is_put_away_and_stops_nothing(shop: Bench) -> None:
+    shop.timing = replace(TIMING, job_arrival=RetryPolicy(for_s=0))
+    nothing = new_response_id(RandomIds())
+    await shop.hand_in(nothing)
+    record = await shop.create()
+    async with shop.worker(slots=1):
+        await require_whole(shop, record.id)
+        async with asyncio.timeout(PATIENCE_S):
+            while (await shop.store.describe_job(queueing.DISPATCH_TENANT, nothing)).state is not JobState.SUCCEEDED:
+                await asyncio.sleep(0.01)
+
+
+async def test_a_ticket_that_comes_before_its_job_is_kept_for_it(shop: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit_turn, may_go_on = shop.backend.commit_turn, asyncio.Event()
+
+    async def commit_late(*args: Any) -> Any:
+        await may_go_on.wait()
+        return await commit_turn(*args)
+
+    monkeypatch.setattr(shop.backend, "commit_turn", commit_late)
+    creating = asyncio.create_task(shop.create())
+    async with shop.worker(slots=1) as only:
+        await shop.until(lambda: any(name == "describe_job" for name, _ in only.store.calls))
+        may_go_on.set()
+        await require_whole(shop, (await creating).id)
 
 
 # ---- What it takes ----
@@ -205,7 +234,7 @@ async def test_a_bug_that_comes_every_time_ends_as_failed(monkeypatch: pytest.Mo
 async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, payload: bytes) -> None:
     poison = new_response_id(RandomIds())
     await shop.store.enqueue_job(TENANT, JobDraft(poison, queueing.QUEUE, payload, max_attempts=2))
-    await queueing.hand_in(shop.store, TENANT, poison)
+    await shop.hand_in(poison)
     records = [await shop.create() for _ in range(2)]
     async with shop.worker(slots=1):
         for record in records:
@@ -219,13 +248,13 @@ async def test_a_job_that_nobody_can_read_does_not_stop_the_others(shop: Bench, 
 
 
 async def test_a_worker_that_is_stopped_lets_running_responses_end(shop: Bench) -> None:
-    record, waiting = await shop.create(), await shop.create()
+    records = [await shop.create() for _ in range(2)]
     shop.engine.pause_s = 0.005
     async with shop.worker(slots=1) as only:
         await shop.until(lambda: shop.engine.running == 1)
         await only.part.stop()
-        assert (await shop.edge.current(TENANT, record.id)).status is Status.COMPLETED
-        assert (await shop.edge.current(TENANT, waiting.id)).status is Status.QUEUED
+        states = [(await shop.edge.current(TENANT, record.id)).status for record in records]
+        assert sorted(states) == [Status.COMPLETED, Status.QUEUED]
 
 
 async def test_what_does_not_end_in_time_is_handed_on_at_once(shop: Bench) -> None:

@@ -9,20 +9,19 @@ import pytest
 
 from antiphon_core.clock import Clock, ManualClock
 from antiphon_core.config import SettingsError
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.redis.backend import RedisRows
 from antiphon_store.backends.registry import ENTRY_POINTS, open_backend
 from antiphon_store.backends.sqlite.backend import SqliteRows
-from antiphon_store.engine.facade import RowEngine
-from antiphon_store.rows.backend import RowBackend
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability, RowBackend
 
 
 def rows_at(url: str, **options: Any) -> RowBackend:
     """The rows that a URL leads to."""
     engine = open_backend(url, **options)
-    assert isinstance(engine, RowEngine)
+    assert isinstance(engine, StoreEngine)
     return engine._rows
 
 
@@ -47,6 +46,10 @@ def test_redis_has_four_forms(url: str) -> None:
     backend = rows_at(url)
     assert isinstance(backend, RedisRows)
     assert backend.durability is Durability.DISK
+
+
+def test_durability_is_named_in_settings_by_its_value() -> None:
+    assert [level.value for level in Durability] == ["memory", "process", "disk", "quorum"]
 
 
 def test_durable_unless_said_otherwise() -> None:

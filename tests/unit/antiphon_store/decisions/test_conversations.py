@@ -21,12 +21,12 @@ from antiphon_core.errors import (
 from antiphon_core.ids import is_response_id, tree_tag
 from antiphon_core.ports.conversations import Conversation
 from antiphon_core.ports.store import Fence
-from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import conversations
 from antiphon_store.rows.model import Add, Chain, Condition, Grow, Index, Kind, Program, Row
 from antiphon_store.rows.view import View
 from antiphon_store.testing.conversations import array, names_in, new_id
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import Addition, Founding
 from tests.support.rows import NOW_MS, answered, decided, fields_of, guards_on, node, pins, row, shown, view_of
 
 ID = new_id()

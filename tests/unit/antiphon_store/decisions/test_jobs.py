@@ -74,6 +74,18 @@ def test_the_same_job_again_changes_nothing(there: Row) -> None:
             decided(enqueue, {JOB: other})
 
 
+@pytest.mark.parametrize("there", [job(), held()])
+def test_a_ticket_that_is_there_stays(there: Row) -> None:
+    answered(partial(jobs.hand_in, ticket=DRAFT, retention_ms=1000), {JOB: there})
+
+
+@pytest.mark.parametrize("rows", [{}, {JOB: ended()}])
+def test_a_ticket_that_has_ended_begins_anew(rows: dict[Any, Row]) -> None:
+    program = decided(partial(jobs.hand_in, ticket=DRAFT, retention_ms=1000), rows)
+    assert shown(program) == [("put", *JOB), ("file", *TICKET)]
+    assert fields_of(program, Kind.JOB)["ended"] is None
+
+
 def test_a_job_that_is_forgotten_makes_room() -> None:
     assert decided(enqueue, {JOB: ended(at=NOW_MS - 1000, queue="other")}).changes
 

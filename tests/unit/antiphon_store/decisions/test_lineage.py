@@ -8,11 +8,11 @@ import pytest
 
 from antiphon_core.errors import ChainTooLong, ResponseNotFound
 from antiphon_core.ports.store import Status
-from antiphon_store.backends.roles.lineage import Twig
 from antiphon_store.decisions import lineage
 from antiphon_store.rows.model import Chain, Condition, Entry, Kind, Payload, Range, Row
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import Twig
 from tests.support.rows import NOW_MS, answered, decided, guards_on, node, row
 
 ROOT = draft()
@@ -23,7 +23,7 @@ REF = (Kind.NODE, CHILD.id)
 
 def test_ancestry_is_one_program_with_all_payloads() -> None:
     view = View({})
-    finish = lineage.ancestry(view, CHILD.id, 5, 500)
+    finish = lineage.ancestry(view, CHILD.id, max_depth=5, max_bytes=500)
     assert guards_on(view.program(), Kind.NODE) == [(Condition.IS, "deleted", 0), (Condition.AHEAD, "expires", None)]
     assert view.program().reads == [Chain(CHILD.id, Payload.ALL, 5, 500)]
     assert [(each.id, each.depth) for each in finish([CHAIN])] == [(ROOT.id, 0), (CHILD.id, 1)]

@@ -8,11 +8,11 @@ import pytest
 
 from antiphon_core.errors import InternalError
 from antiphon_core.ports.store import Stamp, Status
-from antiphon_store.backends.base import Write
 from antiphon_store.decisions import nodes
 from antiphon_store.rows.model import Now
 from antiphon_store.testing.conversations import array, names_in
 from antiphon_store.testing.subject import content, draft
+from antiphon_store.values import Write
 from tests.support.rows import node
 
 RECORD = draft(draft(), session_id="s", status=Status.IN_PROGRESS)

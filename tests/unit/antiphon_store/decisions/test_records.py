@@ -18,13 +18,13 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.store import Fence, Precondition, Record, Stamp, Status
-from antiphon_store.backends.base import LogEnd, Write
 from antiphon_store.decisions import records
 from antiphon_store.decisions.records import CrowdedSession, OccupiedId
 from antiphon_store.rows.model import Add, Condition, Fewer, File, Grow, Index, Kind, Now, Row, Set, Unfile, made_id
 from antiphon_store.rows.view import UnknownRow, View
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import LogEnd, Write
 from tests.support.rows import NOW_MS, answered, crowds, decided, fields_of, guards_on, node, pins, row, shown
 
 PARENT = draft()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from tests.support.rows import SpiedRows
 
 
@@ -17,5 +17,5 @@ async def rows(clock: ManualClock) -> SpiedRows:
 
 
 @pytest.fixture
-def engine(rows: SpiedRows) -> RowEngine:
-    return RowEngine(rows)
+def engine(rows: SpiedRows) -> StoreEngine:
+    return StoreEngine(rows)

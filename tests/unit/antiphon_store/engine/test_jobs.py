@@ -11,14 +11,14 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, QueueHead
 from antiphon_core.ports.store import Fence
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import draft
 from tests.support.rows import SpiedRows
 
 T = "t"
 
 
-async def enqueue(engine: RowEngine, count: int, queue: str = "q", **options: Any) -> list[str]:
+async def enqueue(engine: StoreEngine, count: int, queue: str = "q", **options: Any) -> list[str]:
     ids = []
     for _ in range(count):
         ids.append(draft().id)
@@ -27,25 +27,25 @@ async def enqueue(engine: RowEngine, count: int, queue: str = "q", **options: An
 
 
 async def claim(
-    engine: RowEngine, holder: str = "a", queues: tuple[str, ...] = ("q",), ttl_ms: int = 10_000
+    engine: StoreEngine, holder: str = "a", queues: tuple[str, ...] = ("q",), ttl_ms: int = 10_000
 ) -> Job | None:
     return await engine.claim_job(T, queues, holder=holder, lease_ttl_ms=ttl_ms)
 
 
-async def test_jobs_of_many_trees_are_claimed_once_each(engine: RowEngine) -> None:
+async def test_jobs_of_many_trees_are_claimed_once_each(engine: StoreEngine) -> None:
     ids = await enqueue(engine, 10)
     jobs = await asyncio.gather(*(claim(engine, str(number)) for number in range(12)))
     assert sorted(job.id for job in jobs if job is not None) == sorted(ids)
 
 
-async def test_tickets_that_were_taken_and_not_used_are_due_at_once(engine: RowEngine) -> None:
+async def test_tickets_that_were_taken_and_not_used_are_due_at_once(engine: StoreEngine) -> None:
     await enqueue(engine, 3)
     found = [await claim(engine, holder) for holder in "abc"]  # no time passes
     assert all(found)
     assert await claim(engine, "d") is None
 
 
-async def test_the_longest_waiting_of_several_queues_comes_first(engine: RowEngine, clock: ManualClock) -> None:
+async def test_the_longest_waiting_of_several_queues_comes_first(engine: StoreEngine, clock: ManualClock) -> None:
     expected = []
     for queue in ("r", "q", "r"):
         expected += await enqueue(engine, 1, queue)
@@ -54,7 +54,7 @@ async def test_the_longest_waiting_of_several_queues_comes_first(engine: RowEngi
     assert [job.id for job in found if job] == expected
 
 
-async def test_a_holder_gets_its_own_job_again(engine: RowEngine) -> None:
+async def test_a_holder_gets_its_own_job_again(engine: StoreEngine) -> None:
     await enqueue(engine, 2)
     first = await claim(engine)
     again = await claim(engine)
@@ -63,7 +63,7 @@ async def test_a_holder_gets_its_own_job_again(engine: RowEngine) -> None:
     assert (again.id, again.attempt) == (first.id, 1)
 
 
-async def test_a_ticket_of_a_lost_holder_is_due_when_its_lease_is_over(engine: RowEngine, clock: ManualClock) -> None:
+async def test_a_ticket_of_a_lost_holder_is_due_when_its_lease_is_over(engine: StoreEngine, clock: ManualClock) -> None:
     (job_id,) = await enqueue(engine, 1)
     first = await claim(engine)
     assert first is not None
@@ -78,7 +78,7 @@ async def test_a_ticket_of_a_lost_holder_is_due_when_its_lease_is_over(engine: R
 
 
 async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     (job_id,) = await enqueue(engine, 1)
 
@@ -96,12 +96,12 @@ async def test_a_crash_between_ticket_and_claim_only_hides_the_ticket(
     assert (found.id, found.attempt) == (job_id, 1)
 
 
-async def test_an_empty_queue_costs_two_looks_and_no_program(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_an_empty_queue_costs_two_looks_and_no_program(engine: StoreEngine, rows: SpiedRows) -> None:
     assert await claim(engine) is None
     assert rows.calls == ["page", "take_due"]
 
 
-async def test_a_retried_job_is_claimed_again_at_once(engine: RowEngine) -> None:
+async def test_a_retried_job_is_claimed_again_at_once(engine: StoreEngine) -> None:
     await enqueue(engine, 1)
     first = await claim(engine)
     assert first is not None
@@ -113,7 +113,7 @@ async def test_a_retried_job_is_claimed_again_at_once(engine: RowEngine) -> None
     assert await claim(engine, "b") is None
 
 
-async def test_a_log_is_read_in_the_tree_of_its_response(engine: RowEngine) -> None:
+async def test_a_log_is_read_in_the_tree_of_its_response(engine: StoreEngine) -> None:
     response_id = draft().id
     await engine.append_events(T, EventAppend(response_id, 0, 1, b"data: 1\n\n"), fence=None, ttl_ms=1000)
     await engine.append_events(T, EventAppend(response_id, 1, 1, b"data: 2\n\n"), fence=None, ttl_ms=1000)
@@ -121,7 +121,7 @@ async def test_a_log_is_read_in_the_tree_of_its_response(engine: RowEngine) -> N
     assert [batch.frames for batch in page.batches] == [b"data: 2\n\n"]
 
 
-async def test_the_head_of_a_queue_counts_what_is_due(engine: RowEngine, clock: ManualClock) -> None:
+async def test_the_head_of_a_queue_counts_what_is_due(engine: StoreEngine, clock: ManualClock) -> None:
     assert await engine.queue_head(T, "q", limit=10) == QueueHead(0, 0)
     await enqueue(engine, 3)
     await enqueue(engine, 1, run_after_ms=60_000)

@@ -8,29 +8,28 @@ import pytest
 
 from antiphon_core.errors import LimitExceeded
 from antiphon_core.ports.store import NO_PRECONDITION, Order, Record
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.lineage import Position
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import array
 from antiphon_store.testing.subject import draft, new_session_id
+from antiphon_store.values import Position, Write
 from tests.support.rows import SpiedRows
 
 T = "t"
 
 
-async def put(engine: RowEngine, *records: Record, **options: Any) -> None:
+async def put(engine: StoreEngine, *records: Record, **options: Any) -> None:
     for each in records:
         await engine.put(T, Write(each, **options))
 
 
-async def remove(engine: RowEngine, *records: Record) -> None:
+async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
         await engine.remove(T, each.id, NO_PRECONDITION)
 
 
 @pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING])
 @pytest.mark.parametrize("limit", [1, 2, 5])
-async def test_pages_of_a_session_leave_out_what_was_removed(engine: RowEngine, order: Order, limit: int) -> None:
+async def test_pages_of_a_session_leave_out_what_was_removed(engine: StoreEngine, order: Order, limit: int) -> None:
     session_id = new_session_id()
     line: list[Record] = []
     for _ in range(7):  # born in one millisecond: their depth tells them apart
@@ -50,7 +49,7 @@ async def test_pages_of_a_session_leave_out_what_was_removed(engine: RowEngine, 
     assert found == (expected if order is Order.ASCENDING else expected[::-1])
 
 
-async def test_children_and_siblings_are_counted_as_far_as_they_can_be_read(engine: RowEngine) -> None:
+async def test_children_and_siblings_are_counted_as_far_as_they_can_be_read(engine: StoreEngine) -> None:
     root = draft()
     children = sorted((draft(root) for _ in range(4)), key=lambda each: each.id)
     grandchildren = [draft(children[0]) for _ in range(3)]
@@ -67,7 +66,7 @@ async def test_children_and_siblings_are_counted_as_far_as_they_can_be_read(engi
     assert not (await engine.siblings(T, root.id, after=None, limit=9)).values
 
 
-async def test_a_subtree_over_its_limit_is_refused_and_below_it_whole(engine: RowEngine) -> None:
+async def test_a_subtree_over_its_limit_is_refused_and_below_it_whole(engine: StoreEngine) -> None:
     root = draft()
     children = [draft(root) for _ in range(3)]
     await put(engine, root, *children)
@@ -77,7 +76,7 @@ async def test_a_subtree_over_its_limit_is_refused_and_below_it_whole(engine: Ro
         await engine.subtree(T, root.id, from_root=False, max_nodes=3)
 
 
-async def test_responses_of_many_trees_take_one_program_for_each_tree(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_responses_of_many_trees_take_one_program_for_each_tree(engine: StoreEngine, rows: SpiedRows) -> None:
     one, two = draft(), draft()
     more = [draft(one) for _ in range(3)]
     await put(engine, one, two, *more)
@@ -90,7 +89,7 @@ async def test_responses_of_many_trees_take_one_program_for_each_tree(engine: Ro
         await engine.fetch_many(T, ids, max_bytes=10)
 
 
-async def test_an_item_is_found_in_the_oldest_response_that_can_be_read(engine: RowEngine) -> None:
+async def test_an_item_is_found_in_the_oldest_response_that_can_be_read(engine: StoreEngine) -> None:
     first, second = (draft(input_items=array("x")) for _ in range(2))
     for record in (first, second):
         await put(engine, record, item_ids=("x",))

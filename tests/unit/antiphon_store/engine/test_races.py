@@ -25,19 +25,18 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome, JobState
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import NO_PRECONDITION, Record, Status
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.conversations import Founding
 from antiphon_store.decisions import keys
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Delete, File, Grow, Index, Kind, Partition, Program, Put, Set
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.values import Founding, Write
 from tests.support.rows import SpiedRows
 
 T, LEASE_MS = "t", 1_000
 
-Step = Callable[[RowEngine, Any], Awaitable[object]]
+Step = Callable[[StoreEngine, Any], Awaitable[object]]
 
 
 def between(rows: SpiedRows, step: Callable[[], Awaitable[None]]) -> None:
@@ -51,34 +50,34 @@ def between(rows: SpiedRows, step: Callable[[], Awaitable[None]]) -> None:
     rows.before_transact = before
 
 
-async def a_lease(engine: RowEngine) -> Any:
+async def a_lease(engine: StoreEngine) -> Any:
     return (await engine.acquire_lease(T, "talk", holder="me", ttl_ms=LEASE_MS)).fence
 
 
-async def a_job(engine: RowEngine) -> Job:
+async def a_job(engine: StoreEngine) -> Job:
     await engine.enqueue_job(T, JobDraft(draft().id, "q", b"{}", 2), retention_ms=60_000)
     job = await claim(engine)
     assert job is not None
     return job
 
 
-async def claim(engine: RowEngine) -> Job | None:
+async def claim(engine: StoreEngine) -> Job | None:
     return await engine.claim_job(T, ["q"], holder="me", lease_ttl_ms=LEASE_MS)
 
 
-async def a_response(engine: RowEngine) -> str:
+async def a_response(engine: StoreEngine) -> str:
     record = draft()
     await engine.put(T, Write(record, ttl_ms=LEASE_MS))
     return record.id
 
 
-async def a_conversation(engine: RowEngine) -> str:
+async def a_conversation(engine: StoreEngine) -> str:
     conversation_id = new_id()
     await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", ttl_ms=LEASE_MS))
     return conversation_id
 
 
-LATE: list[tuple[Callable[[RowEngine], Awaitable[Any]], Step, type[AntiphonError]]] = [
+LATE: list[tuple[Callable[[StoreEngine], Awaitable[Any]], Step, type[AntiphonError]]] = [
     (a_lease, lambda e, fence: e.renew_lease(T, fence, ttl_ms=LEASE_MS), StaleFence),
     (a_job, lambda e, job: e.heartbeat_job(T, job.fence, lease_ttl_ms=LEASE_MS), StaleFence),
     (a_job, lambda e, job: e.settle_job(T, job.fence, JobOutcome.SUCCEEDED, ""), StaleFence),
@@ -90,7 +89,7 @@ LATE: list[tuple[Callable[[RowEngine], Awaitable[Any]], Step, type[AntiphonError
 
 @pytest.mark.parametrize(("made", "step", "error"), LATE)
 async def test_what_ends_while_it_is_decided_on_has_ended(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock, made: Any, step: Step, error: type[AntiphonError]
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock, made: Any, step: Step, error: type[AntiphonError]
 ) -> None:
     subject = await made(engine)
 
@@ -104,7 +103,7 @@ async def test_what_ends_while_it_is_decided_on_has_ended(
 
 
 async def test_a_job_that_its_holder_claims_again_too_late_is_a_new_attempt(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     await a_job(engine)
 
@@ -117,7 +116,7 @@ async def test_a_job_that_its_holder_claims_again_too_late_is_a_new_attempt(
     assert job.attempt == 2
 
 
-async def test_of_two_requests_that_find_a_key_free_again_one_has_it(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_of_two_requests_that_find_a_key_free_again_one_has_it(engine: StoreEngine, rows: SpiedRows) -> None:
     gone = draft()
     await engine.begin_turn_once(T, keyed(gone), claim_ttl_ms=600_000)
     await engine.commit_turn_once(T, Write(gone), None, key="k")
@@ -132,7 +131,7 @@ async def test_of_two_requests_that_find_a_key_free_again_one_has_it(engine: Row
     assert start.running_response_id == second.id
 
 
-async def test_a_fork_and_a_deletion_during_a_sweep_keep_the_head(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_fork_and_a_deletion_during_a_sweep_keep_the_head(engine: StoreEngine, rows: SpiedRows) -> None:
     record = draft()
     await engine.put(T, Write(record, ttl_ms=60_000))
     session_id = new_session_id(record.id)
@@ -152,7 +151,7 @@ async def test_a_fork_and_a_deletion_during_a_sweep_keep_the_head(engine: RowEng
 
 
 async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     """The parent ends while a commit behind it is decided on, and a sweep looks at it before the commit is applied."""
     session_id = new_session_id()
@@ -175,7 +174,7 @@ async def test_a_child_and_a_sweep_of_its_parent_see_each_other(
     assert rows.before_transact is None
 
 
-async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(engine: StoreEngine, rows: SpiedRows) -> None:
     session_id = new_session_id()
     parent = await a_turn(engine, session_id)
     await engine.remove(T, parent.id, NO_PRECONDITION)
@@ -194,7 +193,7 @@ async def test_a_child_that_comes_during_a_sweep_keeps_its_parent(engine: RowEng
 
 
 async def test_a_log_that_begins_anew_is_not_swept_for_the_one_before(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     append = EventAppend(draft().id, 0, 1, b"old")
     await engine.append_events(T, append, fence=None, ttl_ms=LEASE_MS)
@@ -210,7 +209,7 @@ async def test_a_log_that_begins_anew_is_not_swept_for_the_one_before(
 
 
 async def test_a_job_that_time_ended_meanwhile_is_not_cancelled(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     await engine.enqueue_job(T, JobDraft(draft().id, "q", b"{}", 1), retention_ms=60_000)
     job = await claim(engine)
@@ -227,7 +226,7 @@ async def test_a_job_that_time_ended_meanwhile_is_not_cancelled(
 # ---- Keys ----
 
 
-async def test_of_two_that_find_a_key_free_again_one_runs(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_of_two_that_find_a_key_free_again_one_runs(engine: StoreEngine, rows: SpiedRows) -> None:
     gone, first, second = draft(), draft(), draft()
     await a_keyed_commit(engine, gone)
     await engine.remove(T, gone.id, NO_PRECONDITION)
@@ -246,7 +245,7 @@ async def test_of_two_that_find_a_key_free_again_one_runs(engine: RowEngine, row
 
 
 async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key(
-    engine: RowEngine, rows: SpiedRows
+    engine: StoreEngine, rows: SpiedRows
 ) -> None:
     record = draft()
     await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=60_000)
@@ -273,7 +272,7 @@ async def test_a_response_that_is_written_while_others_look_for_it_keeps_its_key
 
 @pytest.mark.parametrize("is_swept", [False, True])
 async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
-    engine: RowEngine, clock: ManualClock, is_swept: bool
+    engine: StoreEngine, clock: ManualClock, is_swept: bool
 ) -> None:
     gone = draft()
     await a_keyed_commit(engine, gone)
@@ -285,7 +284,7 @@ async def test_a_key_whose_response_was_deleted_is_free_swept_or_not(
     assert start.running_response_id is None
 
 
-async def test_a_refused_try_does_not_free_the_key_of_the_next(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_refused_try_does_not_free_the_key_of_the_next(engine: StoreEngine, rows: SpiedRows) -> None:
     running = replace(draft(), status=Status.IN_PROGRESS)
     await engine.put(T, Write(running))
     record = draft(running)
@@ -305,7 +304,7 @@ async def test_a_refused_try_does_not_free_the_key_of_the_next(engine: RowEngine
 
 
 async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     session_id = new_session_id()
     record = draft(tag=session_id, session_id=session_id)
@@ -330,7 +329,7 @@ async def test_a_refused_commit_does_not_unbind_what_its_repetition_wrote(
     assert replay.id == record.id
 
 
-async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(engine: StoreEngine, rows: SpiedRows) -> None:
     left, other = draft(), draft()
     is_there = asyncio.Event()
 
@@ -352,7 +351,7 @@ async def test_a_caller_that_leaves_before_its_turn_began_frees_the_key(engine: 
     assert start.running_response_id is None
 
 
-async def test_a_single_write_whose_stamp_got_lost_is_not_made_again(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_single_write_whose_stamp_got_lost_is_not_made_again(engine: StoreEngine, rows: SpiedRows) -> None:
     record = draft()
 
     async def lose(_partition: Partition, program: Program) -> None:
@@ -369,14 +368,14 @@ async def test_a_single_write_whose_stamp_got_lost_is_not_made_again(engine: Row
         await engine.fetch(T, record.id)
 
 
-async def a_turn(engine: RowEngine, session_id: str, *, ttl_ms: int | None = None) -> Record:
+async def a_turn(engine: StoreEngine, session_id: str, *, ttl_ms: int | None = None) -> Record:
     lease = await engine.acquire_lease(T, session_id, holder="me", ttl_ms=60_000)
     record = draft(tag=session_id, session_id=session_id)
     await engine.commit_turn(T, Write(record, ttl_ms=ttl_ms), lease.fence)
     return record
 
 
-async def a_keyed_commit(engine: RowEngine, record: Record) -> None:
+async def a_keyed_commit(engine: StoreEngine, record: Record) -> None:
     await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=600_000)
     await engine.commit_turn_once(T, Write(record), None, key="k")
 
@@ -384,7 +383,7 @@ async def a_keyed_commit(engine: RowEngine, record: Record) -> None:
 # ---- Pointers ----
 
 
-async def test_a_fork_that_fails_leaves_no_pointer(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_fork_that_fails_leaves_no_pointer(engine: StoreEngine, rows: SpiedRows) -> None:
     with pytest.raises(NotFound):
         await engine.fork(T, ForkSource(None, draft().id), "name")
     written = [each for _, program in rows.programs for each in program.changes]
@@ -394,7 +393,7 @@ async def test_a_fork_that_fails_leaves_no_pointer(engine: RowEngine, rows: Spie
     assert (await engine.fork(T, ForkSource(None, own.id), "name")).head_id == own.id
 
 
-async def test_a_fork_into_a_name_that_is_used_leaves_no_session(engine: RowEngine) -> None:
+async def test_a_fork_into_a_name_that_is_used_leaves_no_session(engine: StoreEngine) -> None:
     source = draft()
     await engine.put(T, Write(source))
     await engine.acquire_lease(T, "name", holder="h", ttl_ms=LEASE_MS)

@@ -12,20 +12,19 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.retention import Sweeping
 from antiphon_core.ports.store import NO_PRECONDITION, Fence, Precondition, Record, TurnRequest
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.conversations import Addition, Founding
 from antiphon_store.decisions import keys
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Get, Index, Kind, Partition, Program, Ref
 from antiphon_store.testing.conversations import array, new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.values import Addition, Founding, Write
 from tests.support.rows import SpiedRows
 
 T = "t"
 
 
-async def put_line(engine: RowEngine, length: int, parent: Record | None = None, **options: Any) -> list[Record]:
+async def put_line(engine: StoreEngine, length: int, parent: Record | None = None, **options: Any) -> list[Record]:
     line: list[Record] = []
     for _ in range(length):
         parent = draft(parent)
@@ -34,16 +33,16 @@ async def put_line(engine: RowEngine, length: int, parent: Record | None = None,
     return line
 
 
-async def remove(engine: RowEngine, *records: Record) -> None:
+async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
         await engine.remove(T, each.id, NO_PRECONDITION)
 
 
-async def sweep(engine: RowEngine, *, limit: int = 1000, tenant: str = T) -> Sweeping:
+async def sweep(engine: StoreEngine, *, limit: int = 1000, tenant: str = T) -> Sweeping:
     return await engine.sweep(tenant, limit=limit)
 
 
-async def swept(engine: RowEngine) -> int:
+async def swept(engine: StoreEngine) -> int:
     return (await sweep(engine)).records
 
 
@@ -57,20 +56,20 @@ async def candidates(rows: SpiedRows) -> list[str]:
     return [each.id for each in entries]
 
 
-async def begin(engine: RowEngine, session_id: str) -> Fence:
+async def begin(engine: StoreEngine, session_id: str) -> Fence:
     start = await engine.begin_turn(T, turn_in(session_id))
     assert start.lease is not None
     return start.lease.fence
 
 
-async def turn(engine: RowEngine, session_id: str, parent: Record | None = None) -> Record:
+async def turn(engine: StoreEngine, session_id: str, parent: Record | None = None) -> Record:
     fence = await begin(engine, session_id)
     record = draft(parent, session_id=session_id, tag=session_id)
     await engine.commit_turn(T, Write(record), fence)
     return record
 
 
-async def test_a_last_child_takes_its_dead_ancestors_along(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_last_child_takes_its_dead_ancestors_along(engine: StoreEngine, rows: SpiedRows) -> None:
     root, *middle, leaf = await put_line(engine, 5)
     await remove(engine, *middle)
     assert await swept(engine) == 0
@@ -83,7 +82,7 @@ async def test_a_last_child_takes_its_dead_ancestors_along(engine: RowEngine, ro
     assert not await candidates(rows)
 
 
-async def test_a_head_that_moves_on_to_another_branch_is_let_go(engine: RowEngine) -> None:
+async def test_a_head_that_moves_on_to_another_branch_is_let_go(engine: StoreEngine) -> None:
     session_id = new_session_id()
     head = await turn(engine, session_id)
     await remove(engine, head)
@@ -92,7 +91,7 @@ async def test_a_head_that_moves_on_to_another_branch_is_let_go(engine: RowEngin
     assert await swept(engine) == 1
 
 
-async def test_a_head_that_moves_on_to_its_child_is_kept_by_it(engine: RowEngine) -> None:
+async def test_a_head_that_moves_on_to_its_child_is_kept_by_it(engine: StoreEngine) -> None:
     session_id = new_session_id()
     head = await turn(engine, session_id)
     await remove(engine, head)
@@ -102,7 +101,7 @@ async def test_a_head_that_moves_on_to_its_child_is_kept_by_it(engine: RowEngine
     assert len(await engine.ancestry(T, child.id, max_depth=9, max_bytes=9999)) == 2
 
 
-async def test_a_head_of_one_of_a_hundred_forks_is_kept(engine: RowEngine) -> None:
+async def test_a_head_of_one_of_a_hundred_forks_is_kept(engine: StoreEngine) -> None:
     (source,) = await put_line(engine, 1)
     for _ in range(120):
         await engine.fork(T, ForkSource(None, source.id), f"conv_{source.id[5:21]}{RandomIds().hex(32)}")
@@ -110,7 +109,7 @@ async def test_a_head_of_one_of_a_hundred_forks_is_kept(engine: RowEngine) -> No
     assert await swept(engine) == 0
 
 
-async def test_a_commit_between_the_looks_of_a_sweep_keeps_its_parent(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_a_commit_between_the_looks_of_a_sweep_keeps_its_parent(engine: StoreEngine, rows: SpiedRows) -> None:
     session_id = new_session_id()
     head = await turn(engine, session_id)
     await remove(engine, head)
@@ -131,7 +130,7 @@ async def test_a_commit_between_the_looks_of_a_sweep_keeps_its_parent(engine: Ro
     assert await swept(engine) == 2  # and neither is forgotten for ever
 
 
-async def test_an_id_that_is_written_again_lets_go_of_its_parent(engine: RowEngine) -> None:
+async def test_an_id_that_is_written_again_lets_go_of_its_parent(engine: StoreEngine) -> None:
     parent, child = await put_line(engine, 2)
     await remove(engine, parent)
     assert await swept(engine) == 0
@@ -140,7 +139,7 @@ async def test_an_id_that_is_written_again_lets_go_of_its_parent(engine: RowEngi
     assert await swept(engine) == 1
 
 
-async def test_time_ends_records_and_longer_time_brings_them_back(engine: RowEngine, clock: ManualClock) -> None:
+async def test_time_ends_records_and_longer_time_brings_them_back(engine: StoreEngine, clock: ManualClock) -> None:
     (short,) = await put_line(engine, 1, ttl_ms=1000)
     (longer,) = await put_line(engine, 1, ttl_ms=1000)
     await engine.put(T, Write(longer, Precondition(version=1), ttl_ms=5000))
@@ -152,7 +151,7 @@ async def test_time_ends_records_and_longer_time_brings_them_back(engine: RowEng
     assert await swept(engine) == 1
 
 
-async def test_a_log_whose_time_was_extended_goes_later(engine: RowEngine, clock: ManualClock) -> None:
+async def test_a_log_whose_time_was_extended_goes_later(engine: StoreEngine, clock: ManualClock) -> None:
     (record,) = await put_line(engine, 1)
     await engine.append_events(T, EventAppend(record.id, 0, 1, b"data: {}\n\n"), fence=None, ttl_ms=1000)
     clock.advance(0.9)
@@ -164,7 +163,7 @@ async def test_a_log_whose_time_was_extended_goes_later(engine: RowEngine, clock
 
 
 async def test_a_candidate_that_a_limit_left_over_goes_when_its_time_is_over(
-    engine: RowEngine, clock: ManualClock
+    engine: StoreEngine, clock: ManualClock
 ) -> None:
     first, second = await put_line(engine, 2)
     await remove(engine, second)
@@ -181,7 +180,7 @@ def _size_of(record: Record) -> int:
     return len(record.body) + len(record.input_items) + len(record.output_items)
 
 
-async def test_a_sweep_stops_at_its_limit_in_a_cascade_and_between_candidates(engine: RowEngine) -> None:
+async def test_a_sweep_stops_at_its_limit_in_a_cascade_and_between_candidates(engine: StoreEngine) -> None:
     line = await put_line(engine, 5)
     await remove(engine, *line)
     others = [(await put_line(engine, 1))[0] for _ in range(3)]
@@ -191,14 +190,14 @@ async def test_a_sweep_stops_at_its_limit_in_a_cascade_and_between_candidates(en
     assert [each.has_more for each in found] == [True, True, False]
 
 
-async def test_a_limit_that_is_met_exactly_leaves_nothing(engine: RowEngine) -> None:
+async def test_a_limit_that_is_met_exactly_leaves_nothing(engine: StoreEngine) -> None:
     line = await put_line(engine, 3)
     await remove(engine, *line)
     assert await sweep(engine, limit=3) == Sweeping(3, sum(map(_size_of, line)))
 
 
 async def test_a_key_goes_with_its_time_and_is_not_counted(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
     await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
@@ -212,7 +211,7 @@ async def test_a_key_goes_with_its_time_and_is_not_counted(
     assert (await engine.begin_turn_once(T, keyed(draft()), claim_ttl_ms=1000)).running_response_id is None
 
 
-async def test_a_conversation_goes_with_all_that_only_it_kept(engine: RowEngine, clock: ManualClock) -> None:
+async def test_a_conversation_goes_with_all_that_only_it_kept(engine: StoreEngine, clock: ManualClock) -> None:
     conversation_id = new_id()
     first = Addition(array("a"), "d", "s")
     await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first, ttl_ms=1000))
@@ -222,7 +221,7 @@ async def test_a_conversation_goes_with_all_that_only_it_kept(engine: RowEngine,
     assert not await engine.find_items(T, ["a"], max_bytes=9999)
 
 
-async def test_a_removed_conversation_lets_go_of_its_head(engine: RowEngine) -> None:
+async def test_a_removed_conversation_lets_go_of_its_head(engine: StoreEngine) -> None:
     conversation_id = new_id()
     await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", Addition(array("a"), "d", "s")))
     assert await swept(engine) == 0
@@ -230,7 +229,7 @@ async def test_a_removed_conversation_lets_go_of_its_head(engine: RowEngine) -> 
     assert await swept(engine) == 1
 
 
-async def test_a_tenant_is_swept_alone(engine: RowEngine) -> None:
+async def test_a_tenant_is_swept_alone(engine: StoreEngine) -> None:
     (mine,) = await put_line(engine, 1)
     theirs = draft()
     await engine.put("other", Write(theirs))
@@ -242,21 +241,21 @@ async def test_a_tenant_is_swept_alone(engine: RowEngine) -> None:
     assert (await sweep(engine, tenant="other")).records == 1
 
 
-async def test_two_sweepers_take_each_thing_once(engine: RowEngine, rows: SpiedRows) -> None:
+async def test_two_sweepers_take_each_thing_once(engine: StoreEngine, rows: SpiedRows) -> None:
     line = await put_line(engine, 5)
     await remove(engine, *line)
     found: list[int] = []
 
     async def sweep_meanwhile(_partition: Partition, _program: Program) -> None:
         rows.before_transact = None
-        found.append((await RowEngine(rows).sweep(T, limit=100)).records)
+        found.append((await StoreEngine(rows).sweep(T, limit=100)).records)
 
     rows.before_transact = sweep_meanwhile
     found.append(await swept(engine))
     assert sum(found) + await swept(engine) == 5
 
 
-async def test_what_is_swept_stays_out_of_histories_only_when_nothing_needs_it(engine: RowEngine) -> None:
+async def test_what_is_swept_stays_out_of_histories_only_when_nothing_needs_it(engine: StoreEngine) -> None:
     root, child = await put_line(engine, 2)
     await remove(engine, root)
     await sweep(engine)

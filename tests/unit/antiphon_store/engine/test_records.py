@@ -17,29 +17,28 @@ from antiphon_core.errors import (
 )
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import NO_PRECONDITION, Record, TurnRequest
-from antiphon_store.backends.base import Write
-from antiphon_store.backends.roles.conversations import Addition, Founding
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Partition, Program
 from antiphon_store.testing.conversations import array, names_in, new_id
 from antiphon_store.testing.idempotency import FINGERPRINT, keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.values import Addition, Founding, Write
 from tests.support.rows import SpiedRows
 
 T, HASH = "t", FINGERPRINT
 
 
-async def put(engine: RowEngine, *records: Record) -> None:
+async def put(engine: StoreEngine, *records: Record) -> None:
     for each in records:
         await engine.put(T, Write(each))
 
 
-async def remove(engine: RowEngine, *records: Record) -> None:
+async def remove(engine: StoreEngine, *records: Record) -> None:
     for each in records:
         await engine.remove(T, each.id, NO_PRECONDITION)
 
 
-async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(engine: RowEngine) -> None:
+async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(engine: StoreEngine) -> None:
     root = draft()
     child = draft(root)
     grandchild = draft(child)
@@ -54,7 +53,7 @@ async def test_the_id_of_a_dead_response_is_free_when_nothing_needs_it(engine: R
     assert (await engine.fetch(T, child.id)).version == 1
 
 
-async def test_the_id_of_a_session_head_is_not_free(engine: RowEngine) -> None:
+async def test_the_id_of_a_session_head_is_not_free(engine: StoreEngine) -> None:
     record = draft()
     await put(engine, record)
     await engine.fork(T, ForkSource(None, record.id), new_session_id(record.id))
@@ -63,7 +62,7 @@ async def test_the_id_of_a_session_head_is_not_free(engine: RowEngine) -> None:
         await put(engine, record)
 
 
-async def test_responses_that_cannot_be_read_do_not_crowd_a_session(engine: RowEngine) -> None:
+async def test_responses_that_cannot_be_read_do_not_crowd_a_session(engine: StoreEngine) -> None:
     session_id = new_session_id()
     records = [draft(session_id=session_id, tag=session_id) for _ in range(5)]
     for place, record in enumerate(records[:3]):
@@ -77,7 +76,7 @@ async def test_responses_that_cannot_be_read_do_not_crowd_a_session(engine: RowE
         await engine.put(T, Write(records[4], session_responses_max=3))
 
 
-async def test_expired_responses_do_not_crowd_a_session(engine: RowEngine, clock: ManualClock) -> None:
+async def test_expired_responses_do_not_crowd_a_session(engine: StoreEngine, clock: ManualClock) -> None:
     session_id = new_session_id()
     old, new = (draft(session_id=session_id, tag=session_id) for _ in range(2))
     await engine.put(T, Write(old, ttl_ms=1, session_responses_max=1))
@@ -85,7 +84,7 @@ async def test_expired_responses_do_not_crowd_a_session(engine: RowEngine, clock
     await engine.put(T, Write(new, session_responses_max=1))
 
 
-async def test_a_refused_turn_claims_no_key(engine: RowEngine) -> None:
+async def test_a_refused_turn_claims_no_key(engine: StoreEngine) -> None:
     record = draft()
     with pytest.raises(PreviousResponseNotFound):
         await engine.begin_turn_once(T, keyed(record, previous_response_id=draft().id), claim_ttl_ms=1000)
@@ -93,7 +92,7 @@ async def test_a_refused_turn_claims_no_key(engine: RowEngine) -> None:
     assert (await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)).running_response_id is None
 
 
-async def test_a_refused_repetition_keeps_the_claim(engine: RowEngine) -> None:
+async def test_a_refused_repetition_keeps_the_claim(engine: StoreEngine) -> None:
     record = draft()
     await engine.begin_turn_once(T, keyed(record), claim_ttl_ms=1000)
     with pytest.raises(PreviousResponseNotFound):
@@ -102,7 +101,7 @@ async def test_a_refused_repetition_keeps_the_claim(engine: RowEngine) -> None:
 
 
 async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_over(
-    engine: RowEngine, rows: SpiedRows, clock: ManualClock
+    engine: StoreEngine, rows: SpiedRows, clock: ManualClock
 ) -> None:
     record = draft()
 
@@ -120,7 +119,7 @@ async def test_a_key_whose_commit_was_never_made_is_a_claim_until_its_time_is_ov
     assert (await engine.begin_turn_once(T, asked, claim_ttl_ms=1000)).running_response_id is None
 
 
-async def test_a_bound_key_whose_response_is_gone_is_free(engine: RowEngine) -> None:
+async def test_a_bound_key_whose_response_is_gone_is_free(engine: StoreEngine) -> None:
     record, other = draft(), draft()
     await engine.commit_turn_once(T, Write(record), None, key="k")
     replayed = (await engine.begin_turn_once(T, keyed(other), claim_ttl_ms=1000)).replay
@@ -131,7 +130,7 @@ async def test_a_bound_key_whose_response_is_gone_is_free(engine: RowEngine) -> 
 
 
 async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
-    engine: RowEngine, rows: SpiedRows
+    engine: StoreEngine, rows: SpiedRows
 ) -> None:
     orphan, record = draft(draft()), draft()
     with pytest.raises(ResponseNotFound):
@@ -152,7 +151,7 @@ async def test_a_refused_single_write_frees_its_key_and_a_lost_answer_does_not(
     assert (await engine.put_once(T, Write(lost), key="l", fingerprint=HASH)).version == 1
 
 
-async def test_the_bound_of_a_history_is_for_what_is_left(engine: RowEngine) -> None:
+async def test_the_bound_of_a_history_is_for_what_is_left(engine: StoreEngine) -> None:
     conversation_id = new_id()
     first = Addition(array("a", "b"), "d", "s")
     await engine.create_conversation(T, Founding(conversation_id, b"{}", "o", "i", first))
@@ -164,7 +163,7 @@ async def test_the_bound_of_a_history_is_for_what_is_left(engine: RowEngine) -> 
         await engine.begin_turn(T, turn_in(conversation_id, max_bytes=left - 1))
 
 
-async def test_a_turn_behind_another_tenants_response_finds_nothing(engine: RowEngine) -> None:
+async def test_a_turn_behind_another_tenants_response_finds_nothing(engine: StoreEngine) -> None:
     record = draft()
     await put(engine, record)
     with pytest.raises(PreviousResponseNotFound):

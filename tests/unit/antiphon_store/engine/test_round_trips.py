@@ -14,12 +14,11 @@ from antiphon_core.ports.jobs import Job, JobDraft, JobOutcome
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.spending import Draw, Spend
 from antiphon_core.ports.store import Fence, Precondition, Record, Status, TurnRequest
-from antiphon_store.backends.base import LogEnd, Write
-from antiphon_store.backends.roles.conversations import Founding
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.conversations import new_id
 from antiphon_store.testing.idempotency import keyed
 from antiphon_store.testing.subject import draft, new_session_id, turn_in
+from antiphon_store.values import Founding, LogEnd, QueuedJob, Write
 from tests.support.rows import SpiedRows
 
 T = "t"
@@ -40,7 +39,7 @@ NO_FENCE = Fence(SESSION, 0)
 class Scene:
     """A session with one turn, one running response with an open log, and what a case needs besides."""
 
-    engine: RowEngine
+    engine: StoreEngine
     fence: Fence = NO_FENCE
     job: Job | None = None
 
@@ -120,6 +119,21 @@ CASES: dict[str, tuple[Step, Step, int]] = {
         lambda s: s.engine.commit_turn(T, Write(completed(RUNNING), replace(WHILE_RUNNING, fence=s.job_fence)), None),
         2,
     ),
+    "accept a turn for a worker": (
+        Scene.begin,
+        lambda s: s.engine.commit_turn(
+            T,
+            Write(
+                replace(NEXT, status=Status.QUEUED),
+                Precondition(version=0, fence=s.fence),
+                log_end=LogEnd(EventAppend(NEXT.id, 0, 1, b"data: {}\n\n"), 1000),
+                job=QueuedJob(JobDraft(NEXT.id, "q", b""), 1000, 600_000),
+            ),
+            None,
+        ),
+        1,
+    ),
+    "tell workers of a job": (nothing, lambda s: s.engine.hand_in(T, NEXT.id, retention_ms=1000), 1),
     "put": (nothing, lambda s: s.engine.put(T, Write(draft())), 1),
     "put with a parent": (nothing, lambda s: s.engine.put(T, Write(draft(ROOT))), 1),
     "put over a status": (nothing, lambda s: s.engine.put(T, Write(completed(RUNNING), WHILE_RUNNING)), 2),
@@ -191,7 +205,7 @@ CASES: dict[str, tuple[Step, Step, int]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-async def test_round_trips(case: str, engine: RowEngine, rows: SpiedRows) -> None:
+async def test_round_trips(case: str, engine: StoreEngine, rows: SpiedRows) -> None:
     before, step, transactions = CASES[case]
     scene = Scene(engine)
     await scene.set_up()

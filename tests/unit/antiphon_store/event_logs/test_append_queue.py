@@ -14,7 +14,6 @@ from antiphon_core.rpc.client import RpcClient
 from antiphon_core.rpc.methods import STORE
 from antiphon_core.rpc.server import Call, RpcServer
 from antiphon_store.calls import CODECS
-from antiphon_store.event_logs import append_queue
 from antiphon_store.event_logs.append_queue import AppendQueue
 from antiphon_store.server import handlers
 
@@ -183,12 +182,7 @@ async def test_a_closed_client_ends_the_appends_that_wait() -> None:
     assert waiting.cancelled()
 
 
-def test_requests_are_as_large_as_allowed_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sizes(count: int, frames: bytes) -> list[int]:
-        appends = [append_queue._Append("t", request("a", frames), "", None) for _ in range(count)]  # type: ignore[arg-type]
-        return [len(each) for each in append_queue._requests(appends)]
-
-    assert sizes(APPEND_REQUEST_ITEMS_MAX + 1, FRAME) == [APPEND_REQUEST_ITEMS_MAX, 1]
-    monkeypatch.setattr(append_queue, "_BYTES_MAX", 1_000)
-    assert sizes(5, b"x" * 300) == [3, 2]
-    assert sizes(2, b"x" * 2_000) == [1, 1]
+async def test_a_request_has_no_more_appends_than_it_may(world: World) -> None:
+    names = [str(number) for number in range(APPEND_REQUEST_ITEMS_MAX + 1)]
+    assert await world.all(*(("t", name) for name in names)) == [7] * len(names)
+    assert sorted(world.rpcs) == ["AppendEvents", "AppendToLogs"]

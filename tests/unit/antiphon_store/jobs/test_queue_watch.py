@@ -29,15 +29,9 @@ class Engine:
 
 async def test_what_the_engine_tells_is_shown_also_after_it_was_away() -> None:
     engine = Engine(StoreUnavailable("away"), ZeroDivisionError(), QueueHead(3, 2_500))
-    watch = QueueWatch(engine, every_s=0)
+    watch = QueueWatch(engine.queue_head, every_s=0)
     watch.start()
     await engine.is_empty.wait()
     await watch.stop()
     assert (metrics.JOB_QUEUE_DEPTH.of().value, metrics.JOB_QUEUE_AGE.of().value) == (3, 2.5)
     assert engine.asked[0] == (DISPATCH_TENANT, DISPATCH_QUEUE, COUNTED_MAX)
-
-
-async def test_an_engine_that_cannot_tell_is_not_asked() -> None:
-    watch = QueueWatch(object(), every_s=0)
-    watch.start()
-    await watch.stop()

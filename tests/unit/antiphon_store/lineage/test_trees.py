@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from antiphon_core.ports.store import Status
-from antiphon_store.backends.roles.lineage import Position, Twig
 from antiphon_store.lineage import trees
+from antiphon_store.values import Position, Twig
 
 
 def twig(name: str, parent: str | None = None, *, depth: int = 0, born: int = 0, is_readable: bool = True) -> Twig:

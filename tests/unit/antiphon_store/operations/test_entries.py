@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_core.ports.jobs import JobOutcome
 from antiphon_core.ports.store import NO_PRECONDITION, Fence
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.entries import entries_of
 from antiphon_store.operations.exporting import export
 from antiphon_store.operations.importing import import_lines
@@ -44,7 +44,7 @@ async def test_an_import_files_what_the_operations_filed(
 async def test_an_import_over_what_went_on_files_nothing_anew(rows: MaintainedMemory, stored: StoredTenant) -> None:
     lines: list[bytes] = []
     await export(rows, rows.maintenance, stored.tenant, lines.append, lambda _count: None)
-    engine = RowEngine(rows)
+    engine = StoreEngine(rows)
     await engine.remove(stored.tenant, stored.line[-1].id, NO_PRECONDITION)
     await engine.settle_job(stored.tenant, Fence(stored.running.id, 1), JobOutcome.SUCCEEDED, "")
     before = await entries(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.operations.exporting import FORMAT, export
 from antiphon_store.operations.files import OperationError
 from antiphon_store.operations.importing import ROWS_AT_ONCE, import_lines
@@ -52,7 +52,7 @@ async def test_an_export_that_is_cut_off_is_refused_and_can_be_completed(
         await import_lines(empty, empty.maintenance, [*lines[:-2], lines[-1]], unseen)
     imported = await import_lines(empty, empty.maintenance, lines, unseen, may_merge=True)
     assert sum(imported) == len(lines) - 2
-    assert await stored.answers(RowEngine(empty)) == await stored.answers(RowEngine(rows))
+    assert await stored.answers(StoreEngine(empty)) == await stored.answers(StoreEngine(rows))
 
 
 async def test_a_node_without_its_parent_is_refused(empty: MaintainedMemory, lines: list[bytes]) -> None:

@@ -11,11 +11,11 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.ports.retention import Sweeping
-from antiphon_store.backends.base import Write
 from antiphon_store.backends.registry import open_backend
 from antiphon_store.retention.sweeper import Sweeper
 from antiphon_store.service import StoreService
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import Write
 
 
 class Plays:
@@ -46,7 +46,7 @@ async def until(condition: Callable[[], bool], step: Callable[[], Awaitable[None
 
 async def test_a_round_sweeps_everybody_to_the_end() -> None:
     plays = Plays({"a": 1, "b": 3})
-    assert await Sweeper(plays, plays, every_s=None).sweep_all() == 8
+    assert await Sweeper(plays, plays.tenants, every_s=None).sweep_all() == 8
     assert plays.asked == ["a", "b", "b", "b"]
 
 
@@ -57,7 +57,7 @@ async def test_a_round_ends_when_nothing_more_goes() -> None:
             return Sweeping(0, 0, has_more=True)
 
     plays = Stuck({"a": 1})
-    assert await Sweeper(plays, plays, every_s=None).sweep_all() == 0
+    assert await Sweeper(plays, plays.tenants, every_s=None).sweep_all() == 0
     assert plays.asked == ["a"]
 
 
@@ -73,7 +73,7 @@ async def test_rounds_go_on_after_one_that_broke(
         await pause(0)
 
     plays = Plays({"a": 100}, error)
-    sweeper = Sweeper(plays, plays, every_s=60)
+    sweeper = Sweeper(plays, plays.tenants, every_s=60)
     with caplog.at_level(logging.WARNING):
         monkeypatch.setattr("antiphon_store.retention.sweeper.asyncio.sleep", no_pause)
         sweeper.start()
@@ -87,7 +87,7 @@ async def test_rounds_go_on_after_one_that_broke(
 
 async def test_without_an_interval_it_never_begins() -> None:
     plays = Plays({"a": 1})
-    sweeper = Sweeper(plays, plays, every_s=None)
+    sweeper = Sweeper(plays, plays.tenants, every_s=None)
     sweeper.start()
     await asyncio.sleep(0)
     await sweeper.stop()
@@ -101,6 +101,6 @@ async def test_it_reclaims_what_expired_in_a_real_store() -> None:
     for tenant in ("a", "b"):
         await backend.put(tenant, Write(draft(), ttl_ms=500))
     clock.advance(1)
-    sweeper = Sweeper(StoreService(backend), backend, every_s=None)
+    sweeper = Sweeper(StoreService(backend), backend.tenants, every_s=None)
     assert await sweeper.sweep_all() == 2
     assert await sweeper.sweep_all() == 0

@@ -11,12 +11,12 @@ import pytest
 from antiphon_core.clock import ManualClock
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable, Timeout
 from antiphon_core.ports.store import Fence, Record, Stamp
-from antiphon_store.backends.base import Write
 from antiphon_store.rows.model import Add, Delete, Kind, Put, Ref, Set
 from antiphon_store.service import StoreService
 from antiphon_store.testing import LinearizabilitySuite, Subject
 from antiphon_store.testing.histories import Recorder
 from antiphon_store.testing.linearizability import UNKNOWN
+from antiphon_store.values import Write
 from tests.support.stores import MemoryStore, tree_of
 
 KEY = ("response", "r")

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import ResponseNotFound, StoreUnavailable
-from antiphon_store.backends.base import Backend, Write
-from antiphon_store.backends.engine import StoreEngine
 from antiphon_store.backends.registry import open_backend
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.calls import CALLS, RECORD, atom_of
 from antiphon_store.testing.subject import draft
 from antiphon_store.testing.wrapper import Call, Wrapper
+from antiphon_store.values import Write
 
 
 class Seeing(Wrapper):
@@ -36,7 +36,7 @@ async def test_arguments_answers_and_errors_are_the_engines() -> None:
     wrapper = Seeing(open_backend("memory://"))
     await wrapper.open()
     stamp = await wrapper.put("t", Write(RECORD))
-    assert (await wrapper.fetch(tenant="t", response_id=RECORD.id)).version == stamp.version
+    assert (await wrapper.fetch("t", RECORD.id)).version == stamp.version
     with pytest.raises(ResponseNotFound):
         await wrapper.fetch("t", draft().id)
     await wrapper.close()
@@ -59,7 +59,7 @@ async def test_a_method_of_its_own_goes_first() -> None:
         await Wrapper(open_backend("memory://")).ready()
 
 
-def test_methods_are_those_of_the_protocols() -> None:
+def test_methods_are_those_of_the_engine() -> None:
     wrapper = Seeing(open_backend("memory://"))
     assert str(inspect.signature(wrapper.put)) == "(tenant: 'str', write: 'Write') -> 'Stamp'"
-    assert wrapper.put.__doc__ == Backend.put.__doc__
+    assert wrapper.put.__doc__ == StoreEngine.put.__doc__

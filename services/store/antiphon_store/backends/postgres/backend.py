@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from typing import Any, TypeVar
 
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
-from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
+from antiphon_core.errors import AntiphonError, StoreUnavailable
 from antiphon_store.backends.postgres import schema, server
 from antiphon_store.backends.postgres.connections import READY_TIMEOUT_S, Connections
-from antiphon_store.backends.postgres.joint_programs import JointPrograms
+from antiphon_store.backends.postgres.faults import has_changed_nothing
 from antiphon_store.backends.postgres.maintenance import PostgresMaintenance
 from antiphon_store.backends.postgres.plain_text import from_json, original, plain
 from antiphon_store.backends.postgres.programs import (
@@ -20,15 +20,24 @@ from antiphon_store.backends.postgres.programs import (
     gets_of,
     is_fetch,
     outcomes_of,
+    size_of,
     tree_of,
     written,
 )
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
+from antiphon_store.joint_calls import JointCalls, Limits
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Entry, Index, Outcome, Partition, Program, Row
+
+# One statement waits for the disk while another is worked on; larger ones leave processors idle.
+TOGETHER = Limits(together=16, together_bytes=2**20, runs=4)
 
 _FIRST = (-(2**63), "")
 _LAST = (2**63 - 1, "\U0010ffff")
+
+_Answer = TypeVar("_Answer")
+_Together = Callable[[Sequence[Call]], Awaitable[Sequence[_Answer]]]
 
 
 class PostgresRows:
@@ -53,8 +62,11 @@ class PostgresRows:
         self._clock = clock
         self._connections = Connections(server.conninfo_of(url), configure=self._configure)
         self.maintenance = PostgresMaintenance(server.conninfo_of(url), database_schema, self._connections)
-        self._writing, self._asking = JointPrograms(self._transact, are_apart=True), JointPrograms(self._ask)
-        self._fetching = JointPrograms(self._fetch)
+        self._writing: JointCalls[Call, Outcome] = JointCalls(
+            blamed(self._transact), TOGETHER, size_bytes=size_of, fits=_are_apart
+        )
+        self._asking: JointCalls[Call, Outcome] = JointCalls(blamed(self._ask), TOGETHER)
+        self._fetching: JointCalls[Call, Applied | None] = JointCalls(blamed(self._fetch), TOGETHER)
 
     async def open(self) -> None:
         await self._connections.open(self._prepare)
@@ -73,12 +85,12 @@ class PostgresRows:
         if program.is_volatile:  # it would make those beside it volatile
             return (await self._transact([Call(partition, program)]))[0]
         if program.changes:
-            return await self._writing.run(partition, program)
+            return await self._writing.run(Call(partition, program))
         if is_fetch(program):
-            outcome = await self._fetching.run(partition, program)
+            outcome = await self._fetching.run(Call(partition, program))
             if outcome is not None:
                 return outcome
-        return await self._asking.run(partition, program)
+        return await self._asking.run(Call(partition, program))
 
     async def page(
         self,
@@ -132,9 +144,12 @@ class PostgresRows:
     # ---- Programs together ----
 
     async def _transact(self, calls: Sequence[Call]) -> list[Outcome]:
-        programs, payloads = written(calls)
+        in_order = sorted(range(len(calls)), key=lambda place: calls[place].partition)
+        ordered = [calls[place] for place in in_order]  # two statements that lock trees in one order end
+        programs, payloads = written(ordered)
         lines = await self._run("transact", {"programs": programs, "payloads": payloads})
-        return outcomes_of(calls, lines)
+        outcomes = dict(zip(in_order, outcomes_of(ordered, lines), strict=True))
+        return [outcomes[place] for place in range(len(calls))]
 
     async def _ask(self, calls: Sequence[Call]) -> list[Outcome]:
         return outcomes_of(calls, await self._run("ask", {"programs": written(calls)[0]}))
@@ -161,3 +176,25 @@ class PostgresRows:
         if self.migrate:
             await schema.migrate(connection, self._schema)
         await schema.require_current(connection, self._schema)
+
+
+def blamed(
+    run_together: _Together[_Answer],
+) -> Callable[[Sequence[Call]], Awaitable[Sequence[_Answer | Exception]]]:
+    """Runs programs together; one by one where the server refused them, so that the one to blame fails alone."""
+
+    async def run(calls: Sequence[Call]) -> Sequence[_Answer | Exception]:
+        try:
+            return await run_together(calls)
+        except AntiphonError as error:
+            if len(calls) > 1 and has_changed_nothing(error):
+                alone = [await run([each]) for each in calls]
+                return [outcome for (outcome,) in alone]
+            return [copy(error) for _ in calls]  # a copy each: raising one error twice mixes its tracebacks
+
+    return run
+
+
+def _are_apart(others: Sequence[Call], call: Call) -> bool:
+    """Whether a call changes another partition than the others: two of one would lock each other out."""
+    return all(each.partition != call.partition for each in others)

@@ -17,12 +17,12 @@ from psycopg import AsyncConnection, sql
 
 from antiphon_core.jsons import dumps, loads
 from antiphon_store.backends import named_queries
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import schema as schemas
 from antiphon_store.backends.postgres import server
 from antiphon_store.backends.postgres.faults import translate
 from antiphon_store.backends.postgres.server import Connection
 from antiphon_store.operations.files import OperationError, new_file
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.maintenance import Progress
 
 QUERIES = named_queries.load("antiphon_store.backends.postgres", "maintenance.sql")

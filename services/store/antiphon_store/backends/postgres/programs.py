@@ -60,6 +60,12 @@ class Call(NamedTuple):
     program: Program
 
 
+def size_of(call: Call) -> int:
+    """The bytes of its payloads."""
+    writes = [each for each in call.program.changes if isinstance(each, Put | Set | Grow)]
+    return sum(len(each.items or b"") + len(each.body or b"") for each in writes)
+
+
 def written(calls: Sequence[Call]) -> tuple[str, bytes]:
     """The documents and the payloads of programs."""
     payloads = _Payloads()

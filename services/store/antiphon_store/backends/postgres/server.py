@@ -10,8 +10,8 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.queries import QUERIES
+from antiphon_store.rows.backend import Durability
 
 Connection = AsyncConnection[tuple[Any, ...]]
 

@@ -17,7 +17,6 @@ from typing import Any
 from antiphon_core.clock import Clock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis import keys, programs, promises, scripts
 from antiphon_store.backends.redis.addresses import Address, Topology
 from antiphon_store.backends.redis.connection import Servers, connect
@@ -26,6 +25,7 @@ from antiphon_store.backends.redis.link import FAULTS, Link
 from antiphon_store.backends.redis.maintenance import RedisMaintenance
 from antiphon_store.backends.redis.scripts import Argument, Script
 from antiphon_store.backends.redis.tenants import TenantDirectory
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     Applied,
     Chain,

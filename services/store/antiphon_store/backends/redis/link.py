@@ -1,7 +1,7 @@
 """Running scripts on the servers, and what an answer waits for.
 
 A script is asked for by its SHA; a server that has not seen it gets its text, once. Calls of frequent scripts that meet
-share a pipeline (joint_calls.py), except on a cluster, where each server has a share of the keys. At durability
+share a pipeline, except on a cluster, where each server has a share of the keys. At durability
 `quorum` a WAIT goes out behind the scripts that write, on their connection, and an answer counts when enough replicas
 have the write. The client's own Script objects do the first and cannot do the second: WAIT speaks only of the
 connection that it came by.
@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from operator import attrgetter
 from typing import Any
 
 from redis.asyncio import Redis, RedisCluster
@@ -22,10 +23,11 @@ from antiphon_core.errors import StoreUnavailable
 from antiphon_store.backends.redis.cancellation import heard
 from antiphon_store.backends.redis.connection import CALLS_MAX, Servers
 from antiphon_store.backends.redis.faults import TooFewCopies, translate
-from antiphon_store.backends.redis.joint_calls import JointCalls, ScriptCall
-from antiphon_store.backends.redis.scripts import READY, Argument, Script
+from antiphon_store.backends.redis.scripts import READY, Argument, Script, ScriptCall
+from antiphon_store.joint_calls import JointCalls, Limits
 
 READY_TIMEOUT_S = 0.8
+TOGETHER = Limits(together=64, together_bytes=2**20)  # a pipeline is written, and answered, within one timeout
 WAIT_TIMEOUT_MS = 2_000  # for the replicas; shorter than the client waits for the answer
 
 FAULTS = (RedisError, RedisClusterException, OSError, TimeoutError)
@@ -41,7 +43,9 @@ class Link:
         self._client = servers.client
         self._replicas = replicas
         self._places = asyncio.Semaphore(CALLS_MAX)
-        self._joint_calls = JointCalls(self._run_jointly)
+        self._joint_calls: JointCalls[ScriptCall, Any] = JointCalls(
+            self._run_jointly, TOGETHER, size_bytes=attrgetter("size_bytes")
+        )
         self._running = 0
         self._idle = asyncio.Event()
         self._idle.set()

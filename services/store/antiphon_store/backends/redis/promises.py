@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 
 VERSION_MIN = (7, 0)
 SETTINGS = ("appendonly", "appendfsync", "maxmemory", "maxmemory-policy", "min-replicas-to-write")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha1
 from importlib.resources import files
+from typing import Any
 
 Argument = str | bytes | int
 
@@ -28,6 +29,19 @@ class Script:
     sha: str
     lasts: bool
     is_frequent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptCall:
+    """A script, with the number of its keys, the keys and the arguments behind it."""
+
+    script: Script
+    arguments: tuple[Any, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its long arguments: texts are short."""
+        return sum(len(each) for each in self.arguments if isinstance(each, bytes))
 
 
 def compose(name: str) -> Script:

@@ -14,7 +14,6 @@ from antiphon_core.clock import Clock, SystemClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
 from antiphon_core.jsons import dumps, loads
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.memory import MemoryRows
 from antiphon_store.backends.sqlite import index_entries, programs
 from antiphon_store.backends.sqlite.batches import Atom, Refusal
@@ -25,6 +24,7 @@ from antiphon_store.backends.sqlite.programs import TreeRows
 from antiphon_store.backends.sqlite.readers import Readers
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.backends.sqlite.writer import Writer
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.decision import Decision
 from antiphon_store.rows.local import decide
 from antiphon_store.rows.model import (

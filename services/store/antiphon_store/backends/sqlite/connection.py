@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from antiphon_store.backends.base import Durability
+from antiphon_store.rows.backend import Durability
 
 VERSION_MIN = (3, 24, 0)  # UPSERT
 APPLICATION_ID = 0x416E7469  # "Anti": tells our files from anybody else's

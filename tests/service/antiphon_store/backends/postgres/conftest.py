@@ -9,13 +9,13 @@ import pytest
 from psycopg import AsyncConnection, Error
 
 from antiphon_core.clock import ManualClock
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import backend as backend_module
 from antiphon_store.backends.postgres import connections
 from antiphon_store.backends.postgres.faults import is_conflict
 from antiphon_store.backends.postgres.schema import migrate
 from antiphon_store.backends.postgres.server import Connection, configure
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from tests.support.postgres_server import new_schema, shared_postgres
 from tests.support.stores import postgres_store
 
@@ -60,7 +60,7 @@ async def connection(empty: Connection, schema: str) -> Connection:
 
 
 @pytest.fixture
-async def backend(url: str, schema: str) -> AsyncIterator[RowEngine]:
+async def backend(url: str, schema: str) -> AsyncIterator[StoreEngine]:
     """An opened store that lives by the server's clock."""
     backend = postgres_store(url, database_schema=schema, durability=Durability.PROCESS)
     await backend.open()
@@ -69,7 +69,7 @@ async def backend(url: str, schema: str) -> AsyncIterator[RowEngine]:
 
 
 @pytest.fixture
-async def peer(url: str, schema: str, backend: RowEngine) -> AsyncIterator[RowEngine]:
+async def peer(url: str, schema: str, backend: StoreEngine) -> AsyncIterator[StoreEngine]:
     """Another replica of `backend`."""
     peer = postgres_store(url, database_schema=schema, durability=Durability.PROCESS)
     await peer.open()
@@ -78,7 +78,7 @@ async def peer(url: str, schema: str, backend: RowEngine) -> AsyncIterator[RowEn
 
 
 @pytest.fixture
-async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[RowEngine]:
+async def timed(url: str, schema: str, clock: ManualClock) -> AsyncIterator[StoreEngine]:
     """An opened store that lives by `clock`."""
     backend = postgres_store(url, database_schema=schema, durability=Durability.PROCESS, clock=clock)
     await backend.open()

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.backend import PostgresRows
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     Add,
     Applied,

@@ -13,14 +13,13 @@ from antiphon_core.ports.event_logs import EventAppend
 from antiphon_core.ports.jobs import JobDraft
 from antiphon_core.ports.lineage import ForkSource
 from antiphon_core.ports.store import Record
-from antiphon_store.backends.base import LogEnd, Write
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.connections import Connections
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.server import Connection
-from antiphon_store.backends.roles.conversations import Addition, Founding
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.testing.subject import draft, new_session_id, turn_in, untagged_session_id
+from antiphon_store.values import Addition, Founding, LogEnd, Write
 
 LENGTH = 40
 SESSION = new_session_id()
@@ -34,7 +33,7 @@ async def test_every_statement_fits_the_schema(connection: Connection) -> None:
         await connection.execute(f"EXPLAIN {statement}", parameters)
 
 
-async def test_no_atom_scans_a_table(connection: Connection, backend: RowEngine) -> None:
+async def test_no_atom_scans_a_table(connection: Connection, backend: StoreEngine) -> None:
     """Not even with statistics that know of few rows, and not inside functions."""
     parent = None
     for number in range(LENGTH):
@@ -54,7 +53,7 @@ async def test_no_atom_scans_a_table(connection: Connection, backend: RowEngine)
 
 @pytest.mark.parametrize("has_statistics", [False, True])
 async def test_no_atom_reads_all_that_a_tenant_has(
-    connection: Connection, backend: RowEngine, has_statistics: bool
+    connection: Connection, backend: StoreEngine, has_statistics: bool
 ) -> None:
     """An index that is read from end to end is no scan of a table, and as slow. Plans are made when a connection first
     asks, in a young store before there is much."""
@@ -95,12 +94,12 @@ MANY = [
 ]
 
 
-def connections_of(backend: RowEngine) -> Connections:
+def connections_of(backend: StoreEngine) -> Connections:
     assert isinstance(backend._rows, PostgresRows)
     return backend._rows._connections
 
 
-async def reads_of(backend: RowEngine, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
+async def reads_of(backend: StoreEngine, deed: Callable[[], Awaitable[object]]) -> dict[str, int]:
     """The tables of which `deed` reads too many rows, and how many."""
 
     async def watched(each: Connection) -> dict[str, int]:
@@ -125,7 +124,7 @@ async def rows_read(connection: Connection) -> Counter[str]:
     return Counter({str(table): int(rows) for table, rows in await (await connection.execute(statement)).fetchall()})
 
 
-async def use_turns(backend: RowEngine, parent: Record) -> None:
+async def use_turns(backend: StoreEngine, parent: Record) -> None:
     await backend.ancestry("t", parent.id, max_depth=1000, max_bytes=2**30)
     start = await backend.begin_turn("t", turn_in(SESSION))
     assert start.lease is not None
@@ -138,7 +137,7 @@ async def use_turns(backend: RowEngine, parent: Record) -> None:
     await backend.remove("t", child.id, Write(child).precondition)
 
 
-async def use_keys_and_conversations(backend: RowEngine) -> None:
+async def use_keys_and_conversations(backend: StoreEngine) -> None:
     key, fingerprint = new_session_id(), b"f" * 32
     conversation_id = new_conversation_id(RandomIds())
     first = Addition(dumps([{"id": "a"}]), "digest", "first")
@@ -165,7 +164,7 @@ async def use_keys_and_conversations(backend: RowEngine) -> None:
     await backend.remove_conversation("t", conversation_id)
 
 
-async def scans_of(backend: RowEngine, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
+async def scans_of(backend: StoreEngine, deeds: Callable[[], Awaitable[object]]) -> dict[str, int]:
     """The scans that `deeds` make, run one after the other in one transaction."""
 
     async def watched(each: Connection) -> dict[str, int]:

@@ -8,11 +8,11 @@ import pytest
 from psycopg import AsyncConnection, sql
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres.backend import PostgresRows
 from antiphon_store.backends.postgres.queries import QUERIES
 from antiphon_store.backends.postgres.schema import FIRST_VERSION, MIGRATIONS, VERSION, migrate, version_of
 from antiphon_store.backends.postgres.server import Connection, configure
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Program, Ref, Set
 from tests.support.postgres_server import new_schema
 

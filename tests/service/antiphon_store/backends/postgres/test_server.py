@@ -4,9 +4,9 @@ import pytest
 
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.postgres import server
 from antiphon_store.backends.postgres.server import Connection, configure, conninfo_of, require_server
+from antiphon_store.rows.backend import Durability
 from tests.support.postgres_server import postgres_server
 
 

@@ -10,7 +10,7 @@ import redis
 
 from antiphon_core.clock import ManualClock
 from antiphon_store.backends.redis import connection, link
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from tests.support.redis_servers import backend_at, shared_redis
 
 
@@ -33,7 +33,7 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def backend(clock: ManualClock) -> AsyncIterator[RowEngine]:
+async def backend(clock: ManualClock) -> AsyncIterator[StoreEngine]:
     backend = backend_at(shared_redis().url, clock=clock)
     await backend.open()
     yield backend

@@ -12,11 +12,11 @@ from antiphon_core.clock import ManualClock
 from antiphon_core.config import SettingsError
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.ports.jobs import JobDraft
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import (
     Applied,
     Chain,
@@ -183,10 +183,10 @@ async def test_a_ticket_outlives_a_late_removal(tenant: str) -> None:
         return await write_entries(entries, **options)
 
     enqueuer._apply, claimer._write_entries = apply_late, remove_late  # type: ignore[method-assign]
-    job, store = JobDraft(draft().id, "q", b"{}"), RowEngine(enqueuer)
+    job, store = JobDraft(draft().id, "q", b"{}"), StoreEngine(enqueuer)
     enqueuing = asyncio.create_task(store.enqueue_job(tenant, job, retention_ms=60_000))
     await is_filed.wait()
-    claiming = asyncio.create_task(RowEngine(claimer).claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000))
+    claiming = asyncio.create_task(StoreEngine(claimer).claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000))
     await enqueuing
     is_there.set()
     claimed = await claiming or await store.claim_job(tenant, ["q"], holder="h", lease_ttl_ms=60_000)

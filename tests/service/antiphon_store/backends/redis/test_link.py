@@ -11,7 +11,6 @@ from redis.asyncio.connection import Connection
 
 from antiphon_core.errors import InternalError, StoreUnavailable
 from antiphon_core.ids import RandomIds
-from antiphon_store.backends.base import Write
 from antiphon_store.backends.redis import keys
 from antiphon_store.backends.redis.addresses import parse_address
 from antiphon_store.backends.redis.backend import RedisRows
@@ -19,9 +18,10 @@ from antiphon_store.backends.redis.connection import connect
 from antiphon_store.backends.redis.link import Link
 from antiphon_store.backends.redis.programs import arguments
 from antiphon_store.backends.redis.scripts import JOINT, TRANSACT, TRANSACT_READING, Argument, Script
-from antiphon_store.engine.facade import RowEngine
+from antiphon_store.engine.store_engine import StoreEngine
 from antiphon_store.rows.model import Add, Get, Kind, Partition, Program, Ref, Set
 from antiphon_store.testing.subject import draft
+from antiphon_store.values import Write
 from tests.support.redis_servers import NO_FILES, redis_server, shared_redis
 
 FREQUENT = JOINT[TRANSACT]
@@ -47,7 +47,7 @@ def link(*, replicas: int = 0) -> Link:
 
 
 async def test_a_server_that_forgot_the_scripts_gets_them_again(
-    backend: RowEngine, server: redis.Redis, tenant: str
+    backend: StoreEngine, server: redis.Redis, tenant: str
 ) -> None:
     record = draft()
     await backend.put(tenant, Write(record))
@@ -94,7 +94,7 @@ async def test_closing_waits_for_all_calls_of_an_atom() -> None:
         pass
 
 
-async def test_many_calls_at_once_share_few_connections(backend: RowEngine, tenant: str) -> None:
+async def test_many_calls_at_once_share_few_connections(backend: StoreEngine, tenant: str) -> None:
     records = [draft() for _ in range(150)]  # connections are 80
     stamps = await asyncio.gather(*(backend.put(tenant, Write(record)) for record in records))
     assert {stamp.version for stamp in stamps} == {1}
@@ -103,7 +103,7 @@ async def test_many_calls_at_once_share_few_connections(backend: RowEngine, tena
 async def test_a_server_without_memory_is_not_ready_and_still_deletes() -> None:
     with redis_server(NO_FILES) as server, server.client() as client:
         scheme, _, rest = server.url.partition("://")
-        backend = RowEngine(RedisRows(parse_address(scheme, rest)))
+        backend = StoreEngine(RedisRows(parse_address(scheme, rest)))
         client.config_set("appendonly", "yes")
         client.config_set("appendfsync", "always")
         await backend.open()

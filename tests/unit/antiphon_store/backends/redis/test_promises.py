@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.redis.promises import ServerFacts, replicas_to_wait_for, require
+from antiphon_store.rows.backend import Durability
 
 SAFE = ServerFacts(
     version="7.0.15",

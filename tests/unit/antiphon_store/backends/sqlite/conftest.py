@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite import connection as connection_module
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.schema import prepare
+from antiphon_store.rows.backend import Durability
 
 IN_MEMORY = Path("/dev/shm")
 

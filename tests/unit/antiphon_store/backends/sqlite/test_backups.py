@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite import backups
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.schema import prepare
 from antiphon_store.operations.files import OperationError
+from antiphon_store.rows.backend import Durability
 
 
 def unseen(_count: int) -> None:

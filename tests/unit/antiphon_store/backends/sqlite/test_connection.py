@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.connection import connect
+from antiphon_store.rows.backend import Durability
 
 
 def pragma(connection: sqlite3.Connection, name: str) -> object:

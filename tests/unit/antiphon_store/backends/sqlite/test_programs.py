@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import InternalError
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.programs import run
 from antiphon_store.backends.sqlite.schema import prepare
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.decision import Finish
 from antiphon_store.rows.model import (
     Applied,

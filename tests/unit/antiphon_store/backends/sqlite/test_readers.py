@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from antiphon_core.errors import InternalError, StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.readers import Readers
+from antiphon_store.rows.backend import Durability
 
 
 @pytest.fixture

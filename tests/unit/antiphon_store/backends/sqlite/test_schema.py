@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite.backend import SqliteRows
 from antiphon_store.backends.sqlite.connection import APPLICATION_ID, connect, statements
 from antiphon_store.backends.sqlite.schema import FIRST_VERSION, MIGRATIONS, SCHEMA_VERSION, prepare
+from antiphon_store.rows.backend import Durability
 from antiphon_store.rows.model import Applied, Get, Kind, Partition, Program, Ref, Set
 
 FIRST_SCHEMA = Path(__file__).with_name("first_schema.sql")

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from antiphon_core.errors import AlreadyExists, InternalError, StoreUnavailable
-from antiphon_store.backends.base import Durability
 from antiphon_store.backends.sqlite import batches
 from antiphon_store.backends.sqlite.batches import Atom
 from antiphon_store.backends.sqlite.connection import connect
 from antiphon_store.backends.sqlite.writer import BATCH_ATOMS_MAX, Writer
+from antiphon_store.rows.backend import Durability
 
 
 class Gate:

@@ -1,0 +1,77 @@
+"""The operations of one step, made of decisions: each runs one in the tree that its second argument names.
+
+A decision takes a view and the arguments of the operation behind the tenant; its docstring is the operation's promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from antiphon_core.ports.store import Fence
+from antiphon_store.engine.trees import Trees
+from antiphon_store.rows.backend import RowBackend
+from antiphon_store.rows.decision import Decision, Finish
+from antiphon_store.rows.runner import DecisionRunner
+from antiphon_store.rows.view import View
+
+_Subject = TypeVar("_Subject")
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+
+_Rule = Callable[Concatenate[View, _Subject, _Parameters], Finish[_Answer]]
+_Operation = Callable[Concatenate[Any, str, _Subject, _Parameters], Coroutine[Any, Any, _Answer]]
+
+
+class Operations:
+    """What all topics of operations run on."""
+
+    def __init__(self, rows: RowBackend) -> None:
+        self._rows = rows
+        self._runner = DecisionRunner(rows)
+        self._trees = Trees(self._runner)
+
+
+def on_response(
+    rule: _Rule[str, _Parameters, _Answer], *, only_reads: bool = False
+) -> _Operation[str, _Parameters, _Answer]:
+    """Runs `rule` in the tree of a response, job or conversation of that id."""
+
+    def run(trees: Trees, tenant: str, response_id: str, decision: Decision[_Answer]) -> Awaitable[_Answer]:
+        return trees.of_response(tenant, response_id, decision, only_reads=only_reads)
+
+    return _operation(rule, run)
+
+
+def on_session(
+    rule: _Rule[str, _Parameters, _Answer], *, only_reads: bool = False
+) -> _Operation[str, _Parameters, _Answer]:
+    """Runs `rule` in the tree of a session of that id."""
+
+    def run(trees: Trees, tenant: str, session_id: str, decision: Decision[_Answer]) -> Awaitable[_Answer]:
+        return trees.of_session(tenant, session_id, decision, only_reads=only_reads)
+
+    return _operation(rule, run)
+
+
+def under_fence(rule: _Rule[Fence, _Parameters, _Answer]) -> _Operation[Fence, _Parameters, _Answer]:
+    """Runs `rule` in the tree of the session that a fence names."""
+
+    def run(trees: Trees, tenant: str, fence: Fence, decision: Decision[_Answer]) -> Awaitable[_Answer]:
+        return trees.of_session(tenant, fence.session_id, decision)
+
+    return _operation(rule, run)
+
+
+def _operation(
+    rule: _Rule[_Subject, _Parameters, _Answer],
+    run: Callable[[Trees, str, _Subject, Decision[_Answer]], Awaitable[_Answer]],
+) -> _Operation[_Subject, _Parameters, _Answer]:
+    @wraps(rule)
+    async def operation(
+        self: Operations, tenant: str, subject: _Subject, /, *args: _Parameters.args, **kwargs: _Parameters.kwargs
+    ) -> _Answer:
+        return await run(self._trees, tenant, subject, lambda view: rule(view, subject, *args, **kwargs))
+
+    return operation

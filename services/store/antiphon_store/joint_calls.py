@@ -1,0 +1,135 @@
+"""Calls that meet on their way to a server go together: one message, one round trip, one commit for all of them.
+
+A call by itself costs many times what it costs the server: a connection, a write, a read, several task switches.
+Nothing waits for a timer: the calls of one pass of the event loop begin together, and where only so many runs are under
+way at once, further calls gather meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from antiphon_core.errors import AntiphonError
+
+_Call = TypeVar("_Call")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many calls, of how many bytes, go together, and how many runs are under way at once; None: any number."""
+
+    together: int
+    together_bytes: int
+    runs: int | None = None
+
+
+class JointCalls(Generic[_Call, _Answer]):
+    """Use inside one event loop. `run_together` answers calls in their order, an error in the place of an answer; what
+    it raises belongs to all of them. `fits`: whether a call may go together with others."""
+
+    def __init__(
+        self,
+        run_together: Callable[[Sequence[_Call]], Awaitable[Sequence[_Answer | Exception]]],
+        limits: Limits,
+        *,
+        size_bytes: Callable[[_Call], int] = lambda _call: 0,
+        fits: Callable[[Sequence[_Call], _Call], bool] = lambda _others, _call: True,
+    ) -> None:
+        self._run_together = run_together
+        self._limits = limits
+        self._size_bytes = size_bytes
+        self._fits = fits
+        self._waiting: list[tuple[_Call, asyncio.Future[_Answer]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_one_alone = False
+
+    async def run(self, call: _Call) -> _Answer:
+        """Returns the answer of a call, which happens even if its caller stops waiting."""
+        if self._limits.runs is not None and self.is_idle:
+            return await self._run_alone(call)
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._start)
+        answer: asyncio.Future[_Answer] = loop.create_future()
+        self._waiting.append((call, answer))
+        return await answer
+
+    async def settle(self) -> None:
+        """Returns when all that wait are answered. None may be added meanwhile."""
+        self._start()
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call waits or is under way."""
+        return not (self._waiting or self._under_way)
+
+    async def _run_alone(self, call: _Call) -> _Answer:
+        """Runs a call that has no company in the task of its caller."""
+        self._is_one_alone = True
+        try:
+            (answer,) = await self._run_together([call])
+        finally:
+            self._is_one_alone = False
+            self._start()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _start(self) -> None:
+        while self._waiting and (self._limits.runs is None or self._under_way < self._limits.runs):
+            task = asyncio.get_running_loop().create_task(self._answer(self._take()), name="calls that met")
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+
+    @property
+    def _under_way(self) -> int:
+        return len(self._tasks) + self._is_one_alone
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._start()
+
+    def _take(self) -> Sequence[tuple[_Call, asyncio.Future[_Answer]]]:
+        """The next calls that go together."""
+        taken: list[tuple[_Call, asyncio.Future[_Answer]]] = []
+        left: list[tuple[_Call, asyncio.Future[_Answer]]] = []
+        calls: list[_Call] = []
+        used_bytes = 0
+        for place, each in enumerate(self._waiting):
+            used_bytes += self._size_bytes(each[0])
+            if len(taken) == self._limits.together or (taken and used_bytes > self._limits.together_bytes):
+                left += self._waiting[place:]
+                break
+            if self._fits(calls, each[0]):
+                taken.append(each)
+                calls.append(each[0])
+            else:
+                left.append(each)
+        self._waiting = left
+        return taken
+
+    async def _answer(self, group: Sequence[tuple[_Call, asyncio.Future[_Answer]]]) -> None:
+        outcomes: Sequence[_Answer | Exception]
+        try:
+            outcomes = await self._run_together([call for call, _ in group])
+        except Exception as error:  # noqa: BLE001 - it is raised to those who wait
+            # a copy each: raising one error twice mixes its tracebacks
+            outcomes = [copy(error) if isinstance(error, AntiphonError) else error for _ in group]
+        except BaseException:
+            for _, answer in group:
+                answer.cancel()
+            raise
+        for (_, answer), outcome in zip(group, outcomes, strict=True):
+            if answer.done():  # its caller gave up
+                continue
+            if isinstance(outcome, Exception):
+                answer.set_exception(outcome)
+            else:
+                answer.set_result(outcome)

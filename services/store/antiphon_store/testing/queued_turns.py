@@ -1,0 +1,141 @@
+"""Turns that a worker will run: record, events, job and lease are accepted in one step. A ticket names the job."""
+
+# ruff: noqa: S101 - asserting is what a suite does
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_core.errors import (
+    AlreadyExists,
+    AntiphonError,
+    InvalidRequest,
+    JobNotFound,
+    LogNotFound,
+    ResponseNotFound,
+    StaleFence,
+)
+from antiphon_core.jsons import loads
+from antiphon_core.ports.jobs import DISPATCH_QUEUE, DISPATCH_TENANT, Job, JobOutcome, JobState
+from antiphon_core.ports.store import Fence, LogEnd, Precondition, Record, Status, TurnCommit, TurnJob
+from antiphon_store.testing import event_logs, jobs
+from antiphon_store.testing.subject import Subject, draft, new_session_id
+
+WAITING_MS = 600_000
+JOB = TurnJob(b"payload", 5, WAITING_MS)
+OPENING = LogEnd(0, event_logs.frame(0) + event_logs.frame(1))
+
+
+def queued(session_id: str | None = None) -> Record:
+    return replace(draft(session_id=session_id), status=Status.QUEUED)
+
+
+def accepted(record: Record, fence: Fence | None = None) -> TurnCommit:
+    return TurnCommit(record, precondition=Precondition(version=0, fence=fence), log_end=OPENING, job=JOB)
+
+
+async def accept(subject: Subject, commit: TurnCommit) -> None:
+    await subject.store.commit_turn(subject.tenant, commit)
+
+
+async def job_of(subject: Subject) -> Job | None:
+    return await jobs.jobs_of(subject.store).claim_job(subject.tenant, [DISPATCH_QUEUE], holder="worker")
+
+
+async def ticket_state(subject: Subject, record: Record) -> JobState | None:
+    """The state of the response's ticket; None when it has none."""
+    try:
+        return (await jobs.jobs_of(subject.store).describe_job(DISPATCH_TENANT, record.id)).state
+    except JobNotFound:
+        return None
+
+
+class QueuedTurnSuite:
+    """All of an accepted turn is there, or nothing of it."""
+
+    async def test_record_events_job_and_lease_are_there_at_once(self, subject: Subject) -> None:
+        session_id = new_session_id()
+        _history, lease = await subject.begin_in(session_id)
+        record = queued(session_id)
+        await accept(subject, accepted(record, lease.fence))
+        assert (await subject.get(record)).status is Status.QUEUED
+        (batch,) = await event_logs.read(subject, record.id, follow=False)
+        assert (batch.count, batch.terminal) == (2, False)
+        kept = (await subject.store.describe_session(subject.tenant, session_id)).lease
+        assert kept is not None
+        assert kept.fence == lease.fence
+        assert kept.expires_at_ms >= lease.expires_at_ms + WAITING_MS // 2
+        job = await job_of(subject)
+        assert job is not None
+        assert (job.id, job.payload, job.max_attempts) == (record.id, b"payload", 5)
+
+    async def test_a_ticket_names_the_job(self, subject: Subject) -> None:
+        record = queued()
+        await accept(subject, accepted(record))
+        assert await ticket_state(subject, record) is JobState.QUEUED
+        while True:  # others may have tickets too
+            ticket = await jobs.jobs_of(subject.store).claim_job(DISPATCH_TENANT, [DISPATCH_QUEUE], holder=record.id)
+            assert ticket is not None
+            if ticket.id == record.id:
+                break
+            await jobs.jobs_of(subject.store).settle_job(DISPATCH_TENANT, ticket.fence, JobOutcome.SUCCEEDED)
+        assert loads(ticket.payload) == {"tenant": subject.tenant, "response_id": record.id}
+
+    async def test_accepting_it_again_changes_nothing(self, subject: Subject) -> None:
+        record = queued()
+        for _ in range(2):
+            await accept(subject, accepted(record))
+        (batch,) = await event_logs.read(subject, record.id, follow=False)
+        assert batch.count == 2
+        job = await job_of(subject)
+        assert job is not None
+        assert job.attempt == 1
+
+    @pytest.mark.parametrize("refused_by", ["parent", "fence", "job"])
+    async def test_a_refused_turn_leaves_nothing(self, subject: Subject, refused_by: str) -> None:
+        record, fence = queued(), None
+        expected: type[AntiphonError] = AlreadyExists
+        if refused_by == "parent":
+            record, expected = replace(draft(draft()), status=Status.QUEUED), ResponseNotFound
+        elif refused_by == "fence":
+            record, expected = queued(new_session_id()), StaleFence
+            fence = Fence(record.session_id or "", 7)
+        else:
+            await jobs.enqueue(subject, id=record.id)
+        with pytest.raises(expected):
+            await accept(subject, accepted(record, fence))
+        with pytest.raises(ResponseNotFound):
+            await subject.get(record)
+        with pytest.raises(LogNotFound):
+            await event_logs.read(subject, record.id, follow=False)
+        assert await job_of(subject) is None
+        assert await ticket_state(subject, record) is JobState.CANCELLED
+
+    async def test_a_turn_that_was_refused_can_be_accepted_later(self, subject: Subject) -> None:
+        parent = draft()
+        record = replace(draft(parent), status=Status.QUEUED)
+        with pytest.raises(ResponseNotFound):
+            await accept(subject, accepted(record))
+        await subject.put(parent)
+        await accept(subject, accepted(record))
+        assert await ticket_state(subject, record) is JobState.QUEUED
+        assert await job_of(subject) is not None
+
+    @pytest.mark.parametrize(
+        ("job", "status", "field"),
+        [
+            (replace(JOB, max_attempts=0), Status.QUEUED, "job.max_attempts"),
+            (replace(JOB, lease_ttl_ms=0), Status.QUEUED, "job.lease_ttl_ms"),
+            (JOB, Status.COMPLETED, "record.status"),
+        ],
+    )
+    async def test_a_job_that_makes_no_sense_is_refused(
+        self, subject: Subject, job: TurnJob, status: Status, field: str
+    ) -> None:
+        record = replace(draft(), status=status)
+        with pytest.raises(InvalidRequest) as caught:
+            await accept(subject, replace(accepted(record), job=job))
+        assert caught.value.field == field
+        assert await ticket_state(subject, record) is None

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_core.errors import StoreUnavailable
+from antiphon_store.joint_calls import JointCalls, Limits
+
+AT_ONCE = Limits(together=64, together_bytes=1000)
+IN_TURN = Limits(together=3, together_bytes=1000, runs=2)
+
+
+class Server:
+    """Answers each call with itself, or as `outcomes` says; `is_open` holds the answers back."""
+
+    def __init__(self, outcomes: Sequence[Any] = ()) -> None:
+        self.outcomes = outcomes
+        self.error: BaseException | None = None
+        self.asked: list[list[Any]] = []
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+
+    async def run(self, calls: Sequence[Any]) -> Sequence[Any]:
+        asked = list(calls)
+        self.asked.append(asked)
+        await self.is_open.wait()
+        if self.error is not None:
+            raise self.error
+        return self.outcomes or asked
+
+
+async def outcomes_of(calls: JointCalls[Any, Any], *all_calls: Any) -> list[Any]:
+    return await asyncio.gather(*map(calls.run, all_calls), return_exceptions=True)
+
+
+async def test_calls_of_one_moment_go_out_together_and_each_gets_its_answer() -> None:
+    server = Server()
+    calls = JointCalls(server.run, AT_ONCE)
+    assert await outcomes_of(calls, 1, 2, 3) == [1, 2, 3]
+    assert await calls.run(4) == 4
+    assert server.asked == [[1, 2, 3], [4]]
+
+
+async def test_a_call_that_failed_fails_alone() -> None:
+    error = StoreUnavailable("away")
+    assert await outcomes_of(JointCalls(Server([1, error, 3]).run, AT_ONCE), 1, 2, 3) == [1, error, 3]
+
+
+async def test_an_error_of_the_connection_is_raised_to_every_caller_as_its_own() -> None:
+    server = Server()
+    server.error = StoreUnavailable("away")
+    first, second = await outcomes_of(JointCalls(server.run, AT_ONCE), 1, 2)
+    assert isinstance(first, StoreUnavailable)
+    assert isinstance(second, StoreUnavailable)
+    assert first is not second
+
+
+async def test_callers_of_a_run_that_was_stopped_are_cancelled() -> None:
+    server = Server()
+    server.error = asyncio.CancelledError()
+    assert [type(each) for each in await outcomes_of(JointCalls(server.run, AT_ONCE), 1, 2)] == [
+        asyncio.CancelledError
+    ] * 2
+
+
+async def test_a_call_happens_though_its_caller_has_gone() -> None:
+    server = Server()
+    server.is_open.clear()
+    calls = JointCalls(server.run, AT_ONCE)
+    callers = [asyncio.create_task(calls.run(number)) for number in (1, 2)]
+    while not server.asked:
+        await asyncio.sleep(0)
+    callers[0].cancel()
+    await asyncio.wait([callers[0]])
+    server.is_open.set()
+    assert await callers[1] == 2
+    assert callers[0].cancelled()
+
+
+async def test_settling_waits_for_calls_whose_callers_have_gone() -> None:
+    server = Server()
+    server.is_open.clear()
+    calls = JointCalls(server.run, AT_ONCE)
+    caller = asyncio.create_task(calls.run(1))
+    await asyncio.sleep(0)
+    caller.cancel()
+    settling = asyncio.create_task(calls.settle())
+    while not server.asked:
+        await asyncio.sleep(0)
+    assert not settling.done()
+    server.is_open.set()
+    await settling
+
+
+@pytest.mark.parametrize(("size_bytes", "together"), [(0, 64), (500, 2), (2000, 1)])
+async def test_no_more_goes_out_together_than_the_limits_allow(size_bytes: int, together: int) -> None:
+    server = Server()
+    await outcomes_of(JointCalls(server.run, AT_ONCE, size_bytes=lambda _call: size_bytes), *range(65))
+    assert [len(asked) for asked in server.asked] == [together] * (65 // together) + [1] * bool(65 % together)
+
+
+async def test_calls_that_do_not_fit_go_apart_and_keep_their_order() -> None:
+    server = Server()
+    calls = JointCalls(server.run, AT_ONCE, fits=lambda others, call: call not in others)
+    assert await outcomes_of(calls, *"xaxbax") == list("xaxbax")
+    assert server.asked == [list("xab"), list("xa"), ["x"]]
+
+
+async def test_a_mistake_reaches_every_caller() -> None:
+    server = Server()
+    server.error = ZeroDivisionError()
+    assert [type(each) for each in await outcomes_of(JointCalls(server.run, AT_ONCE), 1, 2)] == [ZeroDivisionError] * 2
+
+
+async def test_one_alone_does_not_wait_where_runs_take_turns() -> None:
+    server = Server()
+    calls = JointCalls(server.run, IN_TURN)
+    assert [await calls.run(each) for each in "ab"] == ["a", "b"]
+    assert server.asked == [["a"], ["b"]]
+
+
+async def test_no_more_runs_are_under_way_than_the_limits_allow_and_what_waits_goes_together() -> None:
+    server = Server()
+    server.is_open.clear()
+    calls = JointCalls(server.run, IN_TURN)
+    asking = asyncio.gather(*map(calls.run, "abcdefgh"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert server.asked == [["a"], list("bcd")]
+    server.is_open.set()
+    assert await asking == list("abcdefgh")
+    assert server.asked == [["a"], list("bcd"), list("efg"), ["h"]]
+    assert calls.is_idle
