@@ -74,6 +74,6 @@ def test_an_output_that_is_told_where_it_is() -> None:
     assert out.take() == [TracedText("abc", ((96, 99),)), TracedText(" d", ((99, 100), (199, 200)))]
 
 
-def test_what_the_prompt_began_has_no_place() -> None:
+def test_marker_that_the_prompt_began_shifts_no_places() -> None:
     parser = OutputParser(families.load("functionary32"), schemas={"f": {}}, prompt_tail=">>>", watch=lambda _: None)
     assert [*parser.feed("all\nHi"), *parser.finish()] == [TracedText("Hi", ((4, 6),))]
