@@ -43,10 +43,11 @@ class Image:
 
 
 class Message(NamedTuple):  # made once for every message of every turn: three times as fast as a dataclass
-    """One message: who speaks, and what each of its parts is: a text, or an image.
+    """One message: the role of its speaker, and its parts, each a text or an image.
 
-    What an assistant says may have `reasoning` before it and `calls` behind it; with `is_commentary` it is not yet its
-    answer. Only a message of the role `tool` has a `call_id` and a `name`: it is the result of that call of that tool.
+    An assistant's message may have `reasoning` before its text and `calls` behind it; with `is_commentary` the text is
+    not yet the answer. Only a message of the role `tool` has a `call_id` and a `name`: the message is the result of
+    that call of that tool.
     """
 
     role: str

@@ -34,7 +34,7 @@ class OutputParser:
         prompt_tail: str = "",
         watch: Watch | None = None,
     ) -> None:
-        """`watch` is told all text that is read; the texts that come out then know their places in it."""
+        """`watch` gets all text that is read; then the texts that come out know their places in it."""
         self._family = family
         self._has_tools = schemas is not None
         self._in_reasoning = family.begins_in_reasoning(prompt_tail)

@@ -205,4 +205,4 @@ _RULES: tuple[Callable[[Place], Iterator[Flaw]], ...] = (
     _reference,
     _depth,
 )
-"""All that must hold at each place; the first flaw is what the caller is told."""
+"""The rules for each place of a schema; the client is told the first flaw."""
